@@ -1,0 +1,53 @@
+# Needs Python 3.11, 3.12 or 3.13 and make; everything else, Java included, goes into .venv.
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
+
+.PHONY: help demo test check lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(READY)  ## card fraud found in a stream, through a crash, in about a minute
+	$(PYTHON) examples/fraud_detection.py --demo
+
+test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)
+	$(PYTHON) -m pytest --timeout 300
+
+check: lint  ## the same without the tests that need Spark
+	$(PYTHON) -m pytest --timeout 300 -m "not spark"
+
+lint: $(READY)  ## format, lint, types and imports only
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+bench: $(READY)  ## throughput and latency of this machine
+	$(PYTHON) benchmarks/run.py
+
+clean:  ## remove what was made here, .venv included
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A name on the path may be a stub that only says how to install it, so each candidate is run.
+$(PYTHON):
+	@for python in python3.13 python3.12 python3.11 python3 python; do \
+	  if "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1; then \
+	    echo "making $(VENV) with $$("$$python" --version)"; \
+	    exec "$$python" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "make needs Python 3.11, 3.12 or 3.13 (with venv) on the path, and found none" >&2; exit 1
+
+$(READY): requirements-dev.lock pyproject.toml | $(PYTHON)
+	@echo "installing the packages of requirements-dev.lock (pyspark is about 450 MB; once)"
+	@$(PIP) -r requirements-dev.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PYTHON) -c 'from millstream.engine.spark.java import find_java; find_java()' 2>/dev/null || \
+	  { echo "no Java 17 or newer found: installing one into $(VENV)"; $(PIP) --no-build-isolation --editable '.[java]'; }
+	@$(PYTHON) -c 'from millstream.engine.spark.java import find_java; java = find_java(); print(f"java {java.version} from {java.found_in}")'
+	@touch $(READY)

@@ -1,0 +1,158 @@
+"""The benchmarks as values: who runs what, how much of it, and what is to be reached.
+
+Promises: frozen; the order here is the order of running and of the tables.
+Does not know: processes, environments, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks import common
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound on a figure."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def met(self, value: float) -> bool:
+        """Whether the value is within the bound."""
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+    def __str__(self) -> str:
+        return f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A script with its options. --scale shrinks `base`, `records` and `keys`; `goal` bounds the ratio."""
+
+    name: str
+    script: str
+    environment: str
+    options: tuple[tuple[str, int | str], ...]
+    goal: Goal | None = None
+
+    def arguments(self, scale: float) -> list[str]:
+        """The command line after the script's name."""
+        words = []
+        for name, value in self.options:
+            scaled = isinstance(value, int) and name in {"base", "records", "keys"}
+            words += [f"--{name}", str(max(10, round(value * scale)) if scaled and isinstance(value, int) else value)]
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One contest. The ratio says how many times better ours is; with `growth`, how many times the other is of ours."""
+
+    name: str
+    title: str
+    figure: str
+    unit: str
+    ours: Contestant
+    peers: tuple[Contestant, ...] = ()
+    higher_is_better: bool = True
+    growth: bool = False
+    goal: Goal | None = None
+    expected: Callable[[], dict[str, int]] | None = None
+
+    def ratio(self, ours: float, other: float) -> float:
+        """How the two figures compare."""
+        return ours / other if self.higher_is_better and not self.growth else other / ours
+
+
+def _sizes(base: int, records: int, **more: int | str) -> tuple[tuple[str, int | str], ...]:
+    return (("base", base), ("records", records), *more.items())
+
+
+KEYED = Benchmark(
+    name="keyed",
+    title="KeyedProcessFunction with ValueState: count and sum per key, 100,000 string keys, parallelism 2",
+    figure="rate",
+    unit="records/s",
+    ours=Contestant("millstream", "jobs/keyed.py", "millstream", _sizes(1_000_000, 8_000_000)),
+    peers=(
+        Contestant(
+            "PyFlink, thread mode", "peers/pyflink_keyed.py", "flink", _sizes(50_000, 350_000, mode="thread"), Goal(20)
+        ),
+        Contestant(
+            "PyFlink, process mode", "peers/pyflink_keyed.py", "flink", _sizes(2_000, 26_000, mode="process"), Goal(100)
+        ),
+        Contestant(
+            "Spark transformWithState",
+            "peers/spark_keyed.py",
+            "spark",
+            _sizes(200_000, 800_000, batch=200_000),
+            Goal(10),
+        ),
+        Contestant("bytewax", "peers/bytewax_keyed.py", "bytewax", _sizes(1_000_000, 5_000_000), Goal(2)),
+    ),
+    expected=common.expected_keyed,
+)
+
+WINDOW = Benchmark(
+    name="window",
+    title="Tumbling event-time window (10 min, a record a ms): count and sum, 100,000 integer keys, parallelism 2",
+    figure="rate",
+    unit="records/s",
+    ours=Contestant("millstream", "jobs/window.py", "millstream", _sizes(4_000_000, 24_000_000)),
+    peers=(
+        Contestant("Flink SQL", "peers/flink_sql_window.py", "flink", _sizes(2_000_000, 14_000_000), Goal(2)),
+        Contestant(
+            "Spark, native", "peers/spark_window.py", "spark", _sizes(2_000_000, 14_000_000, batch=1_000_000), Goal(2)
+        ),
+    ),
+    expected=common.expected_window,
+)
+
+
+def _latency(name: str, title: str, exchange: int, goal_ms: float) -> Benchmark:
+    options: tuple[tuple[str, int | str], ...] = (("exchange", exchange), ("records", 200))
+    return Benchmark(
+        name=name,
+        title=title,
+        figure="p50_ms",
+        unit="ms p50",
+        ours=Contestant("millstream", "jobs/latency.py", "millstream", options),
+        peers=(Contestant("Spark micro-batch", "peers/spark_latency.py", "spark", options, Goal(3)),),
+        higher_is_better=False,
+        goal=Goal(at_most=goal_ms),
+    )
+
+
+LATENCY = _latency("latency", "Epoch latency, one record, no exchange", 0, 40)
+LATENCY_EXCHANGE = _latency("latency-exchange", "Epoch latency, one record, one exchange", 1, 90)
+
+GROWTH = Benchmark(
+    name="growth",
+    title="Epoch time with 10,000 keys changed, disk backend, against the keys in state",
+    figure="p50_ms",
+    unit="ms p50",
+    ours=Contestant("10,000 keys", "jobs/growth.py", "millstream", (("keys", 10_000), ("records", 40))),
+    peers=(
+        Contestant(
+            "10,000,000 keys",
+            "jobs/growth.py",
+            "millstream",
+            (("keys", 10_000_000), ("records", 40)),
+            Goal(at_most=1.5),
+        ),
+    ),
+    growth=True,
+)
+
+CHECKPOINT = Benchmark(
+    name="checkpoint",
+    title="Bytes of a checkpoint with 1 % of 1,000,000 keys changed, as a fraction of a full snapshot",
+    figure="fraction",
+    unit="of full",
+    ours=Contestant("millstream", "jobs/checkpoint.py", "millstream", (("keys", 1_000_000), ("records", 20))),
+    higher_is_better=False,
+    goal=Goal(at_most=0.03),
+)
+
+BENCHMARKS = (KEYED, WINDOW, LATENCY, LATENCY_EXCHANGE, GROWTH, CHECKPOINT)

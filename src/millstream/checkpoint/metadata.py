@@ -1,0 +1,149 @@
+"""A checkpoint or savepoint as a value: everything a job needs to go on from an epoch boundary.
+
+Promises: plain JSON with a version, readable by a person; reading gives back an equal value; a newer version than this
+release knows is refused, not guessed at.
+Does not know: where it is stored, or how its checksum is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.errors import ExternalError
+from millstream.state.handles import Handle, Lineage
+
+FORMAT = 1
+
+
+class UnreadableMetadata(ExternalError):
+    """A metadata file that this release cannot read."""
+
+
+@dataclass(frozen=True)
+class OperatorSnapshot:
+    """One operator: its subtasks' state and memory, in order."""
+
+    operator: str
+    name: str
+    uid: str | None
+    parallelism: int
+    max_parallelism: int
+    lineages: tuple[Lineage, ...]
+    memory: tuple[dict[str, Any], ...]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether leaving this operator out would lose state."""
+        return any(lineage.handles for lineage in self.lineages)
+
+
+@dataclass(frozen=True)
+class CheckpointMetadata:
+    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit."""
+
+    checkpoint: int
+    epoch: int
+    generation: int
+    job_id: str
+    job_name: str
+    timestamp: int
+    now: int
+    operators: tuple[OperatorSnapshot, ...]
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    committables: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    bytes_new: int = 0
+
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """Every state file this checkpoint needs, each once."""
+        found = {
+            handle.name: handle for each in self.operators for lineage in each.lineages for handle in lineage.handles
+        }
+        return tuple(found.values())
+
+    @property
+    def full_size(self) -> int:
+        """The bytes of all state files together."""
+        return sum(handle.size for handle in self.handles)
+
+    def to_bytes(self) -> bytes:
+        """The metadata file."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "checkpoint": self.checkpoint,
+                "epoch": self.epoch,
+                "generation": self.generation,
+                "job_id": self.job_id,
+                "job_name": self.job_name,
+                "timestamp": self.timestamp,
+                "processing_time": self.now,
+                "bytes_new": self.bytes_new,
+                "operators": [_operator_to_json(each) for each in self.operators],
+                "sources": dict(self.sources),
+                "committables": {sink: list(staged) for sink, staged in self.committables.items()},
+            },
+            indent=1,
+        ).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CheckpointMetadata:
+        """The inverse of `to_bytes`."""
+        try:
+            read = json.loads(data)
+            if read["format"] > FORMAT:
+                raise UnreadableMetadata(
+                    f"the checkpoint has format {read['format']}, this release reads up to {FORMAT}",
+                    hint="use the release that wrote it, or a later one",
+                )
+            return cls(
+                checkpoint=read["checkpoint"],
+                epoch=read["epoch"],
+                generation=read["generation"],
+                job_id=read["job_id"],
+                job_name=read["job_name"],
+                timestamp=read["timestamp"],
+                now=read["processing_time"],
+                bytes_new=read["bytes_new"],
+                operators=tuple(_operator_from_json(each) for each in read["operators"]),
+                sources=read["sources"],
+                committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            raise UnreadableMetadata(f"the checkpoint metadata is not what this release writes: {problem!r}") from problem
+
+
+def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
+    return {
+        "operator": each.operator,
+        "name": each.name,
+        "uid": each.uid,
+        "parallelism": each.parallelism,
+        "max_parallelism": each.max_parallelism,
+        "subtasks": [
+            {
+                "files": [handle.to_json() for handle in lineage.own],
+                "memory": memory,
+            }
+            for lineage, memory in zip(each.lineages, each.memory, strict=True)
+        ],
+    }
+
+
+def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
+    def chain(handles: list[Any]) -> tuple[Handle, ...]:
+        return tuple(Handle.from_json(handle) for handle in handles)
+
+    return OperatorSnapshot(
+        operator=data["operator"],
+        name=data["name"],
+        uid=data["uid"],
+        parallelism=data["parallelism"],
+        max_parallelism=data["max_parallelism"],
+        lineages=tuple(
+            Lineage(chain(part["files"])) for part in data["subtasks"]
+        ),
+        memory=tuple(part["memory"] for part in data["subtasks"]),
+    )

@@ -1,0 +1,124 @@
+"""Old state x new program: what each subtask starts from.
+
+Promises: keyed state goes to the subtask that owns its key group at the new parallelism; state of an operator that the
+program no longer has is refused unless that is allowed; so is a changed max parallelism.
+Does not know: files' content, engines.
+
+After a change of parallelism every subtask reads the chains of all old ones and keeps its part; its first epoch writes a
+base of its own, so no checkpoint ever names a chain of another parallelism than its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.errors import UserError
+from millstream.state.handles import Lineage
+
+
+class StateNotClaimed(UserError):
+    """The checkpoint has state that no operator of the program takes."""
+
+    def __init__(self, operators: Sequence[str], have: Sequence[str]) -> None:
+        self.operators = tuple(operators)
+        super().__init__(
+            f"the checkpoint has state of {', '.join(operators)}, which the program does not have "
+            f"(it has {', '.join(have)})",
+            hint="it may be of another program; give operators the uids they had, or set "
+            "execution.state-recovery.ignore-unclaimed-state to drop that state",
+        )
+
+
+class MaxParallelismChanged(UserError):
+    """Key groups cannot be counted anew."""
+
+    def __init__(self, name: str, old: int, new: int) -> None:
+        super().__init__(
+            f"operator '{name}' was checkpointed with max parallelism {old}, the program asks for {new}",
+            hint=f"set_max_parallelism({old})",
+        )
+
+
+@dataclass(frozen=True)
+class OperatorShape:
+    """What restore needs to know of an operator of the new program."""
+
+    operator: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """State and memory of every operator's subtasks."""
+
+    lineages: dict[str, tuple[Lineage, ...]]
+    memory: dict[str, tuple[dict[str, Any], ...]]
+
+
+def assign(
+    metadata: CheckpointMetadata,
+    shapes: Sequence[OperatorShape],
+    *,
+    allow_unclaimed: bool = False,
+    foreign: bool = False,
+) -> Restored:
+    """Deal the state of a checkpoint out to the subtasks of a program.
+
+    A `foreign` checkpoint is of another job, whose files are not ours to keep: everything is written anew."""
+    by_id = {each.operator: each for each in metadata.operators}
+    wanted = {shape.operator for shape in shapes}
+    left = [f"'{each.name}'" for each in metadata.operators if each.operator not in wanted and each.has_state]
+    if left and not allow_unclaimed:
+        raise StateNotClaimed(left, [f"'{shape.name}'" for shape in shapes])
+    lineages: dict[str, tuple[Lineage, ...]] = {}
+    memory: dict[str, tuple[dict[str, Any], ...]] = {}
+    for shape in shapes:
+        old = by_id.get(shape.operator)
+        if old is None:
+            lineages[shape.operator] = (Lineage(),) * shape.parallelism
+            memory[shape.operator] = ({},) * shape.parallelism
+            continue
+        if old.has_state and old.max_parallelism != shape.max_parallelism:
+            raise MaxParallelismChanged(shape.name, old.max_parallelism, shape.max_parallelism)
+        lineages[shape.operator] = _lineages(old, shape, foreign)
+        memory[shape.operator] = _memories(old, shape)
+    return Restored(lineages, memory)
+
+
+def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:
+    if old.parallelism == shape.parallelism and not foreign:
+        return old.lineages
+    chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
+    return (Lineage(restored=chains),) * shape.parallelism
+
+
+def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[dict[str, Any], ...]:
+    if old.parallelism == shape.parallelism:
+        return old.memory
+    return (merged_memory(old.memory),) * shape.parallelism
+
+
+def merged_memory(memories: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What all subtasks of another parallelism can go on from: the least watermark, every split, every open window."""
+    merged: dict[str, Any] = {}
+    marks = [memory["watermark"] for memory in memories if "watermark" in memory]
+    if marks and len(marks) == len(memories):
+        merged["watermark"] = min(marks)
+    splits: dict[str, Any] = {}
+    panes: set[int] = set()
+    for memory in memories:
+        splits.update(memory.get("splits", {}))
+        panes.update(memory.get("panes", ()))
+    if splits:
+        merged["splits"] = splits
+    if panes:
+        merged["panes"] = sorted(panes)
+    generators = [memory["generator"] for memory in memories if "generator" in memory]
+    if generators:
+        merged["generator"] = min(generators, key=lambda each: each["greatest"])
+        merged["active_at"] = max(memory.get("active_at", 0) for memory in memories)
+    return merged

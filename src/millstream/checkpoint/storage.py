@@ -1,0 +1,474 @@
+"""Durable files of a job: written once, published atomically, verified when read.
+
+    <root>/<job>/chk-<n>/_metadata      a checkpoint exists if and only if this file does
+    <root>/<job>/shared/...             state files, named by metadata
+    <root>/<job>/taskowned/...          files that no checkpoint owns
+    <root>/<job>/epochs.log             records, each whole or absent
+
+Promises: a file, a checkpoint or a record is there completely or not at all, whenever the process dies; what is read
+is what was written, or an error that says what is wrong with which file; no name leads out of the root.
+Does not know: what the bytes mean, or which files may be deleted."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from millstream.errors import ExternalError, UserError
+
+METADATA = "_metadata"
+SHARED = "shared"
+TASK_OWNED = "taskowned"
+EPOCH_LOG = "epochs.log"
+
+_HINTS = {
+    errno.ENOSPC: "free space there or use another directory; the job goes on from its last checkpoint",
+    errno.EDQUOT: "raise the quota or use another directory; the job goes on from its last checkpoint",
+    errno.EACCES: "give the user of the driver and of all executors permission to write there",
+    errno.EPERM: "give the user of the driver and of all executors permission to write there",
+    errno.EROFS: "mount the file system for writing, on the driver and on all executors",
+    errno.EIO: "look at the disk or the network mount; the system's log may say more",
+    errno.ENOENT: "create or mount the directory, on the driver and on all executors",
+    errno.ENOTDIR: "a part of the path is a file; use another directory",
+}
+
+
+class StorageFailure(ExternalError):
+    """The file system refused: no space, no permission, a broken disk."""
+
+    def __init__(self, action: str, path: str, error: OSError) -> None:
+        self.path = path
+        self.errno = error.errno or 0
+        reason = os.strerror(self.errno) if self.errno else str(error)
+        hint = _HINTS.get(self.errno, "see whether the directory can be used from the driver and all executors")
+        super().__init__(f"cannot {action} {path}: {reason.lower()}", hint=hint)
+
+
+class MissingFile(ExternalError):
+    """A file that should be there is not."""
+
+    hint = "was it deleted by hand, or is the directory not the one the job wrote to?"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"there is no file {path}")
+
+
+class CorruptFile(ExternalError):
+    """A file does not hold what was written to it."""
+
+    hint = "restore it from a copy, or start from an older checkpoint or a savepoint"
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        self.path = path
+        self.expected = expected
+        self.found = found
+        super().__init__(f"the file {path} is damaged: expected {expected}, found {found}")
+
+
+class OutsideRoot(UserError):
+    """A name would lead out of the storage's directory."""
+
+    hint = "names are relative, without '..', and no link may lead elsewhere"
+
+    def __init__(self, name: str, root: str) -> None:
+        self.name = name
+        self.root = root
+        super().__init__(f"the name {name!r} is not inside {root}")
+
+
+class Stored(Protocol):
+    """Whatever names a stored file with its size and checksum."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def sha256(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that was written: its name relative to the root, its size and its SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class FileSystem(Protocol):
+    """What storage needs of a file system. Failures are `OSError`s; `replace` is atomic."""
+
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:
+        """Make or overwrite a file; with `sync`, on the device before this returns."""
+
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:
+        """Add to the end of a file, which is made if need be."""
+
+    def truncate(self, path: str, size: int, sync: bool) -> None:
+        """Cut a file to its first `size` bytes."""
+
+    def replace(self, source: str, target: str) -> None:
+        """Give a file another name, in place of what had it."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file or an empty directory."""
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory with those above it; nothing if it is there."""
+
+    def sync_dir(self, path: str) -> None:
+        """Bring the names in a directory to the device."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """All of a file."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def size(self, path: str) -> int:
+        """The bytes of a file."""
+
+    def resolve(self, path: str) -> str:
+        """The absolute path with all links followed; the file need not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileSystem:
+    """A local disk, or anything mounted that renames atomically."""
+
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        self._write(path, "wb", data, sync)
+
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        self._write(path, "ab", data, sync)
+
+    def _write(self, path: str, mode: str, data: bytes, sync: bool) -> None:
+        with open(path, mode, buffering=0) as file:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            if sync:
+                os.fsync(file.fileno())
+
+    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
+        with open(path, "r+b", buffering=0) as file:
+            file.truncate(size)
+            if sync:
+                os.fsync(file.fileno())
+
+    def replace(self, source: str, target: str) -> None:  # noqa: D102
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:  # noqa: D102
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rmdir(path)
+        else:
+            os.remove(path)
+
+    def make_dirs(self, path: str) -> None:  # noqa: D102
+        if os.path.isdir(path):
+            return
+        above = os.path.dirname(path)
+        if above and above != path:
+            self.make_dirs(above)
+        with suppress(FileExistsError):  # another process was quicker; a file of that name fails in what follows
+            os.mkdir(path)
+        self.sync_dir(above or ".")
+
+    def sync_dir(self, path: str) -> None:  # noqa: D102
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts know no sync of a directory
+                raise
+        finally:
+            os.close(descriptor)
+
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        with open(path, "rb") as file:
+            return file.read()
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:  # noqa: D102
+        return sorted(os.listdir(path))
+
+    def size(self, path: str) -> int:  # noqa: D102
+        return os.path.getsize(path)
+
+    def resolve(self, path: str) -> str:  # noqa: D102
+        return os.path.realpath(path)
+
+
+class CheckpointStorage:
+    """The durable files of one job below `root`; without `job`, the root itself is the job's directory.
+
+    May be sent to other processes. One process at a time appends to a log; anyone may write files."""
+
+    def __init__(self, root: str, job: str = "", *, fs: FileSystem | None = None, sync: bool = True) -> None:
+        self.root = os.path.abspath(root)
+        self.job = job
+        self._fs = fs if fs is not None else LocalFileSystem()
+        self._sync = sync
+        self._log_ends: dict[str, int] = {}
+        if job:
+            self._path(job)
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes) -> StoredFile:
+        """Store a file under the job's directory, whole or not at all; it may be written again by another attempt.
+
+        The answer's name is relative to the root, so that another job's metadata can name it too."""
+        full = self._in_job(name)
+        self._put(self._path(full), data)
+        return StoredFile(full, len(data), hashlib.sha256(data).hexdigest())
+
+    def read(self, stored: Stored) -> bytes:
+        """The bytes of a stored file; `MissingFile` or `CorruptFile` if they are not those that were written."""
+        path = self._path(stored.name)
+        data = self._read(path)
+        if len(data) != stored.size:
+            raise CorruptFile(path, f"{stored.size} bytes", f"{len(data)} bytes")
+        _verify(path, data, stored.sha256)
+        return data
+
+    def files(self, directory: str = SHARED) -> list[str]:
+        """The names, as in `StoredFile`, of all files in a directory of the job, abandoned temporary ones too."""
+        full = self._in_job(directory)
+        return [f"{full}/{name}" for name in self._list(self._path(full))]
+
+    def delete(self, name: str) -> None:
+        """Delete a stored file by the name in its `StoredFile`; nothing if it is gone."""
+        self._remove(self._path(name))
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    def publish(self, checkpoint: int | str, metadata: bytes) -> StoredFile:
+        """Make a checkpoint (or, by directory name, a savepoint) exist, in one step, once all its files do.
+
+        A crash before the rename leaves the checkpoint before it as the newest; after it, this one. If this raises,
+        `list_checkpoints` tells which: ask it before discarding what the checkpoint would need."""
+        name = self._metadata_name(checkpoint)
+        data = metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
+        self._put(self._path(name), data)
+        return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())
+
+    def list_checkpoints(self) -> list[int]:
+        """The numbers of the checkpoints that exist, in order."""
+        directory = self._path(self.job)
+        numbers = [int(name[4:]) for name in self._list(directory) if name.startswith("chk-") and name[4:].isdecimal()]
+        with self._telling("look into", directory):
+            return sorted(n for n in numbers if self._fs.exists(f"{directory}/chk-{n}/{METADATA}"))
+
+    def read_metadata(self, checkpoint: int | str) -> bytes:
+        """The metadata that was published, verified."""
+        path = self._path(self._metadata_name(checkpoint))
+        data = self._read(path)
+        metadata, footer = data[:-_FOOTER_SIZE], data[-_FOOTER_SIZE:]
+        if len(footer) < _FOOTER_SIZE or not (footer.startswith(_FOOTER_START) and footer.endswith(b"\n")):
+            raise CorruptFile(path, "a last line with a checksum", f"{len(data)} bytes without one")
+        _verify(path, metadata, footer[len(_FOOTER_START) : -1].decode("ascii", "replace"))
+        return metadata
+
+    def delete_checkpoint(self, checkpoint: int | str) -> None:
+        """End a checkpoint and delete its own directory, not the shared files it names; nothing if it is gone.
+
+        The metadata goes first: a crash in between leaves files, never half a checkpoint."""
+        metadata = self._path(self._metadata_name(checkpoint))
+        directory = os.path.dirname(metadata)
+        self._remove(metadata)
+        names = self._list(directory)
+        if names:
+            with self._telling("sync", directory):
+                self._fs.sync_dir(directory)
+        for name in names:
+            self._remove(f"{directory}/{name}")
+        self._remove(directory)
+
+    # -- logs ----------------------------------------------------------------------------------------------------
+
+    def append_log(self, name: str, record: bytes) -> None:
+        """Add a record; durable when this returns. What an earlier crash left at the end is cut off first."""
+        path = self._path(self._in_job(name))
+        end = self._log_ends.pop(name, None)
+        with self._telling("append to", path):
+            size = self._fs.size(path) if self._fs.exists(path) else None
+            if size is None:
+                self._fs.make_dirs(os.path.dirname(path))
+                end = 0
+            elif size != end:
+                end = _scan_log(path, self._fs.read_bytes(path))[1]
+                if size != end:
+                    self._fs.truncate(path, end, self._sync)
+            frame = _frame(end, record)
+            self._fs.append_bytes(path, frame, self._sync)
+            if size is None and self._sync:
+                self._fs.sync_dir(os.path.dirname(path))
+        self._log_ends[name] = end + len(frame)
+
+    def read_log(self, name: str) -> list[bytes]:
+        """All whole records. A torn one at the end never was; damage before the end is a `CorruptFile`."""
+        path = self._path(self._in_job(name))
+        with self._telling("read", path):
+            if not self._fs.exists(path):
+                return []
+            return _scan_log(path, self._fs.read_bytes(path))[0]
+
+    def truncate_log(self, name: str, keep: Iterable[bytes] = ()) -> None:
+        """Make these records the whole log, in one step."""
+        frames = bytearray()
+        for record in keep:
+            frames += _frame(len(frames), record)
+        self._log_ends.pop(name, None)
+        self._put(self._path(self._in_job(name)), bytes(frames))
+
+    # -- the directory -------------------------------------------------------------------------------------------
+
+    def check_writable(self) -> None:
+        """Raise `StorageFailure` unless the root is there and a file can be written, renamed, read and deleted."""
+        with self._telling("use the checkpoint directory", self.root):
+            if not self._fs.exists(self.root):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.root)
+            probe = f"{self.root}/{_temporary('probe')}"
+            try:
+                self._fs.write_bytes(probe, b"probe", self._sync)
+                self._fs.replace(probe, f"{probe}.renamed")
+                self._fs.read_bytes(f"{probe}.renamed")
+            finally:
+                for leftover in (probe, f"{probe}.renamed"):
+                    with suppress(OSError):
+                        self._fs.remove(leftover)
+
+    def _put(self, path: str, data: bytes) -> None:
+        directory, name = os.path.split(path)
+        temporary = f"{directory}/{_temporary(name)}"
+        with self._telling("write", path):
+            try:
+                self._fs.make_dirs(directory)
+                self._fs.write_bytes(temporary, data, self._sync)
+                self._fs.replace(temporary, path)
+            except OSError:
+                with suppress(OSError):
+                    self._fs.remove(temporary)
+                raise
+            if self._sync:
+                self._fs.sync_dir(directory)
+
+    def _read(self, path: str) -> bytes:
+        with self._telling("read", path):
+            try:
+                return self._fs.read_bytes(path)
+            except FileNotFoundError:
+                raise MissingFile(path) from None
+
+    def _list(self, path: str) -> list[str]:
+        with self._telling("list", path):
+            try:
+                return self._fs.list(path)
+            except FileNotFoundError:
+                return []
+
+    def _remove(self, path: str) -> None:
+        with self._telling("delete", path), suppress(FileNotFoundError):
+            self._fs.remove(path)
+
+    def _in_job(self, name: str) -> str:
+        return f"{self.job}/{name}" if self.job else name
+
+    def _metadata_name(self, checkpoint: int | str) -> str:
+        directory = checkpoint if isinstance(checkpoint, str) else f"chk-{checkpoint}"
+        return f"{self._in_job(directory)}/{METADATA}"
+
+    def _path(self, name: str) -> str:
+        """The path of a name relative to the root, having checked that it stays there."""
+        if not name:
+            return self.root
+        parts = PurePosixPath(name).parts
+        if name != "/".join(parts) or name.startswith("/") or "\0" in name or "\\" in name or ".." in parts:
+            raise OutsideRoot(name, self.root)
+        path = f"{self.root}/{name}"
+        with self._telling("find", path):
+            root = self._fs.resolve(self.root)
+            if not self._fs.resolve(path).startswith(root.rstrip("/") + "/"):
+                raise OutsideRoot(name, self.root)
+        return path
+
+    @contextmanager
+    def _telling(self, action: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StorageFailure(action, path, error) from error
+
+
+_FOOTER_START = b"\nsha256 "
+_FOOTER = _FOOTER_START + b"%s\n"
+_FOOTER_SIZE = len(_FOOTER_START) + 64 + 1
+_attempts = itertools.count()
+
+
+def _temporary(name: str) -> str:
+    """A name that no other attempt at the same file uses at the same time, on whatever host."""
+    return f".{name}.{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}-{next(_attempts)}.tmp"
+
+
+def _verify(path: str, data: bytes, expected: str) -> None:
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise CorruptFile(path, f"SHA-256 {expected}", f"SHA-256 {found}")
+
+
+# A record's frame: a mark, the length, a checksum of the place and length, one of the place and record. The place
+# makes a frame that is copied, or that a record contains, worthless anywhere else.
+_MARK = b"\xabREC"
+_HEADER = struct.Struct("<4sIII")
+
+
+def _frame(place: int, record: bytes) -> bytes:
+    return _HEADER.pack(_MARK, len(record), _check(place, len(record)), _check(place, 0, record)) + record
+
+
+def _check(place: int, length: int, record: bytes = b"") -> int:
+    return zlib.crc32(record, zlib.crc32(struct.pack("<QI", place, length)))
+
+
+def _record_at(data: bytes, place: int) -> bytes | None:
+    if place + _HEADER.size > len(data):
+        return None
+    mark, length, header_check, record_check = _HEADER.unpack_from(data, place)
+    record = data[place + _HEADER.size : place + _HEADER.size + length]
+    whole = mark == _MARK and header_check == _check(place, length) and len(record) == length
+    return record if whole and record_check == _check(place, 0, record) else None
+
+
+def _scan_log(path: str, data: bytes) -> tuple[list[bytes], int]:
+    """All records, and where they end: what follows is torn. If a whole record follows, it is damage."""
+    records: list[bytes] = []
+    place = 0
+    while (record := _record_at(data, place)) is not None:
+        records.append(record)
+        place += _HEADER.size + len(record)
+    later = data.find(_MARK, place + 1)
+    while later >= 0:
+        if _record_at(data, later) is not None:
+            raise CorruptFile(path, f"record {len(records)} at byte {place}", f"the next whole one at byte {later}")
+        later = data.find(_MARK, later + 1)
+    return records, place

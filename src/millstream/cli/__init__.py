@@ -1,0 +1,5 @@
+"""The command line: `millstream <command>`."""
+
+from millstream.cli.main import main
+
+__all__ = ["main"]

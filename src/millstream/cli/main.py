@@ -1,0 +1,34 @@
+"""Sends `millstream <command>` to the module of that command.
+
+Promises: an error of millstream's own is one sentence on standard error and exit code 1, never a traceback.
+Does not know: what any command does. A command is a module with `add_parser(subparsers)` and `run(args) -> int`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from millstream import __version__
+from millstream.cli import doctor
+from millstream.errors import InternalError, MillstreamError
+
+COMMANDS = (doctor,)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    parser = argparse.ArgumentParser(prog="millstream", description="Stream processing in Python, on Spark.")
+    parser.add_argument("--version", action="version", version=f"millstream {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="<command>", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    args = parser.parse_args(arguments)
+    try:
+        code: int = args.run(args)
+    except InternalError:
+        raise
+    except MillstreamError as error:
+        print(f"millstream: {error}", file=sys.stderr)
+        return 1
+    return code

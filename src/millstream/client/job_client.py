@@ -1,0 +1,136 @@
+"""A running job in the program's hands.
+
+Promises: PyFlink's JobClient and JobExecutionResult; the result of a failed job raises the user's error first.
+Does not know: where the job runs, beyond the handle it is given."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, Protocol
+
+from millstream.errors import MillstreamError, UserError
+from millstream.model.futures import CompletableFuture
+from millstream.model.ids import JobID
+from millstream.model.job_status import JobStatus
+
+
+class JobCancelled(UserError):
+    """The job was cancelled before it finished."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"job '{name}' was cancelled")
+
+
+class JobExecutionResult:
+    """How a finished job went."""
+
+    def __init__(self, job_id: JobID, net_runtime: int, accumulators: dict[str, Any]) -> None:
+        self._job_id, self._net_runtime, self._accumulators = job_id, net_runtime, accumulators
+
+    def get_job_id(self) -> JobID:
+        """The job's id."""
+        return self._job_id
+
+    def get_net_runtime(self) -> int:
+        """Milliseconds from the start of the job to its end."""
+        return self._net_runtime
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """One accumulator, or None."""
+        return self._accumulators.get(accumulator_name)
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        """All accumulators: user counters summed over subtasks, and the job's own under `millstream.`."""
+        return dict(self._accumulators)
+
+    def __str__(self) -> str:
+        return f"Job with JobID {self._job_id} has finished.\nJob Runtime: {self._net_runtime} ms"
+
+    __repr__ = __str__
+
+
+class JobHandle(Protocol):
+    """What a client needs of a job."""
+
+    id: str
+    name: str
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end."""
+
+    def status(self) -> JobStatus:
+        """The status now."""
+
+    def failure(self) -> BaseException | None:
+        """Why it failed."""
+
+    def cancel(self) -> None:
+        """End it."""
+
+    def accumulators(self) -> dict[str, Any]:
+        """What was counted so far."""
+
+    def runtime(self) -> int:
+        """Milliseconds it has run."""
+
+
+class JobClient:
+    """Ask, wait for, or cancel a job."""
+
+    def __init__(self, handle: JobHandle) -> None:
+        self._handle = handle
+
+    def get_job_id(self) -> JobID:
+        """The job's id."""
+        return JobID(self._handle.id)
+
+    def get_job_status(self) -> CompletableFuture:
+        """The status now."""
+        return CompletableFuture.completed(self._handle.status())
+
+    def cancel(self) -> CompletableFuture:
+        """End the job; done when it has ended."""
+        self._handle.cancel()
+        return self._when_ended(lambda: None)
+
+    def get_accumulators(self) -> CompletableFuture:
+        """What was counted so far."""
+        return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_job_execution_result(self) -> CompletableFuture:
+        """The result, once the job has ended."""
+        return self._when_ended(self._result)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; False when it did not come in time."""
+        return self._handle.wait(timeout)
+
+    def _result(self) -> JobExecutionResult:
+        handle = self._handle
+        match handle.status():
+            case JobStatus.FINISHED:
+                return JobExecutionResult(JobID(handle.id), handle.runtime(), handle.accumulators())
+            case JobStatus.CANCELED:
+                raise JobCancelled(handle.name)
+        problem = handle.failure()
+        if isinstance(problem, MillstreamError):
+            raise problem.with_traceback(None)
+        assert problem is not None
+        raise problem
+
+    def _when_ended(self, then: Any) -> CompletableFuture:
+        future: Future[Any] = Future()
+
+        def wait() -> None:
+            self._handle.wait()
+            try:
+                future.set_result(then())
+            except BaseException as problem:
+                future.set_exception(problem)
+
+        Thread(target=wait, daemon=True).start()
+        return CompletableFuture(future)
+
+    def __repr__(self) -> str:
+        return f"JobClient({self._handle.name!r}, {self._handle.id}, {self._handle.status().name})"

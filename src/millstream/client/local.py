@@ -1,0 +1,88 @@
+"""A cluster in this process: programs run where they are written.
+
+Promises: submitting returns a client at once; pyspark is loaded only here, and only when a job is submitted.
+Does not know: how the job is run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from millstream.client.job_client import JobClient
+from millstream.graph.stream_graph import StreamGraph
+from millstream.model.configuration import Configuration
+from millstream.model.job_status import JobStatus
+
+OnExecute = Callable[[StreamGraph, Configuration, str], None]
+
+_intercept: list[OnExecute] = []
+_defaults: dict[str, str] = {}
+
+
+class PlanOnly(BaseException):
+    """Raised in place of running a job when only its plan is wanted."""
+
+
+class LocalHandle:
+    """A job of this process as clients see it."""
+
+    def __init__(self, running: Any) -> None:
+        self._running = running
+        self.id: str = running.id
+        self.name: str = running.name
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end."""
+        return bool(self._running.wait(timeout))
+
+    def status(self) -> JobStatus:
+        """The status now."""
+        status: JobStatus = self._running.master.job.status
+        return status
+
+    def failure(self) -> BaseException | None:
+        """Why it failed."""
+        problem: BaseException | None = self._running.master.failure
+        return problem
+
+    def cancel(self) -> None:
+        """End it."""
+        self._running.master.cancel()
+
+    def accumulators(self) -> dict[str, Any]:
+        """User counters summed up, and the job's own history."""
+        totals: dict[str, Any] = {}
+        for epoch in self._running.epochs:
+            for counts in epoch.metrics.values():
+                for name, count in counts.items():
+                    if name.startswith("user.") and isinstance(count, int):
+                        totals[name.removeprefix("user.")] = totals.get(name.removeprefix("user."), 0) + count
+        totals["millstream.epochs"] = [
+            {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}
+            for e in self._running.epochs
+        ]
+        totals["millstream.checkpoints"] = [
+            {"id": c.id, "bytes": c.bytes, "full_bytes": c.full_bytes, "duration_ms": c.duration_ms, "path": c.path}
+            for c in self._running.checkpoints
+        ]
+        totals["millstream.restarts"] = self._running.master.job.restarts
+        return totals
+
+    def runtime(self) -> int:
+        """Milliseconds it has run."""
+        return int(1000 * ((self._running.ended_at or self._running.started_at) - self._running.started_at))
+
+
+def submit(graph: StreamGraph, configuration: Configuration, name: str, listener: Any = None) -> JobClient:
+    """Run a program in this process."""
+    if _intercept:
+        _intercept[-1](graph, configuration, name)
+        raise PlanOnly
+    entrypoint = importlib.import_module("millstream.cluster.entrypoint")
+    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listener=listener)))
+
+
+def defaults() -> dict[str, str]:
+    """Options that every new environment starts with: what the command line gave."""
+    return dict(_defaults)

@@ -1,0 +1,210 @@
+"""The composition root: the only module that names an engine, reads the clock and draws ids.
+
+Promises: a submitted job runs in a thread of its own to a final status, and everything that can be refused is refused
+before that thread starts.
+Does not know: how programs are written."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from millstream import options
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
+from millstream.cluster.settings import JobSettings, job_settings
+from millstream.engine.contract import Deployment, Engine
+from millstream.engine.spark.engine import SparkEngine
+from millstream.errors import UserError
+from millstream.graph.execution_plan import ExecutionPlan, execution_plan
+from millstream.graph.job_graph import job_graph
+from millstream.graph.stream_graph import StreamGraph
+from millstream.model import codec
+from millstream.model.configuration import Configuration
+from millstream.model.types import TypeInformation
+
+_log = logging.getLogger("millstream")
+_warned: set[str] = set()
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def precise(self) -> float:
+        """Seconds, for measuring."""
+        return time.perf_counter()
+
+
+class RunningJob:
+    """A job and the thread it runs in."""
+
+    def __init__(self, job_id: str, name: str) -> None:
+        self.id, self.name = job_id, name
+        self.epochs: list[EpochDone] = []
+        self.checkpoints: list[CheckpointDone] = []
+        self.listeners: list[Callable[[Observation], None]] = []
+        self.started_at = time.perf_counter()
+        self.ended_at: float | None = None
+        self.master: JobMaster
+        self._thread: threading.Thread
+
+    def observe(self, observation: Observation) -> None:
+        """Keep and pass on what the JobMaster tells."""
+        if isinstance(observation, EpochDone):
+            self.epochs.append(observation)
+        elif isinstance(observation, CheckpointDone):
+            self.checkpoints.append(observation)
+        for listener in self.listeners:
+            listener(observation)
+
+    def start(self, master: JobMaster, clean_up: Callable[[], None]) -> None:
+        """Run the job in a new thread."""
+        self.master = master
+
+        def run() -> None:
+            try:
+                master.run()
+            finally:
+                self.ended_at = time.perf_counter()
+                clean_up()
+
+        self._thread = threading.Thread(target=run, name=f"job-{self.name}", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; False when it did not come in time."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+
+def submit(
+    graph: StreamGraph,
+    configuration: Configuration,
+    name: str,
+    engine: Engine | None = None,
+    listener: Callable[[Observation], None] | None = None,
+) -> RunningJob:
+    """Check a program and start it."""
+    check_options(configuration)
+    settings = job_settings(configuration)
+    plan = execution_plan(job_graph(graph, name))
+    for node in graph.nodes:
+        if node.sink is not None:
+            node.sink.check()
+    job_id = uuid.uuid4().hex
+    running = RunningJob(job_id, name)
+    if listener is not None:
+        running.listeners.append(listener)
+    scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
+    checkpoints = _checkpoints(configuration, settings, job_id, scratch)
+    classes = declared_classes(graph)
+    codec.declare(*classes)
+
+    def deployment(deployment_id: str) -> Deployment:
+        return Deployment(
+            id=deployment_id,
+            plan=plan,
+            files=checkpoints.files(),
+            local=str(scratch / "stores"),
+            backend="hashmap" if configuration.get(options.STATE_BACKEND) == "hashmap" else "lmdb",
+            classes=classes,
+            parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
+            block_records=configuration.get(options.BLOCK_MAX_RECORDS),
+            cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
+        )
+
+    master = JobMaster(
+        SubmittedJob(job_id, name, plan, settings, deployment),
+        engine or SparkEngine(configuration.to_dict()),
+        checkpoints,
+        SystemClock(),
+        time.sleep,
+        running.observe,
+        _show,
+    )
+    running.start(master, lambda: shutil.rmtree(scratch, ignore_errors=True))
+    return running
+
+
+def check_options(configuration: Configuration) -> None:
+    """Refuse misspelt options; warn once about each that has no meaning here."""
+    unknown = options.unknown_keys(configuration)
+    if unknown:
+        key, near = unknown[0]
+        raise UserError(f"unknown option '{key}'", hint=f"did you mean '{near}'?" if near else "see the options page")
+    for key in options.ignored_keys(configuration):
+        if key not in _warned:
+            _warned.add(key)
+            _log.warning("option '%s' is accepted but has no meaning in millstream", key)
+
+
+def declared_classes(graph: StreamGraph) -> tuple[type, ...]:
+    """The classes a program declares: those of its types."""
+    found: dict[type, None] = {}
+
+    def visit(kind: TypeInformation | None) -> None:
+        if kind is None:
+            return
+        python = getattr(kind, "cls", None)
+        if python is not None:
+            found[python] = None
+        for name in ("field_types", "elem_type", "key_type", "value_type"):
+            inner = getattr(kind, name, None)
+            for each in inner if isinstance(inner, list | tuple) else (inner,):
+                if isinstance(each, TypeInformation):
+                    visit(each)
+
+    for node in graph.nodes:
+        visit(node.output_type)
+        visit(node.key_type)
+        for side in node.side_types.values():
+            visit(side)
+    return tuple(found)
+
+
+def plan_of(graph: StreamGraph, name: str) -> ExecutionPlan:
+    """The execution plan of a program that is not run."""
+    return execution_plan(job_graph(graph, name))
+
+
+def _checkpoints(configuration: Configuration, settings: JobSettings, job_id: str, scratch: Path) -> Checkpoints:
+    schedule = Schedule(settings.checkpoint_interval, settings.min_pause)
+    directory = configuration.get(options.CHECKPOINT_DIR)
+    if directory is None:
+        return Checkpoints(
+            CheckpointStorage(str(scratch), job_id, sync=settings.checkpoint_interval is not None),
+            schedule,
+            temporary=True,
+        )
+    storage = CheckpointStorage(directory.removeprefix("file://"), job_id)
+    storage.check_writable()
+    return Checkpoints(storage, schedule, temporary=False)
+
+
+def _scratch_root(configuration: Configuration) -> str | None:
+    directories = configuration.get(options.TMP_DIRS)
+    if directories is None:
+        return None
+    first = directories.replace(",", os.pathsep).split(os.pathsep)[0]
+    Path(first).mkdir(parents=True, exist_ok=True)
+    return first
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

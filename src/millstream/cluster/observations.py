@@ -1,0 +1,48 @@
+"""What a running job lets be seen: one value per epoch, per checkpoint and per change of status.
+
+Promises: frozen values, handed to whoever listens, in order.
+Does not know: who listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.model.job_status import JobStatus
+
+
+@dataclass(frozen=True)
+class EpochDone:
+    """An accepted epoch. `watermark` is the least over the job's last operators; `lag` the records that wait."""
+
+    epoch: int
+    records: int
+    duration_ms: float
+    watermark: int
+    lag: int | None
+    busy_ms: float
+    metrics: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class CheckpointDone:
+    """A completed checkpoint."""
+
+    id: int
+    epoch: int
+    bytes: int
+    full_bytes: int
+    duration_ms: float
+    path: str
+
+
+@dataclass(frozen=True)
+class StatusChanged:
+    """The job has another status."""
+
+    status: JobStatus
+    restarts: int
+    cause: str | None = None
+
+
+Observation = EpochDone | CheckpointDone | StatusChanged

@@ -1,0 +1,64 @@
+"""What the configuration says about running a job, as one value.
+
+Promises: every option the JobMaster reads is read here, once, and checked.
+Does not know: programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream import options
+from millstream.cluster.restarts import RestartStrategy, restart_strategy
+from millstream.errors import UserError
+from millstream.model.configuration import Configuration
+from millstream.model.time import millis
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """Times are milliseconds. `checkpoint_interval` is None when checkpoints are off."""
+
+    restart: RestartStrategy
+    checkpoint_interval: int | None = None
+    checkpoint_timeout: int = 600_000
+    min_pause: int = 0
+    retained: int = 3
+    tolerable_failures: int = 0
+    exactly_once: bool = True
+    retain_on_cancel: bool = False
+    recovery_path: str | None = None
+    allow_unclaimed: bool = False
+    epoch_target: int = 1_000
+    epoch_records: int | None = None
+    epoch_bytes: int = 256 << 20
+    idle_interval: int = 20
+    deadline: int = 600_000
+
+
+def job_settings(configuration: Configuration) -> JobSettings:
+    """The settings in a configuration."""
+    get = configuration.get
+    interval = get(options.CHECKPOINT_INTERVAL)
+    every = millis(interval) if interval is not None else 0
+    if every < 0:
+        raise UserError(f"the checkpoint interval is {every} ms", hint="set execution.checkpointing.interval above 0")
+    retained = get(options.CHECKPOINTS_RETAINED)
+    if retained < 1:
+        raise UserError(f"{options.CHECKPOINTS_RETAINED.key} is {retained}", hint="keep at least one checkpoint")
+    return JobSettings(
+        restart=restart_strategy(configuration, checkpointing=every > 0),
+        checkpoint_interval=every or None,
+        checkpoint_timeout=millis(get(options.CHECKPOINT_TIMEOUT)),
+        min_pause=millis(get(options.CHECKPOINT_MIN_PAUSE)),
+        retained=retained,
+        tolerable_failures=get(options.TOLERABLE_FAILED_CHECKPOINTS),
+        exactly_once=str(get(options.CHECKPOINT_MODE)).upper() != "AT_LEAST_ONCE",
+        retain_on_cancel=str(get(options.CHECKPOINT_RETENTION)).upper() == "RETAIN_ON_CANCELLATION",
+        recovery_path=get(options.RECOVERY_PATH),
+        allow_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
+        epoch_target=millis(get(options.EPOCH_TARGET_DURATION)),
+        epoch_records=get(options.EPOCH_MAX_RECORDS),
+        epoch_bytes=int(get(options.EPOCH_MAX_BYTES)),
+        idle_interval=millis(get(options.EPOCH_IDLE_INTERVAL)),
+        deadline=millis(get(options.EPOCH_DEADLINE)),
+    )

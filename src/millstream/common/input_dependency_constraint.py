@@ -1,0 +1,17 @@
+"""PyFlink's module of this name: InputDependencyConstraint.
+
+Promises: the names of Flink's enum.
+Does not know: scheduling; Spark starts a stage when all its inputs are there."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["InputDependencyConstraint"]
+
+
+class InputDependencyConstraint(Enum):
+    """Which inputs must be there before a task may start."""
+
+    ANY = 0
+    ALL = 1

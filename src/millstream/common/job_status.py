@@ -1,0 +1,7 @@
+"""PyFlink's module of this name: JobStatus, from `millstream.model.job_status`."""
+
+from __future__ import annotations
+
+from millstream.model.job_status import JobStatus
+
+__all__ = ["JobStatus"]

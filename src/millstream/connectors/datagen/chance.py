@@ -1,0 +1,98 @@
+"""Chance by position: a random column is a function of a key and the indexes, so any part can be made at any time.
+
+Promises: the same key and index give the same number in every process, version and cut; columns of different keys look
+independent.
+Does not know: fields, types."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_WORD = (1 << 64) - 1
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz234567", dtype=np.uint8)
+_LETTERS_IN_A_HASH = 12
+
+
+def key_of(seed: int, *names: str) -> int:
+    """The key of a column: depends on the seed and the names, never on Python's own hash."""
+    return xxhash.xxh64_intdigest("\0".join((str(seed), *names)).encode())
+
+
+def hashes(key: int, indexes: Hashes) -> Hashes:
+    """One random word for each index (splitmix64, started at the key)."""
+    word = indexes * _GAMMA
+    word += np.uint64(key)
+    other = word >> np.uint64(30)
+    word ^= other
+    word *= _FIRST
+    np.right_shift(word, np.uint64(27), out=other)
+    word ^= other
+    word *= _SECOND
+    np.right_shift(word, np.uint64(31), out=other)
+    word ^= other
+    return word
+
+
+def units(words: Hashes) -> Floats:
+    """The words as numbers from 0 to below 1."""
+    scaled: Floats = (words >> np.uint64(11)).astype(np.float64)
+    scaled *= 2.0**-53
+    return scaled
+
+
+def below(count: int, words: Hashes) -> Hashes:
+    """The words as whole numbers from 0 to below `count`, which is at most 2**64."""
+    if count > _WORD:
+        return words
+    if count > 1 << 32:
+        return words % np.uint64(count)
+    drawn = words >> np.uint64(32)
+    drawn *= np.uint64(count)
+    drawn >>= np.uint64(32)
+    return drawn
+
+
+def skewed(count: int, skew: float, words: Hashes) -> Hashes:
+    """Whole numbers from 0 to below `count`, the k-th about k**-skew times as frequent as the first: like Zipf's law."""
+    if skew == 0:
+        return below(count, words)
+    drawn = units(words)
+    if abs(skew - 1) < 1e-9:
+        rank = np.power(float(count) + 1, drawn)
+    else:
+        flat = 1 - skew
+        drawn *= (float(count) + 1) ** flat - 1
+        drawn += 1
+        rank = np.power(drawn, 1 / flat)
+    ranked: Hashes = np.clip(np.floor(rank) - 1, 0, count - 1).astype(np.uint64)
+    return ranked
+
+
+def letters(key: int, indexes: Hashes, length: int, prefix: str = "") -> pa.Array:
+    """A string for each index: the prefix, then as many random letters."""
+    head = np.frombuffer(prefix.encode(), dtype=np.uint8)
+    width = len(head) + length
+    text = np.empty((len(indexes), width), dtype=np.uint8)
+    text[:, : len(head)] = head
+    for first in range(0, length, _LETTERS_IN_A_HASH):
+        words = hashes((key + first * 0x5851F42D4C957F2D) & _WORD, indexes)
+        for place in range(first, min(first + _LETTERS_IN_A_HASH, length)):
+            text[:, len(head) + place] = _LETTERS[(words & np.uint64(31)).astype(np.intp)]
+            words >>= np.uint64(5)
+    offsets: Any = np.arange(0, (len(indexes) + 1) * width, width, dtype=np.int64) if width else None
+    if offsets is None:
+        offsets = np.zeros(len(indexes) + 1, dtype=np.int64)
+    wide = pa.LargeStringArray.from_buffers(len(indexes), pa.py_buffer(offsets), pa.py_buffer(text))
+    return wide.cast(pa.string())

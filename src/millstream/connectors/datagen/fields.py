@@ -1,0 +1,309 @@
+"""What a generated column holds.
+
+Promises: a field is a frozen value; the cell of record i depends on the seed, the field's name and i alone, so how the
+records are cut never shows. Columns are made whole, never cell by cell.
+Does not know: how many records there are, or who reads them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.connectors.datagen import chance
+from millstream.connectors.datagen.chance import Hashes, Integers
+from millstream.errors import UserError
+from millstream.model.types import TypeInformation, Types
+
+_DICTIONARY = 1 << 16  # as many different strings are made once and looked up
+
+
+class InvalidField(UserError):
+    """A field whose description makes no sense."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
+class Field(ABC):
+    """A column of generated values."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> TypeInformation:
+        """The type of the values."""
+
+    @abstractmethod
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
+        """The values at `indexes`. `key` is that of the seed and the name; `before` holds the columns on the left."""
+
+
+@dataclass(frozen=True)
+class Sequence(Field):
+    """start, start + step, start + 2 * step, ..."""
+
+    start: int = 0
+    step: int = 1
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Whole numbers."""
+        return Types.LONG()
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        return pa.array(indexes.view(np.int64) * np.int64(self.step) + np.int64(self.start))
+
+
+@dataclass(frozen=True)
+class RandomInt(Field):
+    """Whole numbers from `low` to `high`, both included. With `skew`, low numbers come more often, as by Zipf's law
+    with that exponent: a column of keys with a few hot ones."""
+
+    low: int
+    high: int
+    skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not -(1 << 63) <= self.low <= self.high < 1 << 63:
+            raise InvalidField(f"there are no whole numbers of 64 bits from {self.low} to {self.high}")
+        if self.skew < 0:
+            raise InvalidField(f"the skew is {self.skew}", hint="0 is none, 1 is Zipf's law")
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Whole numbers."""
+        return Types.LONG()
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        drawn = chance.skewed(self.high - self.low + 1, self.skew, chance.hashes(key, indexes))
+        return pa.array(drawn.view(np.int64) + np.int64(self.low))
+
+
+@dataclass(frozen=True)
+class RandomFloat(Field):
+    """Numbers from `low` to below `high`."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise InvalidField(f"there are no numbers from {self.low} to {self.high}")
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Floating point numbers of 64 bits."""
+        return Types.DOUBLE()
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        drawn = chance.units(chance.hashes(key, indexes))
+        drawn *= self.high - self.low
+        drawn += self.low
+        return pa.array(drawn)
+
+
+@dataclass(frozen=True)
+class RandomBoolean(Field):
+    """True with the given probability."""
+
+    probability: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise InvalidField(f"the probability is {self.probability}", hint="give a number from 0 to 1")
+
+    @property
+    def kind(self) -> TypeInformation:
+        """True and False."""
+        return Types.BOOLEAN()
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        return pa.array(chance.units(chance.hashes(key, indexes)) < self.probability)
+
+
+@dataclass(frozen=True)
+class RandomString(Field):
+    """Strings that begin with `prefix`, of at most `cardinality` different ones (None for no limit).
+
+    With `length`, as many random letters follow the prefix; without, a number below the cardinality. `skew` is that of
+    RandomInt."""
+
+    prefix: str = ""
+    cardinality: int | None = None
+    length: int | None = None
+    skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.cardinality is None and self.length is None:
+            raise InvalidField("random strings need a cardinality or a length", hint="as in RandomString(length=8)")
+        if self.cardinality is not None and not 0 < self.cardinality <= 1 << 63:
+            raise InvalidField(f"the cardinality is {self.cardinality}", hint="give a whole number above 0")
+        if self.length is not None and self.length < 0:
+            raise InvalidField(f"the length is {self.length}")
+        if self.skew < 0 or (self.skew and self.cardinality is None):
+            raise InvalidField(f"the skew is {self.skew}", hint="it must not be below 0, and needs a cardinality")
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Strings."""
+        return Types.STRING()
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        if self.cardinality is None:
+            return self._texts(key, indexes)
+        drawn = chance.skewed(self.cardinality, self.skew, chance.hashes(key, indexes))
+        if self.cardinality > min(_DICTIONARY, 4 * len(indexes)):
+            return self._texts(key, drawn)
+        return self._texts(key, np.arange(self.cardinality, dtype=np.uint64)).take(pa.array(drawn))
+
+    def _texts(self, key: int, which: Hashes) -> pa.Array:
+        if self.length is not None:
+            return chance.letters(chance.key_of(key, "letters"), which, self.length, self.prefix)
+        return pc.binary_join_element_wise(self.prefix, pa.array(which).cast(pa.string()), "")
+
+
+@dataclass(frozen=True)
+class Choice(Field):
+    """One of the values, each as often as its weight says; all equally often without weights."""
+
+    values: Many[Any]
+    weights: Many[float] | None = None
+    type_info: TypeInformation | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.values):
+            raise InvalidField("there is nothing to choose from")
+        if self.weights is not None:
+            if len(self.weights) != len(self.values):
+                raise InvalidField(f"{len(self.weights)} weights for {len(self.values)} values")
+            if min(self.weights) < 0 or not sum(self.weights) > 0:
+                raise InvalidField(f"the weights are {list(self.weights)}", hint="none below 0, not all 0")
+        self.kind.conform(list(self.values))
+
+    @property
+    def kind(self) -> TypeInformation:
+        """The declared type, or the one all values have."""
+        if self.type_info is not None:
+            return self.type_info
+        found = {type(value) for value in self.values} - {type(None)}
+        kind = _KINDS.get(next(iter(found))) if len(found) == 1 else None
+        if kind is None:
+            raise InvalidField(f"the type of {list(self.values)} is not clear", hint="pass type_info=Types...")
+        return kind
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        words = chance.hashes(key, indexes)
+        if self.weights is None:
+            drawn: Any = chance.below(len(self.values), words)
+        else:
+            bounds = np.cumsum(np.asarray(self.weights, dtype=np.float64))
+            drawn = np.searchsorted(bounds / bounds[-1], chance.units(words), side="right")
+        return self.kind.to_arrow(list(self.values)).take(pa.array(drawn))
+
+
+_KINDS: dict[type, TypeInformation] = {
+    str: Types.STRING(),
+    int: Types.LONG(),
+    float: Types.DOUBLE(),
+    bool: Types.BOOLEAN(),
+    bytes: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+}
+
+
+def _of_time(kind: TypeInformation) -> None:
+    if kind not in (Types.LONG(), Types.SQL_TIMESTAMP()):
+        raise InvalidField(f"times cannot be of type {kind}", hint="use Types.LONG() or Types.SQL_TIMESTAMP()")
+
+
+@dataclass(frozen=True)
+class RandomTimestamp(Field):
+    """Times from `low` to `high`, both included, in milliseconds since 1970; as numbers or as SQL timestamps."""
+
+    low: int
+    high: int
+    type_info: TypeInformation = field(default_factory=Types.LONG)
+
+    def __post_init__(self) -> None:
+        _of_time(self.type_info)
+        RandomInt(self.low, self.high)
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Numbers or timestamps."""
+        return self.type_info
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
+        """As Field promises."""
+        return RandomInt(self.low, self.high).column(key, indexes, before).cast(self.kind.arrow_type)
+
+
+@dataclass(frozen=True)
+class EventTime(Field):
+    """Times that grow by `step_ms` from record to record, each set back by a random time of at most `disorder_ms`.
+
+    A watermark that allows `disorder_ms` of disorder makes none of them late. Milliseconds since 1970, as numbers or as
+    SQL timestamps."""
+
+    start: int = 0
+    step_ms: float = 1
+    disorder_ms: int = 0
+    type_info: TypeInformation = field(default_factory=Types.LONG)
+
+    def __post_init__(self) -> None:
+        _of_time(self.type_info)
+        if self.step_ms < 0 or self.disorder_ms < 0:
+            raise InvalidField(f"the step is {self.step_ms} ms, the disorder {self.disorder_ms} ms", hint="not below 0")
+
+    @property
+    def kind(self) -> TypeInformation:
+        """Numbers or timestamps."""
+        return self.type_info
+
+    def times(self, key: int, indexes: Hashes) -> Integers:
+        """The times as numbers."""
+        if isinstance(self.step_ms, int):
+            times = indexes.view(np.int64) * np.int64(self.step_ms)
+        else:
+            times = np.floor(indexes * float(self.step_ms)).astype(np.int64)
+        times += np.int64(self.start)
+        if self.disorder_ms:
+            times -= chance.below(self.disorder_ms + 1, chance.hashes(key, indexes)).view(np.int64)
+        return times
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        return pa.array(self.times(key, indexes)).cast(self.kind.arrow_type)
+
+
+@dataclass(frozen=True)
+class Computed(Field):
+    """What a function makes of the columns on the left, as Arrow arrays by name; it must look at each row alone."""
+
+    function: Callable[[Mapping[str, pa.Array]], Any]
+    type_info: TypeInformation
+
+    @property
+    def kind(self) -> TypeInformation:
+        """The declared type."""
+        return self.type_info
+
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+        """As Field promises."""
+        made = self.function(before)
+        array = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+        array = array if isinstance(array, pa.Array) else pa.array(array)
+        if len(array) != len(indexes):
+            raise InvalidField(f"a computed column has {len(array)} values for {len(indexes)} records")
+        return array.cast(self.kind.arrow_type)

@@ -1,0 +1,93 @@
+"""Where a generator is: one position in one endless numbering of records, dealt out to lanes.
+
+Promises: every index from 0 on is planned once, in order; how many lanes there are, and how much an epoch takes, does not
+change which records exist. With a rate, records arrive by the plan's time and wait when they are not read.
+Does not know: what the records hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model.source import Budget, SplitEnumerator, SplitRange
+
+
+class InvalidGenerator(UserError):
+    """A number of records, a rate or a number of splits that makes no sense."""
+
+
+def check_generator(count: int | None, rate: float | None, splits: int | None) -> None:
+    """Refuse what cannot be generated."""
+    if count is not None and not 0 <= count < 1 << 63:
+        raise InvalidGenerator(f"the count is {count}", hint="give a whole number, or None for records without end")
+    if rate is not None and not rate > 0:
+        raise InvalidGenerator(f"the rate is {rate} records per second", hint="give a number above 0, or None")
+    if splits is not None and splits < 1:
+        raise InvalidGenerator(f"the number of splits is {splits}", hint="give a number above 0, or None")
+
+
+class PositionEnumerator(SplitEnumerator):
+    """Plans the next indexes, cut into one range for each lane.
+
+    The next index is all there is to remember, so lanes can become more or fewer at every restart."""
+
+    def __init__(self, lanes: int, count: int | None, rate: float | None, state: Any = None) -> None:
+        known = state or {}
+        self._lanes = [f"{lane:04d}" for lane in range(lanes)]
+        self._count = count
+        self._rate = rate
+        self._next: int = known.get("next", 0)
+        # with a rate: when the counting of arrivals began, and at which index
+        self._began: int | None = known.get("began")
+        self._base: int = known.get("base", 0)
+        self._arrived: int | None = None
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """As many of the records that have arrived as the budget allows."""
+        self._arrived = self._arrivals(budget.now)
+        stop = self._next + max(budget.records, 1)
+        if self._arrived is not None:
+            stop = min(stop, self._arrived)
+        # Which lane comes first changes with the position: few records at a time still move every lane's watermark.
+        turn = self._next % len(self._lanes)
+        lanes = [lane for lane in self._lanes[turn:] + self._lanes[:turn] if lane not in budget.held]
+        ranges = []
+        for served, lane in enumerate(lanes):
+            share = -(-(stop - self._next) // (len(lanes) - served))
+            if share > 0:
+                ranges.append(SplitRange(lane, self._next, self._next + share, share))
+                self._next += share
+        return sorted(ranges, key=lambda part: part.split)
+
+    def _arrivals(self, now: int) -> int | None:
+        """The first index that has not arrived at `now`; None when all have and there is no end."""
+        if self._rate is None:
+            return self._count
+        if self._began is None:
+            self._began, self._base = now, self._next
+        arrived = self._base + int(max(now - self._began, 0) * self._rate / 1000)
+        return arrived if self._count is None else min(arrived, self._count)
+
+    def skip(self, done: SplitRange) -> None:
+        """Go on behind the range."""
+        self._next = max(self._next, done.end)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The next index, and with a rate the beginning of time."""
+        position: dict[str, Any] = {"next": self._next}
+        if self._began is not None:
+            position |= {"began": self._began, "base": self._base}
+        return position
+
+    def finished(self) -> bool:
+        """Whether all records were planned."""
+        return self._count is not None and self._next >= self._count
+
+    def splits(self) -> list[str]:
+        """All lanes, until there is nothing left."""
+        return [] if self.finished() else list(self._lanes)
+
+    def lag(self) -> int | None:
+        """How many records have arrived and wait; what is left of a bounded source without a rate."""
+        known = self._arrived if self._rate is not None else self._count
+        return None if known is None else max(known - self._next, 0)

@@ -1,0 +1,133 @@
+"""A range of whole numbers as a source.
+
+Promises: every number from `start` to `end`, both included, once, whatever the parallelism; each split in order, so that
+one reader gives all numbers in order.
+Does not know: how large an epoch is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.errors import UserError
+from millstream.model.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.model.types import TypeInformation, Types
+
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+
+
+class BadSequence(UserError):
+    """Bounds between which there are no whole numbers of 64 bits."""
+
+    hint = "give two whole numbers of 64 bits, the first not above the second"
+
+    def __init__(self, start: object, end: object) -> None:
+        self.start, self.end = start, end
+        super().__init__(f"there is no sequence from {start!r} to {end!r}")
+
+
+@dataclass(frozen=True)
+class NumberSequenceSource(Source):
+    """The whole numbers from `start` to `end`, both included, cut into as many sub-sequences as there are readers."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        numbers = all(isinstance(bound, int) for bound in (self.start, self.end))
+        if not numbers or not _LEAST <= self.start <= self.end <= _GREATEST:
+            raise BadSequence(self.start, self.end)
+
+    def type_info(self) -> TypeInformation:
+        """Whole numbers of 64 bits."""
+        return Types.LONG()
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """Sub-sequences of equal length; those of a snapshot stay as they were cut."""
+        return SequenceEnumerator(_cut(self.start, self.end + 1, parallelism) if state is None else state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader of ranges of numbers."""
+        return SequenceReader(context.block_records)
+
+
+def _cut(start: int, stop: int, parts: int) -> list[list[Any]]:
+    size, longer = divmod(stop - start, parts)
+    cut: list[list[Any]] = []
+    for index in range(min(parts, stop - start)):
+        after = start + size + (index < longer)
+        cut.append([f"{index:04d}", start, after])
+        start = after
+    return cut
+
+
+class SequenceEnumerator(SplitEnumerator):
+    """The next number of each sub-sequence and the first one behind it."""
+
+    def __init__(self, splits: Sequence[Sequence[Any]]) -> None:
+        self._left = {name: (int(at), int(stop)) for name, at, stop in splits}
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """The same share of the budget for each split that has numbers left."""
+        ready = sorted(self._left.keys() - budget.held, key=lambda name: self._left[name][1] - self._left[name][0])
+        records = max(budget.records, 1)
+        ranges = []
+        for served, name in enumerate(ready):
+            at, stop = self._left[name]
+            # what a short split leaves over goes to the longer ones behind it
+            count = min(-(-records // (len(ready) - served)), stop - at)
+            if count:
+                ranges.append(SplitRange(name, at, at + count, count))
+            records -= count
+        self.replayed(ranges)
+        return sorted(ranges, key=lambda part: part.split)
+
+    def skip(self, done: SplitRange) -> None:
+        """Go on behind the range."""
+        _, stop = self._left[done.split]
+        if done.end < stop:
+            self._left[done.split] = (done.end, stop)
+        else:
+            del self._left[done.split]
+
+    def snapshot(self) -> list[list[Any]]:
+        """Each split with its next number and its end."""
+        return [[name, at, stop] for name, (at, stop) in sorted(self._left.items())]
+
+    def finished(self) -> bool:
+        """Whether every number was planned."""
+        return not self._left
+
+    def splits(self) -> list[str]:
+        """The splits with numbers left."""
+        return sorted(self._left)
+
+    def lag(self) -> int:
+        """How many numbers are left."""
+        return sum(stop - at for at, stop in self._left.values())
+
+
+class SequenceReader(SourceReader):
+    """Counts, in columns."""
+
+    def __init__(self, block: int) -> None:
+        self._block = block
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        """The numbers of the range."""
+        for start in range(part.start, part.end, self._block):
+            count = min(self._block, part.end - start)
+            # from 0, because numpy cannot count up to a stop behind the greatest number
+            yield Records(pa.array(np.arange(count, dtype=np.int64) + np.int64(start)))

@@ -1,0 +1,57 @@
+"""PyFlink's `pyflink.datastream`: streams, their functions, state, windows and environment.
+
+Promises: PyFlink's names; importing it loads no pyspark.
+Does not know: tables."""
+
+from __future__ import annotations
+
+from millstream.datastream.checkpoint_config import CheckpointConfig
+from millstream.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from millstream.datastream.checkpointing_mode import CheckpointingMode
+from millstream.datastream.data_stream import (
+    AllWindowedStream,
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+    DataStream,
+    DataStreamSink,
+    KeyedStream,
+    WindowedStream,
+)
+from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from millstream.datastream.functions import (
+    AggregateFunction,
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+    WindowFunction,
+)
+from millstream.datastream.output_tag import OutputTag
+from millstream.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from millstream.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.datastream.time_domain import TimeDomain
+from millstream.datastream.timerservice import TimerService
+from millstream.datastream.window import MergingWindowAssigner, TimeWindow, Trigger, TriggerResult, Window, WindowAssigner
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -1,0 +1,106 @@
+"""Where checkpoints are kept, as the program sets it.
+
+Promises: `apply_to` writes the choice into a configuration, which is all that the rest of the system reads.
+Does not know: how checkpoints are written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from millstream import options
+from millstream.errors import UserError
+from millstream.model.configuration import Configuration
+
+__all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
+
+INLINE_THRESHOLD = "execution.checkpointing.data-inline-threshold"
+WRITE_BUFFER_SIZE = "execution.checkpointing.write-buffer-size"
+
+
+class InvalidCheckpointStorage(UserError, ValueError):
+    """A checkpoint storage that cannot work."""
+
+    def __init__(self, parameter: str, value: object, rule: str) -> None:
+        self.parameter, self.value, self.rule = parameter, value, rule
+        super().__init__(f"{parameter} of a checkpoint storage must be {rule}, not {value!r}")
+
+
+class CheckpointStorage(ABC):
+    """A place for checkpoints."""
+
+    @abstractmethod
+    def apply_to(self, configuration: Configuration) -> None:
+        """Choose this storage in a configuration."""
+
+
+@dataclass(frozen=True)
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Checkpoints in the process of the job: for tests and very small state."""
+
+    DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+
+    checkpoint_path: str | None = None
+    max_state_size: int | None = None
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Choose this storage in a configuration."""
+        configuration.set(options.CHECKPOINT_STORAGE, "jobmanager")
+        if self.checkpoint_path is not None:
+            configuration.set(options.CHECKPOINT_DIR, self.checkpoint_path)
+
+    def get_checkpoint_path(self) -> str | None:
+        """Where metadata is written; None where the configuration says."""
+        return self.checkpoint_path
+
+    def get_max_state_size(self) -> int:
+        """How large one state may be, in bytes."""
+        return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
+
+    def get_savepoint_path(self) -> str | None:
+        """Where savepoints are written; None where the configuration says."""
+        return None
+
+
+@dataclass(frozen=True)
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Checkpoints in a directory of a file system, by its URI or its local path."""
+
+    MAX_FILE_STATE_THRESHOLD = 1024 * 1024
+
+    checkpoint_path: str | None = None
+    file_state_size_threshold: int | None = None
+    write_buffer_size: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.checkpoint_path:
+            raise InvalidCheckpointStorage(parameter="checkpoint_path", value=self.checkpoint_path, rule="a directory")
+        threshold = self.file_state_size_threshold
+        if threshold is not None and not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            rule = f"between -1 and {self.MAX_FILE_STATE_THRESHOLD}"
+            raise InvalidCheckpointStorage(parameter="file_state_size_threshold", value=threshold, rule=rule)
+
+    def apply_to(self, configuration: Configuration) -> None:
+        """Choose this storage in a configuration."""
+        configuration.set(options.CHECKPOINT_STORAGE, "filesystem")
+        configuration.set(options.CHECKPOINT_DIR, self.checkpoint_path)
+        if self.file_state_size_threshold not in (None, -1):
+            configuration.set(INLINE_THRESHOLD, f"{self.file_state_size_threshold} bytes")
+        if self.write_buffer_size != -1:
+            configuration.set(WRITE_BUFFER_SIZE, self.write_buffer_size)
+
+    def get_checkpoint_path(self) -> str:
+        """The directory."""
+        return self.checkpoint_path or ""
+
+    def get_savepoint_path(self) -> str | None:
+        """Where savepoints are written; None where the configuration says."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        """The size under which Flink puts state into the metadata, in bytes."""
+        return 20 * 1024 if self.file_state_size_threshold in (None, -1) else int(self.file_state_size_threshold or 0)
+
+    def get_write_buffer_size(self) -> int:
+        """The size of Flink's write buffer, in bytes."""
+        return 4096 if self.write_buffer_size == -1 else self.write_buffer_size

@@ -1,0 +1,128 @@
+"""Two streams side by side: connected, or one with broadcast state.
+
+Promises: PyFlink's names; the first stream is input 0, the second input 1.
+Does not know: DataStream's class; results are made by the streams it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import UserError
+from millstream.graph.transformations import Input
+from millstream.model.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeySelector,
+    as_function,
+)
+from millstream.model.state import MapStateDescriptor, as_type
+from millstream.model.type_hints import return_type_of
+from millstream.model.types import TypeInformation, Types
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operators.broadcast import BroadcastSpec
+from millstream.runtime.operators.process import CoElementwiseSpec, ProcessSpec
+
+if TYPE_CHECKING:
+    from millstream.datastream.data_stream import DataStream
+
+
+def _second(inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    return tuple(Input(each.upstream, 1, each.tag, each.partitioner) for each in inputs)
+
+
+def _result_type(given: Any, function: Any, method: str, *, element: bool) -> TypeInformation:
+    if given is not None:
+        return as_type(given)
+    return return_type_of(getattr(function, method), element=element) or Types.PICKLED_BYTE_ARRAY()
+
+
+class ConnectedStreams:
+    """Two streams with types of their own that one function sees."""
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self,
+        key_selector1: Callable[[Any], Any] | KeySelector,
+        key_selector2: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> ConnectedStreams:
+        """Group both streams by key, so that equal keys meet."""
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
+        )
+
+    def _keys(self) -> tuple[KeySelection, ...]:
+        one, other = self.stream1._key_selection(), self.stream2._key_selection()
+        if (one is None) != (other is None):
+            raise UserError("one of the connected streams is keyed and the other is not", hint="key both or neither")
+        return () if one is None or other is None else (one, other)
+
+    def _apply(self, name: str, spec: Any, kind: TypeInformation) -> DataStream:
+        inputs = self.stream1._inputs + _second(self.stream2._inputs)
+        env = self.stream1._env
+        number = env._program.add(name, spec, kind, inputs, **self.stream1._keyed())
+        return env._stream(number)
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One result per record, by the function of its side."""
+        function = as_function(func, CoMapFunction)
+        kind = _result_type(output_type, function, "map1", element=False)
+        return self._apply("Co-Map", CoElementwiseSpec(function, self._keys()), kind)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of results per record, by the function of its side."""
+        function = as_function(func, CoFlatMapFunction)
+        kind = _result_type(output_type, function, "flat_map1", element=True)
+        return self._apply("Co-Flat Map", CoElementwiseSpec(function, self._keys()), kind)
+
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """A function with state, timers and side outputs on both streams."""
+        keys = self._keys()
+        function: Any = as_function(func, KeyedCoProcessFunction if keys else CoProcessFunction)
+        kind = _result_type(output_type, function, "process_element1", element=True)
+        return self._apply("Keyed Co-Process" if keys else "Co-Process", ProcessSpec(function, keys), kind)
+
+
+class BroadcastStream:
+    """A stream that goes to every subtask, with the state it is kept in."""
+
+    def __init__(self, stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise UserError(f"broadcast state is a map, not {descriptor!r}", hint="give MapStateDescriptors")
+        self.stream = stream
+        self.descriptors = descriptors
+
+
+class BroadcastConnectedStream:
+    """A stream beside a broadcast stream."""
+
+    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+
+    def process(
+        self,
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """A function that reads broadcast state on one side and changes it on the other."""
+        stream = self.non_broadcast_stream
+        key = stream._key_selection()
+        wanted: Any = BroadcastProcessFunction if key is None else KeyedBroadcastProcessFunction
+        function = as_function(func, wanted)
+        kind = _result_type(output_type, function, "process_element", element=True)
+        spec = BroadcastSpec(function, self.broadcast_stream.descriptors, key)
+        inputs = stream._inputs + _second(self.broadcast_stream.stream._inputs)
+        number = stream._env._program.add("Co-Process-Broadcast", spec, kind, inputs, **stream._keyed())
+        return stream._env._stream(number)

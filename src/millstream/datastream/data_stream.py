@@ -1,0 +1,506 @@
+"""DataStream, KeyedStream and their kin: a program is written by calling their methods.
+
+Promises: PyFlink's names, signatures and defaults; each call records one transformation and gives the stream after it.
+Does not know: graphs beyond transformations, engines, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from millstream.connectors.printing import PrintSink
+from millstream.datastream.aggregating import FieldAggregate
+from millstream.datastream.collecting import CloseableIterator, collect
+from millstream.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from millstream.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from millstream.errors import UserError
+from millstream.graph.transformations import Chaining, Input
+from millstream.model.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
+from millstream.model.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    as_function,
+)
+from millstream.model.output import OutputTag
+from millstream.model.resources import SlotSharingGroup
+from millstream.model.sink import Sink
+from millstream.model.state import MapStateDescriptor, as_type
+from millstream.model.type_hints import return_type_of
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import WatermarkStrategy
+from millstream.runtime import partitioners
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operators.map import ElementwiseSpec
+from millstream.runtime.operators.process import ProcessSpec
+from millstream.runtime.operators.reduce import ReduceSpec
+from millstream.runtime.operators.sink import SinkSpec
+from millstream.runtime.operators.timestamps import TimestampsSpec
+
+if TYPE_CHECKING:
+    from millstream.common.execution_config import ExecutionConfig
+    from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]
+
+S = TypeVar("S", bound="Named")
+
+
+class NotHere(UserError):
+    """An operation that this kind of stream does not have."""
+
+
+class Named:
+    """What can be said of the operator behind a stream or a sink."""
+
+    _env: StreamExecutionEnvironment
+    _inputs: tuple[Input, ...]
+
+    @property
+    def _id(self) -> int:
+        return self._inputs[0].upstream
+
+    def _change(self: S, **fields: Any) -> S:
+        if len(self._inputs) != 1:
+            raise NotHere("a union is no operator of its own", hint="say it of the operator before or after the union")
+        self._env._program.change(self._id, **fields)
+        return self
+
+    def name(self: S, name: str) -> S:
+        """Name the operator."""
+        return self._change(name=name)
+
+    def uid(self: S, uid: str) -> S:
+        """Give the operator an id that its state is found by in later versions of the program."""
+        return self._change(uid=uid)
+
+    def set_uid_hash(self: S, uid_hash: str) -> S:
+        """Give the operator the id itself, 32 hexadecimal digits."""
+        if len(uid_hash) != 32 or any(c not in "0123456789abcdef" for c in uid_hash.lower()):
+            raise UserError(f"'{uid_hash}' is not an operator id", hint="give 32 hexadecimal digits")
+        return self._change(uid_hash=uid_hash.lower())
+
+    def set_parallelism(self: S, parallelism: int) -> S:
+        """Give the operator a parallelism of its own."""
+        if not isinstance(parallelism, int) or parallelism < 1:
+            raise UserError(f"a parallelism of {parallelism!r} is not possible", hint="give an int of at least 1")
+        return self._change(parallelism=parallelism)
+
+    def set_description(self: S, description: str) -> S:
+        """A longer text for plans and pictures."""
+        return self._change(description=description)
+
+    def disable_chaining(self: S) -> S:
+        """Run the operator on its own, fused with no other."""
+        return self._change(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
+        """Put the operator, and those after it, into a slot sharing group."""
+        if isinstance(slot_sharing_group, SlotSharingGroup):
+            return self._change(slot_group=slot_sharing_group.get_name())
+        return self._change(slot_group=slot_sharing_group)
+
+
+class DataStream(Named):
+    """A stream of records."""
+
+    def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
+        self._env = env
+        self._inputs = inputs
+
+    # ------------------------------------------------------------------------------------ about the stream itself
+
+    def get_name(self) -> str:
+        """The operator's name."""
+        return self._env._program.transformations[self._id].name
+
+    def get_type(self) -> TypeInformation:
+        """The type of the records."""
+        kinds = {self._env._program.type_of(given) for given in self._inputs}
+        return kinds.pop() if len(kinds) == 1 else Types.PICKLED_BYTE_ARRAY()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment the stream belongs to."""
+        return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The environment's execution config."""
+        return self._env.get_config()
+
+    def set_max_parallelism(self: S, max_parallelism: int) -> S:
+        """The most subtasks the operator may ever be rescaled to."""
+        if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
+            raise UserError(f"a max parallelism of {max_parallelism!r} is not possible", hint="give 1 to 32768")
+        return self._change(max_parallelism=max_parallelism)
+
+    def force_non_parallel(self: S) -> S:
+        """Run the operator in one subtask."""
+        return self._change(parallelism=1, max_parallelism=1)
+
+    def set_buffer_timeout(self: S, timeout_millis: int) -> S:
+        """Accepted for PyFlink programs: epochs have no buffers that could wait."""
+        if timeout_millis < -1:
+            raise UserError(f"a buffer timeout of {timeout_millis} ms is not possible")
+        return self
+
+    def start_new_chain(self: S) -> S:
+        """Begin a new chain with this operator."""
+        return self._change(chaining=Chaining.HEAD)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.get_name()!r}, {self.get_type()})"
+
+    # ---------------------------------------------------------------------------------------------- record by record
+
+    def _apply(self, name: str, spec: Any, kind: TypeInformation, **more: Any) -> DataStream:
+        number = self._env._program.add(name, spec, kind, self._inputs, **more)
+        return DataStream(self._env, (Input(number),))
+
+    def _keyed(self) -> dict[str, Any]:
+        """What a transformation of this stream must know of its key."""
+        return {}
+
+    def _key_selection(self) -> KeySelection | None:
+        return None
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One record in, one out."""
+        function = as_function(func, MapFunction)
+        kind = _output_type(output_type, func, "map")
+        return self._apply("Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
+
+    def flat_map(
+        self, func: Callable[[Any], Iterable[Any]] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One record in, any number out."""
+        function = as_function(func, FlatMapFunction)
+        kind = _output_type(output_type, func, "flat_map", element=True)
+        return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keep the records the function says yes to."""
+        function = as_function(func, FilterFunction)
+        return self._apply("Filter", ElementwiseSpec(function, self._key_selection()), self.get_type(), **self._keyed())
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples, in the order given."""
+        kind = self.get_type()
+        fields = getattr(kind, "field_types", None)
+        if fields is None:
+            raise UserError(f"project needs a stream of tuples or rows, not of {kind}", hint="give output_type=Types.TUPLE")
+        wrong = [index for index in field_indexes if not 0 <= index < len(fields)]
+        if wrong or not field_indexes:
+            raise UserError(f"project({', '.join(map(str, field_indexes))}): fields are 0 to {len(fields) - 1}")
+        chosen = tuple(field_indexes)
+        kept = Types.TUPLE([fields[index] for index in chosen])
+        return self.map(lambda record: tuple(record[index] for index in chosen), kept).name("Projection")
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """A function with side outputs and the time in its hands."""
+        function = as_function(func, ProcessFunction)
+        return self._apply("PROCESS", ProcessSpec(function), _output_type(output_type, func, "process_element", True))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records timestamps and the stream watermarks."""
+        return self._apply("Timestamps/Watermarks", TimestampsSpec(watermark_strategy), self.get_type())
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The records a function before sent to a tag."""
+        kind = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
+        self._env._program.declare_side(self._id, output_tag.tag_id, kind)
+        return DataStream(self._env, (Input(self._id, tag=output_tag.tag_id),))
+
+    # ------------------------------------------------------------------------------------------------ partitioning
+
+    def _through(self, partitioner: partitioners.Partitioner) -> DataStream:
+        return DataStream(
+            self._env, tuple(Input(each.upstream, tag=each.tag, partitioner=partitioner) for each in self._inputs)
+        )
+
+    def rebalance(self) -> DataStream:
+        """Deal records out in turn."""
+        return self._through(partitioners.Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Deal records out in turn, to near subtasks only."""
+        return self._through(partitioners.Rescale())
+
+    def shuffle(self) -> DataStream:
+        """Deal records out evenly by a seeded choice."""
+        return self._through(partitioners.Shuffle())
+
+    def forward(self) -> DataStream:
+        """Keep records in their subtask."""
+        return self._through(partitioners.Forward())
+
+    def global_(self) -> DataStream:
+        """Send everything to the first subtask."""
+        return self._through(partitioners.Global())
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """Send every record to every subtask; with descriptors, for the broadcast state pattern."""
+        stream = self._through(partitioners.Broadcast())
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Send each record to the subtask a function of its key names."""
+        choose = as_function(partitioner, Partitioner).partition
+        return self._through(partitioners.Custom(_selection(self, key_selector, None), choose))
+
+    def key_by(
+        self, key_selector: Callable[[Any], Any] | KeySelector | str | int, key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Group records by key: by a function of the record, or by the name or position of a field."""
+        return KeyedStream(self, _selection(self, key_selector, key_type))
+
+    # --------------------------------------------------------------------------------------------- several streams
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The records of this and other streams of the same type."""
+        return DataStream(self._env, tuple(each for stream in (self, *streams) for each in stream._inputs))
+
+    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+        """Two streams side by side, with their types kept, or a stream beside broadcast state."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
+        return ConnectedStreams(self, ds)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Windows over the whole stream, in one subtask."""
+        return AllWindowedStream(self, window_assigner)
+
+    # ----------------------------------------------------------------------------------------------------- the end
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Send the records to a sink."""
+        if not isinstance(sink, Sink):
+            raise UserError(f"{sink!r} is not a sink", hint="build it first: FileSink...build()")
+        name = f"Sink: {type(sink).__name__}"
+        number = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
+        return DataStreamSink(self._env, (Input(number),))
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print the records on standard output."""
+        return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the program and read its results: an iterator, or with a limit a list of the first ones."""
+        return collect(self, job_execution_name, limit)
+
+
+class DataStreamSink(Named):
+    """The end of a stream."""
+
+    def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
+        self._env = env
+        self._inputs = inputs
+
+    def __repr__(self) -> str:
+        return f"DataStreamSink({self._env._program.transformations[self._id].name!r})"
+
+
+class KeyedStream(DataStream):
+    """A stream whose records are grouped by key: functions on it may use keyed state and timers."""
+
+    def __init__(self, stream: DataStream, key: KeySelection) -> None:
+        exchange = tuple(
+            Input(each.upstream, tag=each.tag, partitioner=partitioners.Hash(key)) for each in stream._inputs
+        )
+        super().__init__(stream._env, exchange)
+        self._origin = stream
+        self._key = key
+
+    def _keyed(self) -> dict[str, Any]:
+        return {"key_type": self._key.key_type}
+
+    def _key_selection(self) -> KeySelection:
+        return self._key
+
+    def process(self, func: KeyedProcessFunction, output_type: TypeInformation | None = None) -> DataStream:  # type: ignore[override]
+        """A function with state, timers and side outputs."""
+        if isinstance(func, ProcessFunction):
+            kind = _output_type(output_type, func, "process_element", True)
+            return self._apply("PROCESS", ProcessSpec(func), kind, **self._keyed())
+        function = as_function(func, KeyedProcessFunction)
+        kind = _output_type(output_type, func, "process_element", True)
+        return self._apply("KEYED PROCESS", ProcessSpec(function, (self._key,)), kind, **self._keyed())
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """A running reduce: the new value of the key after every record."""
+        function = as_function(func, ReduceFunction)
+        return self._apply("Reduce", ReduceSpec(function, self._key), self.get_type(), **self._keyed())
+
+    def _aggregate(self, kind: str, position: int | str) -> DataStream:
+        if not isinstance(position, int | str):
+            raise UserError(f"{kind}({position!r}): give the position (int) or the name (str) of a field")
+        return self.reduce(FieldAggregate(kind, position)).name(f"Keyed Aggregation ({kind})")
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The running sum of a field."""
+        return self._aggregate("sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The running minimum of a field, in the first record."""
+        return self._aggregate("min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The running maximum of a field, in the first record."""
+        return self._aggregate("max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record with the least value of a field so far; the first of equals."""
+        return self._aggregate("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record with the greatest value of a field so far; the first of equals."""
+        return self._aggregate("max_by", position_to_max_by)
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Windows by key."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of a number of records by key."""
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner(size))
+        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    def key_by(
+        self, key_selector: Callable[[Any], Any] | KeySelector | str | int, key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Group by another key."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The records of this and other streams; the result has no key."""
+        return self._origin.union(*(each._origin if isinstance(each, KeyedStream) else each for each in streams))
+
+    def _not_on_keyed(self, *_: Any, **__: Any) -> Any:
+        raise NotHere("this is not possible on a keyed stream", hint="call it before key_by, or on the result of process")
+
+    def name(self, name: str) -> Any:
+        """A keyed stream is no operator; say it of the one before or after."""
+        return self._not_on_keyed(name)
+
+    def get_name(self) -> str:
+        """The name of the operator before."""
+        return self._origin.get_name()
+
+    def uid(self, uid: str) -> Any:
+        """A keyed stream is no operator; say it of the one before or after."""
+        return self._not_on_keyed(uid)
+
+    def set_uid_hash(self, uid_hash: str) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed(uid_hash)
+
+    def set_parallelism(self, parallelism: int) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed(parallelism)
+
+    def set_max_parallelism(self, max_parallelism: int) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed(max_parallelism)
+
+    def force_non_parallel(self) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed()
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed(timeout_millis)
+
+    def start_new_chain(self) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed()
+
+    def disable_chaining(self) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed()
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
+        """A keyed stream is no operator."""
+        return self._not_on_keyed(slot_sharing_group)
+
+    def rebalance(self) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed()
+
+    def rescale(self) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed()
+
+    def shuffle(self) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed()
+
+    def forward(self) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed()
+
+    def broadcast(self, *args: Any) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed(*args)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> Any:
+        """A keyed stream is partitioned already."""
+        return self._not_on_keyed(partitioner, key_selector)
+
+
+def _output_type(given: Any, func: Any, method: str, element: bool = False) -> TypeInformation:
+    """The type of a function's results: as given, else from its return annotation, else untyped."""
+    if given is not None:
+        return as_type(given)
+    target = getattr(func, method, func) if not callable(func) or hasattr(func, method) else func
+    return return_type_of(target, element=element) or Types.PICKLED_BYTE_ARRAY()
+
+
+def _selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelection:
+    given = None if key_type is None else as_type(key_type)
+    if isinstance(selector, str | int) and not isinstance(selector, bool):
+        kind = stream.get_type()
+        names, kinds = getattr(kind, "field_names", None), getattr(kind, "field_types", None)
+        if kinds is not None:
+            index = selector if isinstance(selector, int) else _index(list(names or ()), selector, kind)
+            if not 0 <= index < len(kinds):
+                raise UserError(f"key_by({selector}): fields are 0 to {len(kinds) - 1}")
+            return KeySelection(given or kinds[index], field=selector)
+        return KeySelection(given or Types.PICKLED_BYTE_ARRAY(), field=selector)
+    function = as_function(selector, KeySelector)
+    found = given or return_type_of(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()
+    return KeySelection(found, selector=function.get_key)
+
+
+def _index(names: list[str], name: str, kind: TypeInformation) -> int:
+    if name not in names:
+        raise UserError(f"key_by('{name}'): there is no such field in {kind}", hint=f"fields are {', '.join(names)}")
+    return names.index(name)

@@ -1,0 +1,5 @@
+"""PyFlink's `datastream.output_tag`: names of side outputs."""
+
+from millstream.model.output import OutputTag
+
+__all__ = ["OutputTag"]

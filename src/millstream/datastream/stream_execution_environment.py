@@ -1,0 +1,254 @@
+"""StreamExecutionEnvironment: where programs begin and are run.
+
+Promises: PyFlink's names and defaults; what the command line gave are the defaults of every environment.
+Does not know: engines; it hands a stream graph to the client."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from millstream import options
+from millstream.client import local
+from millstream.client.job_client import JobClient, JobExecutionResult
+from millstream.common.execution_config import ExecutionConfig
+from millstream.connectors.collection import CollectionSource
+from millstream.datastream.checkpoint_config import CheckpointConfig
+from millstream.datastream.checkpointing_mode import CheckpointingMode
+from millstream.datastream.data_stream import DataStream
+from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.program import Program
+from millstream.errors import UserError
+from millstream.graph.explain import flink_json
+from millstream.graph.stream_graph import StreamGraph, stream_graph
+from millstream.graph.transformations import Input
+from millstream.model import codec
+from millstream.model.configuration import Configuration
+from millstream.model.resources import SlotSharingGroup
+from millstream.model.source import Source
+from millstream.model.state import as_type
+from millstream.model.type_hints import type_of_hint
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import WatermarkStrategy
+from millstream.runtime.operators.source import SourceSpec
+
+_environments = itertools.count(1)
+_default_parallelism: list[int] = []
+
+
+class StreamExecutionEnvironment:
+    """A program in the making, its configuration, and the button that runs it."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration()
+        for key, value in local.defaults().items():
+            self._configuration.set_string(key, value)
+        if configuration is not None:
+            self._configuration.add_all(configuration)
+        self._program = Program()
+        self._collect_prefix = f"collect-{os.getpid()}-{next(_environments)}"
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """A new environment."""
+        return StreamExecutionEnvironment(configuration)
+
+    # ------------------------------------------------------------------------------------------------ configuration
+
+    def get_config(self) -> ExecutionConfig:
+        """The execution config, a view on the configuration."""
+        return ExecutionConfig(self._configuration)
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The checkpoint config, a view on the configuration."""
+        return CheckpointConfig(self._configuration)
+
+    def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
+        """Take options over."""
+        self._configuration.add_all(configuration)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """The parallelism of operators that have none of their own."""
+        if not isinstance(parallelism, int) or parallelism < 1:
+            raise UserError(f"a parallelism of {parallelism!r} is not possible", hint="give an int of at least 1")
+        self._configuration.set(options.PARALLELISM, parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """The default parallelism: as set, else the number of cores."""
+        if self._configuration.contains(options.PARALLELISM):
+            return self._configuration.get(options.PARALLELISM)
+        return self.get_default_local_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """The most subtasks the program may ever be rescaled to."""
+        if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
+            raise UserError(f"a max parallelism of {max_parallelism!r} is not possible", hint="give 1 to 32768")
+        self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The max parallelism, -1 when it is not set."""
+        return self._configuration.get(options.MAX_PARALLELISM)
+
+    def get_default_local_parallelism(self) -> int:
+        """The parallelism of environments that say nothing."""
+        return _default_parallelism[-1] if _default_parallelism else (os.cpu_count() or 1)
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """The parallelism of environments that say nothing."""
+        _default_parallelism[:] = [parallelism]
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, BATCH or AUTOMATIC."""
+        self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Accepted for PyFlink programs: epochs have no buffers that could wait."""
+        self._configuration.set(options.BUFFER_TIMEOUT, f"{timeout_millis} ms")
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """What was set."""
+        return self._configuration.get(options.BUFFER_TIMEOUT).to_milliseconds()
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Make every edge an exchange."""
+        self._configuration.set(options.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators are fused where they can be."""
+        return self._configuration.get(options.OPERATOR_CHAINING)
+
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
+        """Take a checkpoint every `interval` milliseconds."""
+        config = self.get_checkpoint_config()
+        config.set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """The checkpoint interval in milliseconds, -1 when checkpoints are off."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Exactly once or at least once."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether unaligned checkpoints were asked for; an epoch boundary needs no alignment."""
+        return self._configuration.get(options.UNALIGNED_CHECKPOINTS)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether unaligned checkpoints were forced; an epoch boundary needs no alignment."""
+        return self._configuration.get(options.FORCE_UNALIGNED_CHECKPOINTS)
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go unless they are told otherwise."""
+        self._configuration.set(options.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go unless they are told otherwise."""
+        return self._configuration.get(options.SAVEPOINT_DIR)
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Make a group's resources known."""
+        if slot_sharing_group.get_name() == "":
+            raise UserError("a slot sharing group needs a name")
+        return self
+
+    def set_python_executable(self, python_exec: str) -> StreamExecutionEnvironment:
+        """The Python that tasks run on."""
+        self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
+        return self
+
+    def register_type(self, *classes: type) -> StreamExecutionEnvironment:
+        """Allow instances of these classes in untyped state."""
+        codec.declare(*classes)
+        return self
+
+    # ----------------------------------------------------------------------------------------------------- sources
+
+    def _stream(self, number: int) -> DataStream:
+        return DataStream(self, (Input(number),))
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """A stream of the elements of a collection, read in one subtask."""
+        elements = list(collection)
+        kind = as_type(type_info) if type_info is not None else _type_of_elements(elements)
+        source = CollectionSource(elements, kind)
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source")
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A stream of the records of a source, with watermarks made per split."""
+        if not isinstance(source, Source):
+            raise UserError(f"{source!r} is not a source", hint="build it first: FileSource...build()")
+        kind = as_type(type_info) if type_info is not None else source.type_info()
+        spec = SourceSpec(source, watermark_strategy)
+        return self._stream(self._program.add(f"Source: {source_name}", spec, kind, source=source))
+
+    # ---------------------------------------------------------------------------------------------------- running
+
+    def _graph(self) -> StreamGraph:
+        limit = self.get_max_parallelism()
+        return stream_graph(
+            tuple(self._program.transformations.values()),
+            parallelism=self.get_parallelism(),
+            max_parallelism=limit if limit > 0 else None,
+            chaining=self.is_chaining_enabled(),
+        )
+
+    def get_execution_plan(self) -> str:
+        """The program as JSON, in the shape of Flink's plan visualizer."""
+        return flink_json(self._graph())
+
+    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
+        """Start the program; the environment can then be used for another one."""
+        name = self._configuration.get(options.PIPELINE_NAME) or job_name
+        graph = self._graph()
+        self._program.clear()
+        return local.submit(graph, self._configuration, name)
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program to its end; Ctrl-C cancels it."""
+        client = self.execute_async(job_name or "Flink Streaming Job")
+        try:
+            while not client.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            client.cancel().result()
+            raise
+        result: JobExecutionResult = client.get_job_execution_result().result()
+        return result
+
+    def close(self) -> None:
+        """Forget the program."""
+        self._program.clear()
+
+    def __repr__(self) -> str:
+        return f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, {len(self._program.transformations)} operators)"
+
+
+def _type_of_elements(elements: list[Any]) -> TypeInformation:
+    """The dataclass or NamedTuple all elements are of; else untyped, as in PyFlink."""
+    kinds = set(map(type, elements))
+    if len(kinds) == 1:
+        (kind,) = kinds
+        if hasattr(kind, "__dataclass_fields__") or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+            return type_of_hint(kind) or Types.PICKLED_BYTE_ARRAY()
+    return Types.PICKLED_BYTE_ARRAY()

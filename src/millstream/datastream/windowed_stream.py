@@ -1,0 +1,283 @@
+"""Windows over a stream, by key or over all of it.
+
+Promises: PyFlink's names and checks; built-in aggregates over fixed event-time windows by a field run on columns, with
+the same results.
+Does not know: how windows work; it describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from millstream.errors import UserError
+from millstream.model.aggregations import Aggregations
+from millstream.model.assigners import (
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from millstream.model.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+    as_function,
+)
+from millstream.model.output import OutputTag
+from millstream.model.row import Row
+from millstream.model.state import as_type
+from millstream.model.time import Duration, Time, millis
+from millstream.model.triggers import CannotMerge, Trigger
+from millstream.model.type_hints import return_type_of
+from millstream.model.types import TypeInformation, Types
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operators.columnar_window import ColumnarWindowSpec
+from millstream.runtime.operators.window import CallApply, CallProcess, WindowSpec
+from millstream.runtime.partitioners import Hash
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from millstream.datastream.data_stream import DataStream
+
+W = TypeVar("W", bound="_Windowed")
+
+
+class _Windowed:
+    """What windows by key and over all have in common."""
+
+    _keyed: bool
+
+    def __init__(self, stream: DataStream, key: KeySelection, assigner: WindowAssigner[Any, Any]) -> None:
+        if not isinstance(assigner, WindowAssigner):
+            raise UserError(f"{assigner!r} is not a window assigner", hint="TumblingEventTimeWindows.of(Time.seconds(5))")
+        self._stream = stream
+        self._key = key
+        self._assigner = assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> Any:
+        """The environment the stream belongs to."""
+        return self._stream._env
+
+    def get_input_type(self) -> TypeInformation:
+        """The type of the records that go into windows."""
+        return self._stream.get_type()
+
+    def trigger(self: W, trigger: Trigger[Any, Any]) -> W:
+        """Decide yourself when a window fires."""
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise CannotMerge(trigger)
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self: W, time_ms: int | Duration | Time | timedelta) -> W:
+        """Keep a window for late records; it fires again for each."""
+        time = millis(time_ms)
+        if time < 0:
+            raise UserError(f"an allowed lateness of {time} ms is not possible", hint="give zero or more")
+        self._lateness = time
+        return self
+
+    def side_output_late_data(self: W, output_tag: OutputTag) -> W:
+        """Send records that are too late to a side output."""
+        self._late_tag = output_tag
+        return self
+
+    def _apply(
+        self,
+        name: str,
+        kind: TypeInformation,
+        fold: ReduceFunction | AggregateFunction | None = None,
+        function: Any = None,
+        accumulator: TypeInformation | None = None,
+    ) -> DataStream:
+        spec = WindowSpec(
+            key=self._key,
+            assigner=self._assigner,
+            trigger=self._trigger or self._assigner.get_default_trigger(self._stream._env),
+            input_type=self.get_input_type(),
+            fold=fold,
+            accumulator_type=accumulator,
+            function=function,
+            keyed=self._keyed,
+            allowed_lateness=self._lateness,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+        )
+        return self._add(name, spec, kind)
+
+    def _add(self, name: str, spec: Any, kind: TypeInformation) -> DataStream:
+        env = self._stream._env
+        more: dict[str, Any] = {"key_type": self._key.key_type}
+        if not self._keyed:
+            more.update(parallelism=1)
+        inputs = tuple(
+            type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in self._stream._inputs
+        )
+        number = env._program.add(f"{type(self._assigner).__name__}, {name}", spec, kind, inputs, **more)
+        return env._stream(number)
+
+    def _function(self, given: Any) -> Any:
+        """A window function of any kind as the operator calls it; None for none."""
+        process, plain = (
+            (ProcessWindowFunction, WindowFunction) if self._keyed else (ProcessAllWindowFunction, AllWindowFunction)
+        )
+        if given is None:
+            return None
+        if isinstance(given, process):
+            return CallProcess(given, self._keyed)
+        if isinstance(given, plain):
+            return CallApply(given, self._keyed)
+        return CallProcess(as_function(given, process), self._keyed)
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Reduce each window to one record, optionally handed to a window function."""
+        function = as_function(reduce_function, ReduceFunction)
+        kind = self.get_input_type() if window_function is None else _kind(output_type, window_function)
+        if output_type is not None:
+            kind = as_type(output_type)
+        return self._apply("Reduce", kind, function, self._function(window_function))
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Aggregate each window, optionally handing the result to a window function.
+
+        With built-in `Aggregations` and no window function the results are rows of the key, the window's start and end,
+        and the aggregates."""
+        function = as_function(aggregate_function, AggregateFunction)
+        accumulator = None if accumulator_type is None else as_type(accumulator_type)
+        if isinstance(function, Aggregations) and window_function is None and self._keyed:
+            return self._built_in(function)
+        called = window_function if window_function is not None else function
+        method = "get_result" if window_function is None else None
+        kind = as_type(output_type) if output_type is not None else _kind(None, called, method)
+        return self._apply("Aggregate", kind, function, self._function(window_function), accumulator)
+
+    def _built_in(self, aggregations: Aggregations) -> DataStream:
+        assigner, key, kind = self._assigner, self._key, self.get_input_type()
+        result = _built_in_type(kind, key, aggregations)
+        fixed = type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        plain = self._trigger is None and self._lateness == 0
+        fields = {aggregate.field for _, aggregate in aggregations.columns if aggregate.field is not None}
+        names = set(getattr(kind, "field_names", None) or ())
+        known = all(field in names or (isinstance(field, int) and field < len(names)) for field in fields)
+        if fixed and plain and key.field is not None and kind.is_columnar and known and names:
+            size: int = assigner.size  # type: ignore[attr-defined]
+            spec = ColumnarWindowSpec(
+                key=key.field,
+                key_type=key.key_type,
+                size=size,
+                slide=getattr(assigner, "slide", size),
+                offset=assigner.offset,  # type: ignore[attr-defined]
+                aggregations=aggregations,
+                late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            )
+            return self._add("Aggregations", spec, result)
+        return self._apply("Aggregations", result, aggregations, WithWindow(_names(key, aggregations)))
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """A function of all records of a window."""
+        wanted: Any = WindowFunction if self._keyed else AllWindowFunction
+        function = as_function(window_function, wanted)
+        return self._apply("Apply", _kind(output_type, function, "apply"), None, CallApply(function, self._keyed))
+
+    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """A function of all records of a window, with the window's context."""
+        wanted: Any = ProcessWindowFunction if self._keyed else ProcessAllWindowFunction
+        function = as_function(process_window_function, wanted)
+        return self._apply("Process", _kind(output_type, function, "process"), None, CallProcess(function, self._keyed))
+
+
+class WindowedStream(_Windowed):
+    """Windows by key."""
+
+    _keyed = True
+
+    def __init__(self, keyed_stream: Any, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, keyed_stream._key_selection(), window_assigner)
+
+
+class AllWindowedStream(_Windowed):
+    """Windows over a whole stream; one subtask holds them all."""
+
+    _keyed = False
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, KeySelection(Types.INT(), selector=_same_key), window_assigner)
+
+
+def _same_key(_: Any) -> int:
+    return 0
+
+
+class WithWindow:
+    """Turns the row of built-in aggregates into one with the key and the window."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def __call__(self, key: Any, context: Any, elements: list[Row]) -> list[Row]:
+        """The rows of one firing."""
+        window = context.window()
+        start, end = getattr(window, "start", None), getattr(window, "end", None)
+        return [Row._from(self._names, [key, start, end, *element]) for element in elements]
+
+
+def _names(key: KeySelection, aggregations: Aggregations) -> list[str]:
+    first = key.field if isinstance(key.field, str) else "key"
+    return [first, "window_start", "window_end", *(name for name, _ in aggregations.columns)]
+
+
+def _built_in_type(kind: TypeInformation, key: KeySelection, aggregations: Aggregations) -> TypeInformation:
+    names, kinds = getattr(kind, "field_names", None), getattr(kind, "field_types", None)
+    results: list[TypeInformation] = []
+    for _, aggregate in aggregations.columns:
+        if aggregate.kind == "count":
+            results.append(Types.LONG())
+        elif aggregate.kind == "avg":
+            results.append(Types.DOUBLE())
+        elif kinds is not None and names is not None and isinstance(aggregate.field, str):
+            if aggregate.field not in names:
+                raise UserError(
+                    f"there is no field '{aggregate.field}' to aggregate in {kind}", hint=f"fields are {', '.join(names)}"
+                )
+            results.append(_wide(kinds[list(names).index(aggregate.field)], aggregate.kind))
+        elif kinds is not None and isinstance(aggregate.field, int) and aggregate.field < len(kinds):
+            results.append(_wide(kinds[aggregate.field], aggregate.kind))
+        else:
+            results.append(Types.PICKLED_BYTE_ARRAY())
+    return Types.ROW_NAMED(_names(key, aggregations), [key.key_type, Types.LONG(), Types.LONG(), *results])
+
+
+def _wide(kind: TypeInformation, aggregate: str) -> TypeInformation:
+    """Sums of small integers are long, sums of floats double."""
+    if aggregate != "sum":
+        return kind
+    if kind in (Types.BYTE(), Types.SHORT(), Types.INT()):
+        return Types.LONG()
+    return Types.DOUBLE() if kind == Types.FLOAT() else kind
+
+
+def _kind(given: Any, function: Any, method: str | None = None) -> TypeInformation:
+    if given is not None:
+        return as_type(given)
+    element = method != "get_result"
+    for name in (method, "process", "apply"):
+        if name is not None and hasattr(function, name):
+            return return_type_of(getattr(function, name), element=element) or Types.PICKLED_BYTE_ARRAY()
+    return Types.PICKLED_BYTE_ARRAY()

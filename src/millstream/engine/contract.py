@@ -1,0 +1,87 @@
+"""How an epoch is run, whoever runs it.
+
+Promises: a request is all an engine needs for an epoch; a result holds the reports of the accepted attempts, one per
+subtask, or the failures.
+Does not know: Spark; the JobMaster does not know which engine it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from millstream.graph.execution_plan import ExecutionPlan
+from millstream.runtime.task import StateFiles, TaskRequest
+from millstream.state.handles import Lineage
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A program as it is sent to the workers once. `id` is new whenever anything in it is."""
+
+    id: str
+    plan: ExecutionPlan
+    files: StateFiles
+    local: str
+    backend: str
+    classes: tuple[type, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    block_records: int = 65536
+    cache_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class EpochRequest:
+    """What the epoch does: everything a replay needs."""
+
+    epoch: int
+    now: int
+    generation: int
+    restarts: int = 0
+    lineages: Mapping[str, tuple[Lineage, ...]] = field(default_factory=dict)
+    memory: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+    work: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    compact: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    last: bool = False
+
+    def of(self, operators: tuple[str, ...], subtask: int) -> TaskRequest:
+        """The part of one subtask; the worker adds the attempt."""
+
+        def own(parts: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+            return {name: parts[name][subtask] for name in operators if name in parts}
+
+        return TaskRequest(
+            epoch=self.epoch,
+            now=self.now,
+            attempt=str(self.generation),
+            restarts=self.restarts,
+            lineages=own(self.lineages),
+            memory=own(self.memory),
+            work=own(self.work),
+            compact={n: self.compact[n][subtask] for n in operators if subtask in self.compact.get(n, {})},
+            last=self.last,
+        )
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What came of an epoch: reports of all subtasks, or failures of some."""
+
+    reports: tuple[dict[str, Any], ...]
+    failures: tuple[dict[str, Any], ...] = ()
+
+
+class Engine(Protocol):
+    """Runs epochs."""
+
+    def deploy(self, deployment: Deployment) -> None:
+        """Make a program known to the workers; replaces an earlier one."""
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        """Run one epoch to its end. Raises an `ExternalError` when the engine itself fails."""
+
+    def cancel(self) -> None:
+        """End the running epoch soon; may be called from another thread."""
+
+    def close(self) -> None:
+        """Let go of the program; the engine may run others."""

@@ -1,0 +1,93 @@
+"""One slot of one level: every vertex's subtask of that number, blocks in, blocks out.
+
+Promises: a block whose exchange goes to a higher level is passed on unread, and so are reports and failures; after a
+failure nothing is processed. Tasks live on in this process between epochs, and are rebuilt when they are not there.
+Does not know: who moves the blocks."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from millstream.engine.contract import Deployment, EpochRequest
+from millstream.model import codec
+from millstream.runtime import block as blocks
+from millstream.runtime.block import BlockKind
+from millstream.runtime.task import Task, TaskEnvironment, TaskRequest
+from millstream.state.backend import OpenStore
+from millstream.state.lmdb import LmdbStore
+
+LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
+
+_tasks: dict[tuple[str, str, int], Task] = {}
+
+
+def run_level(
+    deployment: Deployment, level: int, slot: int, inbox: Iterable[bytes], request: LevelRequest, attempt: str
+) -> Iterator[tuple[int, bytes]]:
+    """Run slot `slot` of `level`; yields (target slot, block) for the next level, or reports at the last one."""
+    mine: dict[int, list[bytes]] = {}
+    failed = False
+    levels = deployment.plan.edge_levels
+    passing: list[tuple[int, bytes]] = []
+    for data in inbox:
+        header = blocks.header(data)
+        if header.kind in (BlockKind.REPORT, BlockKind.FAILURE):
+            failed = failed or header.kind is BlockKind.FAILURE
+            passing.append((slot, data))
+        elif levels[header.edge] == level:
+            mine.setdefault(header.edge, []).append(data)
+        else:
+            passing.append((slot, data))
+    yield from passing
+    if failed:
+        return
+    for vertex, asked in request.get(slot, ()):
+        task = task_of(deployment, vertex, slot)
+        arrived = [data for edge in task.spec.inputs for data in mine.get(edge.edge, ())]
+        yield from task.run(dataclasses.replace(asked, attempt=f"{asked.attempt}-{attempt}"), arrived)
+
+
+def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
+    """The subtask as it lives in this process."""
+    key = (deployment.id, vertex, subtask)
+    found = _tasks.get(key)
+    if found is None:
+        forget(keep=deployment.id)
+        codec.declare(*deployment.classes)
+        shared = next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex)
+        spec = copy.deepcopy(shared)  # subtasks that meet in one process must not share function objects
+        environment = TaskEnvironment(
+            files=deployment.files,
+            open_store=lambda operator, at: _store(deployment, operator, at),
+            parameters=deployment.parameters,
+            block_records=deployment.block_records,
+            cache_limit=deployment.cache_limit,
+        )
+        found = _tasks[key] = Task(spec, subtask, environment)
+    return found
+
+
+def forget(keep: str | None = None) -> None:
+    """Let go of the tasks of all deployments of the same job but one."""
+    job = None if keep is None else keep.split("/")[0]
+    for key in [k for k in _tasks if job is None or (k[0].split("/")[0] == job and k[0] != keep)]:
+        _tasks.pop(key).close()
+
+
+def _store(deployment: Deployment, operator: str, subtask: int) -> OpenStore:
+    if deployment.backend == "hashmap":
+        return lambda: None
+    return lambda: LmdbStore(Path(deployment.local) / deployment.id.split("/")[0] / f"{operator}-{subtask}")
+
+
+def level_requests(deployment: Deployment, request: EpochRequest) -> list[LevelRequest]:
+    """An epoch's request cut by level and slot."""
+    made: list[LevelRequest] = [{} for _ in range(deployment.plan.levels)]
+    for planned in deployment.plan.vertices:
+        operators = tuple(node.id for node in planned.task.operators)
+        for subtask in range(planned.task.parallelism):
+            made[planned.level].setdefault(subtask, []).append((planned.task.vertex, request.of(operators, subtask)))
+    return made

@@ -1,0 +1,102 @@
+"""The engine contract on Spark.
+
+Promises: one Spark job an epoch; a worker or executor that dies is Spark's to replace, what cannot be replaced comes
+back as `SparkFailed` with the reason in one sentence.
+Does not know: plans, checkpoints, programs' meaning."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import cloudpickle
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.engine.slot import level_requests
+from millstream.engine.spark.epoch_job import epoch_job
+from millstream.engine.spark.session import spark_context
+from millstream.errors import ExternalError, UserError
+from millstream.runtime import block as blocks
+from millstream.runtime.block import BlockKind
+
+
+class SparkFailed(ExternalError):
+    """Spark could not finish an epoch."""
+
+    hint = "see the Spark log; the job restarts from its last checkpoint if its restart strategy allows"
+
+
+class UnserialisableProgram(UserError):
+    """A function of the program cannot be sent to the workers."""
+
+    hint = "open files, locks, sockets and Spark objects belong into open(), not into the function's fields"
+
+
+class SparkEngine:
+    """Runs epochs on one Spark context."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = dict(settings)
+        self._context: Any = None
+        self._deployment: Deployment | None = None
+        self._program: Any = None
+        self._seeds: Any = None
+        self._cancelled = threading.Event()
+
+    def deploy(self, deployment: Deployment) -> None:
+        """Broadcast the program."""
+        try:
+            pickled = cloudpickle.dumps(deployment, 5)
+        except Exception as problem:
+            raise UnserialisableProgram(f"the program cannot be pickled: {problem}") from problem
+        slots = deployment.plan.slots
+        self._context = spark_context(self._settings, slots)
+        if self._program is not None:
+            self._program.unpersist()
+        self._program = self._context.broadcast(pickled)
+        if self._seeds is None or self._seeds.getNumPartitions() != slots:
+            self._seeds = self._context.parallelize(range(slots), slots)
+        self._deployment = deployment
+        self._cancelled.clear()
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        """One Spark job."""
+        deployment = self._deployment
+        assert deployment is not None, "deploy first"
+        self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
+        try:
+            found = epoch_job(
+                self._context, self._seeds, self._program, deployment, level_requests(deployment, request)
+            )
+        except Py4JJavaError as problem:
+            raise SparkFailed(_reason(problem)) from None
+        except (Py4JError, PySparkException, OSError, EOFError) as problem:
+            raise SparkFailed(f"the connection to Spark broke: {problem}") from None
+        kinds = [(blocks.header(data).kind, data) for data in found]
+        return EpochResult(
+            reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
+            failures=tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+        )
+
+    def cancel(self) -> None:
+        """Cancel the running job."""
+        self._cancelled.set()
+        if self._context is not None and self._deployment is not None:
+            self._context.cancelJobGroup(self._deployment.id)
+
+    def close(self) -> None:
+        """Forget the program; the Spark context stays for the next one."""
+        if self._program is not None:
+            self._program.unpersist()
+        self._deployment = self._program = None
+
+
+def _reason(problem: Any) -> str:
+    """The sentence in a Java stack trace that says what happened."""
+    lines = [line.strip() for line in str(problem.java_exception).splitlines() if line.strip()]
+    python = [line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))]
+    first = next((line for line in lines if "SparkException" in line or "Job" in line), lines[0] if lines else "")
+    return (python[0] if python else first).removeprefix("org.apache.spark.SparkException: ")[:500]

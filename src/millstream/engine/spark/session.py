@@ -1,0 +1,175 @@
+"""The Spark of this process: found, or started with the settings the engine needs.
+
+Promises: at most one Spark per process; the environment of the process is afterwards as it was; nothing of Spark's log
+reaches the terminal unless asked for; `stop` ends what was started here, JVM included, and nothing else.
+Does not know: epochs, blocks or jobs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from millstream.engine.spark.java import find_java
+from millstream.engine.spark.settings import is_local, refuse_unusable, resolve
+from millstream.errors import ExternalError
+from millstream.options import SPARK_MASTER
+
+_STOP_SECONDS = 20
+_CONNECT_SECONDS = 5
+
+
+class SparkNotStarted(ExternalError):
+    """Spark did not start; `reason` is what it said."""
+
+    def __init__(self, master: str, reason: str) -> None:
+        self.master, self.reason = master, reason
+        super().__init__(
+            f"spark did not start on {master}: {reason}",
+            hint=f"is {SPARK_MASTER.key} right and reachable? spark.log.level=WARN shows Spark's own log",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A Spark that this module started, and how long that took."""
+
+    context: SparkContext
+    seconds: float
+
+
+_lock = threading.Lock()
+_started: Started | None = None
+
+
+def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
+    """The Spark that already runs in this process, else one started from `configuration`.
+
+    A context that the program made itself is taken as it is, unless a setting of it cannot work here."""
+    global _started
+    with _lock:
+        active = SparkContext._active_spark_context
+        if active is not None:
+            refuse_unusable(dict(active.getConf().getAll()))
+            return active
+        settings = resolve(configuration, slots=slots, memory=_machine_memory())
+        before = time.monotonic()
+        context = _start(settings)
+        _started = Started(context, time.monotonic() - before)
+        return context
+
+
+def start_seconds() -> float | None:
+    """How long Spark took to start; None when it was not started here."""
+    return None if _started is None else _started.seconds
+
+
+def stop() -> None:
+    """End the Spark that `spark_context` started, and its JVM. One that the program made itself stays."""
+    global _started
+    with _lock:
+        if _started is None:
+            return
+        gateway = SparkContext._gateway
+        _started.context.stop()
+        _started = None
+        if gateway is None:
+            return
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+        process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+        if process is not None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The JVM ends when its standard input does; one that does not is killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _start(settings: Mapping[str, str]) -> SparkContext:
+    master = settings["spark.master"]
+    _require_reachable(master)
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with _environment(_variables(settings)):
+        try:
+            return SparkContext(conf=conf)
+        except Py4JJavaError as error:
+            reason = str(error.java_exception.getMessage())
+        except PySparkRuntimeError as error:
+            reason = str(error)
+    raise SparkNotStarted(master, reason.strip().splitlines()[0])
+
+
+def _require_reachable(master: str) -> None:
+    """A standalone master that nobody answers for: Spark would wait a minute, and then start without executors."""
+    if not master.startswith("spark://"):
+        return
+    refusals = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        except (OSError, ValueError) as error:
+            refusals.append(f"{address}: {error}")
+        else:
+            return
+    raise SparkNotStarted(master, ", ".join(refusals))
+
+
+def _variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """What the JVM and its Python workers must find in their environment."""
+    variables = {
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable),
+        # Another Spark's home would start that Spark's JVM under this PySpark.
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+    if is_local(settings["spark.master"]):
+        variables["SPARK_LOCAL_IP"] = settings["spark.driver.host"]
+        variables["PYTHONPATH"] = os.pathsep.join(_program_paths())
+    return variables
+
+
+def _program_paths() -> list[str]:
+    """Where this program finds modules beyond what every Python of this environment has; workers look there too."""
+    own = [os.path.abspath(path) for path in sys.path]
+    installed = tuple(os.path.join(os.path.abspath(prefix), "lib") for prefix in {sys.prefix, sys.base_prefix})
+    return [path for path in dict.fromkeys(own) if os.path.exists(path) and not path.startswith(installed)]
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The process environment with `variables`, and afterwards as it was: PySpark reads it only while it starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

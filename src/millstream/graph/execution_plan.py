@@ -1,0 +1,88 @@
+"""Subtasks, levels and key-group ranges: the fourth graph, which an engine can run.
+
+Promises: a vertex is on the level of its longest path, in exchanges, from a source; every exchange goes to a higher level.
+Does not know: Spark, epochs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.errors import UserError
+from millstream.graph.job_graph import JobGraph, JobVertex
+from millstream.runtime.task import ChainedEdge, InEdge, OperatorNode, OutEdge, TaskSpec
+from millstream.state.key_groups import KeyGroupRange, range_of
+
+
+@dataclass(frozen=True)
+class PlannedVertex:
+    """A vertex with its level and what its tasks need."""
+
+    level: int
+    vertex: JobVertex
+    task: TaskSpec
+
+    def key_groups(self, subtask: int) -> KeyGroupRange:
+        """The key groups of a subtask."""
+        return range_of(subtask, self.task.parallelism, self.task.max_parallelism)
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """Vertices by level. `edge_levels[edge]` is the level an exchange goes to."""
+
+    job: JobGraph
+    vertices: tuple[PlannedVertex, ...]
+    edge_levels: tuple[int, ...]
+    slots: int
+
+    @property
+    def levels(self) -> int:
+        """How many stages an epoch has."""
+        return 1 + max(planned.level for planned in self.vertices)
+
+    def at_level(self, level: int) -> list[PlannedVertex]:
+        """The vertices of a level."""
+        return [planned for planned in self.vertices if planned.level == level]
+
+
+def execution_plan(job: JobGraph) -> ExecutionPlan:
+    """Lay a job graph out in levels."""
+    levels: dict[str, int] = {}
+    for vertex in job.vertices:
+        above = [levels[edge.upstream] + 1 for edge in job.edges if edge.downstream == vertex.id]
+        levels[vertex.id] = max(above, default=0)
+    slots = max(vertex.parallelism for vertex in job.vertices)
+    if slots > 0xFFFF or len(job.edges) >= 0xFFFF:
+        raise UserError(f"{slots} subtasks and {len(job.edges)} exchanges are more than 65535")
+    vertices = tuple(PlannedVertex(levels[vertex.id], vertex, _task(job, vertex)) for vertex in job.vertices)
+    return ExecutionPlan(job, vertices, tuple(levels[edge.downstream] for edge in job.edges), slots)
+
+
+def _task(job: JobGraph, vertex: JobVertex) -> TaskSpec:
+    place = {node.id: index for index, node in enumerate(vertex.nodes)}
+    by_id = {node.id: node for each in job.vertices for node in each.nodes}
+    inputs, outputs = [], []
+    for edge in job.edges:
+        stream_edge = edge.stream_edge
+        upstream = job.vertex(edge.upstream).parallelism
+        if edge.downstream == vertex.id:
+            sender = by_id[stream_edge.upstream]
+            kind = sender.output_type if stream_edge.tag is None else sender.side_types[stream_edge.tag]
+            inputs.append(InEdge(edge.index, stream_edge.side, kind, upstream, stream_edge.partitioner))
+        if edge.upstream == vertex.id:
+            targets = job.vertex(edge.downstream).parallelism
+            outputs.append(
+                OutEdge(edge.index, place[stream_edge.upstream], stream_edge.partitioner, targets, stream_edge.tag)
+            )
+    return TaskSpec(
+        vertex=vertex.id,
+        name=vertex.name,
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        operators=tuple(
+            OperatorNode(n.operator, n.name, n.spec, n.output_type, n.key_type, n.side_types) for n in vertex.nodes
+        ),
+        chained=tuple(ChainedEdge(place[e.upstream], place[e.downstream], e.tag) for e in vertex.inner),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+    )

@@ -1,0 +1,216 @@
+"""Any graph as text or JSON, for people and for tools.
+
+Promises: the same graph gives the same text; names are shown so that they cannot move a terminal's cursor or break out of
+a diagram; the JSON is Flink's plan format, field for field.
+Does not know: how a plan is drawn (picture.py), or who asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
+from millstream.graph.job_graph import JobEdge, JobVertex
+from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+from millstream.graph.transformations import DEFAULT_SLOT_GROUP
+from millstream.runtime.partitioners import Hash
+
+_RANGES_SHOWN = 8
+_PLAIN_IN_MERMAID = frozenset(" _-(),:=/.'+*")
+
+
+# ------------------------------------------------------------------------------------------------ what all forms use
+
+
+@dataclass(frozen=True)
+class ChainRow:
+    """One operator of a chain; `depth` grows where the chain forks, `tag` is the side output it reads."""
+
+    node: StreamNode
+    depth: int = 0
+    tag: str | None = None
+
+
+def printable(name: str) -> str:
+    """The name on one line, with every character that is not visible escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+
+
+def numbered(plan: ExecutionPlan) -> dict[str, int]:
+    """A short number for each vertex, by level: what texts and pictures call it."""
+    by_level = sorted(plan.vertices, key=lambda planned: planned.level)
+    return {planned.vertex.id: number for number, planned in enumerate(by_level, 1)}
+
+
+def counts(plan: ExecutionPlan) -> list[str]:
+    """How large the plan is, in words."""
+    return [
+        _count(plan.levels, "level"),
+        _count(len(plan.vertices), "vertex", "vertices"),
+        _count(len(plan.job.edges), "exchange"),
+        _count(plan.slots, "slot"),
+    ]
+
+
+def operator_kind(node: StreamNode) -> str:
+    """`source`, `sink`, `keyed`, or nothing in particular."""
+    if node.source is not None:
+        return "source"
+    if node.sink is not None:
+        return "sink"
+    return "keyed" if node.key_type is not None else ""
+
+
+def chain_rows(vertex: JobVertex) -> list[ChainRow]:
+    """The operators of a chain, each after the one that feeds it."""
+    nodes = {node.id: node for node in vertex.nodes}
+    below: dict[int, list[StreamEdge]] = {}
+    for edge in vertex.inner:
+        below.setdefault(edge.upstream, []).append(edge)
+    rows: list[ChainRow] = []
+    waiting = [ChainRow(vertex.nodes[0])]
+    while waiting:
+        row = waiting.pop()
+        rows.append(row)
+        edges = below.get(row.node.id, ())
+        depth = row.depth + (len(edges) > 1)
+        waiting += [ChainRow(nodes[edge.downstream], depth, edge.tag) for edge in reversed(edges)]
+    return rows
+
+
+def key_group_ranges(planned: PlannedVertex) -> str:
+    """The key groups of each subtask; empty for a vertex without keys."""
+    keyed = any(node.key_type is not None for node in planned.vertex.nodes)
+    if not keyed and not any(isinstance(edge.partitioner, Hash) for edge in planned.task.inputs):
+        return ""
+    count = planned.task.parallelism
+    subtasks = list(range(count)) if count <= _RANGES_SHOWN else [*range(_RANGES_SHOWN - 2), -1, count - 1]
+    shown = (planned.key_groups(subtask) if subtask >= 0 else None for subtask in subtasks)
+    return " ".join("..." if each is None else f"{each.start}-{each.end}" for each in shown)
+
+
+def exchange_label(edge: JobEdge) -> str:
+    """The partitioner, with the side output it carries."""
+    tag = edge.stream_edge.tag
+    return edge.stream_edge.partitioner.name + ("" if tag is None else f" '{printable(tag)}'")
+
+
+# ------------------------------------------------------------------------------------------------------------- text
+
+
+def text(plan: ExecutionPlan) -> str:
+    """The plan for a person: levels, chains, exchanges and why each of them is one."""
+    numbers = numbered(plan)
+    lines = [f"job '{printable(plan.job.name)}': {', '.join(counts(plan))}"]
+    for level in range(plan.levels):
+        lines += ["", f"level {level}"]
+        for planned in plan.at_level(level):
+            lines += _vertex_lines(plan, planned, numbers)
+    return "\n".join(lines) + "\n"
+
+
+def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str, int]) -> list[str]:
+    vertex = planned.vertex
+    facts = [f"parallelism {vertex.parallelism} (at most {vertex.max_parallelism})"]
+    ranges = key_group_ranges(planned)
+    if ranges:
+        facts.append(f"key groups {ranges}")
+    if vertex.nodes[0].slot_group != DEFAULT_SLOT_GROUP:
+        facts.append(f"slot sharing group '{printable(vertex.nodes[0].slot_group)}'")
+    lines = [f"  [{numbers[vertex.id]}] {', '.join(facts)}"]
+    rows = [
+        (
+            operator_kind(row.node),
+            "  " * row.depth + printable(row.node.name) + ("" if row.tag is None else f" (reads '{printable(row.tag)}')"),
+            "" if row.node.uid is None else f"uid {printable(row.node.uid)}",
+            row.node.operator,
+        )
+        for row in chain_rows(vertex)
+    ]
+    lines += [f"      {line}" for line in _aligned(rows)]
+    names = {node.id: printable(node.name) for node in vertex.nodes}
+    exchanges = [
+        (
+            f"-> [{numbers[edge.downstream]}]" + (f" input {edge.stream_edge.side + 1}" if edge.stream_edge.side else ""),
+            exchange_label(edge),
+            f"from {names[edge.stream_edge.upstream]}" if len(names) > 1 else "",
+            edge.reason.value,
+        )
+        for edge in plan.job.edges
+        if edge.upstream == vertex.id
+    ]
+    lines += [f"      {line}" for line in _aligned(exchanges)]
+    return lines
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines with columns of equal width; a column that is empty in all of them is left out."""
+    used = [column for column in zip(*rows, strict=True) if any(column)]
+    padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in used)
+    return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+# ------------------------------------------------------------------------------------------------------------- JSON
+
+
+def flink_json(graph: StreamGraph) -> str:
+    """The plan as `get_execution_plan()` of Flink gives it: sinks last, and every predecessor on the "second" side."""
+    ordered = sorted(graph.nodes, key=lambda node: (node.sink is not None, node.id))
+    return json.dumps({"nodes": [_json_node(graph, node) for node in ordered]}, indent=2)
+
+
+def _json_node(graph: StreamGraph, node: StreamNode) -> dict[str, Any]:
+    pact = "Data Source" if node.source is not None else "Data Sink" if node.sink is not None else "Operator"
+    described: dict[str, Any] = {
+        "id": node.id,
+        "type": node.name,
+        "pact": pact,
+        "contents": node.description or node.name,
+        "parallelism": node.parallelism,
+    }
+    # Flink decides "first" or "second" by a list that is never empty at that point; its visualizer ignores the word.
+    predecessors = [
+        {"id": edge.upstream, "ship_strategy": edge.partitioner.name, "side": "second"} for edge in graph.inputs(node.id)
+    ]
+    return {**described, "predecessors": predecessors} if predecessors else described
+
+
+# ---------------------------------------------------------------------------------------------------------- Mermaid
+
+
+def mermaid(plan: ExecutionPlan) -> str:
+    """The plan as a Mermaid flowchart: a box for each level, in it one for each chain."""
+    numbers = numbered(plan)
+    lines = ["flowchart LR"]
+    for level in range(plan.levels):
+        lines.append(f'  subgraph L{level}["level {level}"]')
+        for planned in plan.at_level(level):
+            lines += _mermaid_vertex(planned.vertex, numbers[planned.vertex.id])
+        lines.append("  end")
+    for edge in plan.job.edges:
+        ends = edge.stream_edge
+        lines.append(f'  N{ends.upstream} -->|"{_mermaid_text(exchange_label(edge))}"| N{ends.downstream}')
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_vertex(vertex: JobVertex, number: int) -> Iterable[str]:
+    shapes = {"source": ('(["', '"])'), "sink": ('[["', '"]]')}
+    yield f'    subgraph V{number}["{number}: parallelism {vertex.parallelism}"]'
+    for node in vertex.nodes:
+        before, after = shapes.get(operator_kind(node), ('["', '"]'))
+        yield f"      N{node.id}{before}{_mermaid_text(printable(node.name))}{after}"
+    for edge in vertex.inner:
+        label = "" if edge.tag is None else f'|"{_mermaid_text(printable(edge.tag))}"|'
+        yield f"      N{edge.upstream} -->{label} N{edge.downstream}"
+    yield "    end"
+
+
+def _mermaid_text(name: str) -> str:
+    """Letters, digits and harmless punctuation as they are, all else as Mermaid's `#code;`."""
+    return "".join(each if each.isalnum() or each in _PLAIN_IN_MERMAID else f"#{ord(each)};" for each in name)

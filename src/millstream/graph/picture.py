@@ -1,0 +1,308 @@
+"""An execution plan as a picture: an SVG that needs nothing else to be seen.
+
+Promises: levels from left to right, no box on another, no arrow through a box; the file is well-formed whatever the
+operators are called; the same plan gives the same bytes.
+Does not know: what a viewer does with it; long names are cut and whole in their tooltips."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from xml.sax.saxutils import escape
+
+from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
+from millstream.graph.explain import (
+    ChainRow,
+    chain_rows,
+    counts,
+    exchange_label,
+    key_group_ranges,
+    numbered,
+    operator_kind,
+    printable,
+)
+from millstream.graph.job_graph import JobEdge
+
+_MARGIN, _TOP = 24, 84
+_ROW, _HEAD, _PAD, _INDENT = 22, 30, 12, 14
+_PORT = 22  # the least distance of two arrows at a box: a label stands between them
+_BETWEEN = 28
+_CURVE = 56
+_WIDEST_NAME, _WIDEST_LABEL = 280, 170
+_SWEEPS = 8
+_DOTS = {"source": "#2f9e6e", "keyed": "#3b6fd4", "sink": "#d9772b", "": "#8a94a3"}
+_LEGEND = {"source": "source", "keyed": "keyed state", "sink": "sink"}
+_STYLE = (
+    "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:13px;fill:#1d2733}"
+    ".job{font-size:18px;font-weight:bold}.faint{font-size:11px;fill:#66717f}.label{font-size:11px;fill:#44505e}"
+    ".number{font-size:11px;font-weight:bold;fill:#66717f}.badge{font-size:11px;font-weight:bold;fill:#fff}"
+    ".level{fill:#f4f6f9}.box{fill:#fff;stroke:#b4bdc9;stroke-width:1.2}.times{fill:#44505e}"
+    ".arrow{fill:none;stroke:#7c8794;stroke-width:1.4}"
+)
+
+
+@dataclass(eq=False)
+class _Box:
+    """A vertex with its place, or (without one) the room that an arrow takes on a level it passes."""
+
+    level: int
+    planned: PlannedVertex | None
+    width: float = 0
+    height: float = 0
+    y: float = 0
+    before: list[_Box] = field(default_factory=list)
+    after: list[_Box] = field(default_factory=list)
+
+    @property
+    def centre(self) -> float:
+        return self.y + self.height / 2
+
+    def port(self, neighbours: list[_Box], turn: int) -> float:
+        """Where the arrow to the neighbour of that turn, from above, meets this box."""
+        return self.y + self.height * (turn + 1) / (len(neighbours) + 1)
+
+
+def svg(plan: ExecutionPlan) -> str:
+    """The plan as an SVG document."""
+    boxes = {planned.vertex.id: _box(planned) for planned in plan.vertices}
+    routes = [_route(boxes, edge) for edge in plan.job.edges]
+    columns: list[list[_Box]] = [[] for _ in range(plan.levels)]
+    for box in dict.fromkeys([*boxes.values(), *(box for route in routes for box in route)]):
+        columns[box.level].append(box)
+    for box in boxes.values():
+        box.height = max(box.height, _PORT * (1 + max(len(box.before), len(box.after))))
+    columns = _ordered(columns)
+    _place(columns)
+    lefts, widths, rooms = _across(plan, columns)
+    title = ", ".join(counts(plan))
+    name = _cut(printable(plan.job.name), 600)
+    width = max(lefts[-1] + widths[-1] + _MARGIN, _MARGIN * 2 + 1.5 * _width(name), 420)
+    bottom = max(box.y + box.height for column in columns for box in column) + 20
+    numbers = numbered(plan)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{bottom + 44:.0f}" '
+        f'viewBox="0 0 {width:.0f} {bottom + 44:.0f}" role="img">',
+        f"<title>{escape(printable(plan.job.name))}</title><style>{_STYLE}</style>",
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        '<path d="M0,0L8,4L0,8z" fill="#7c8794"/></marker></defs>',
+        f'<rect width="{width:.0f}" height="{bottom + 44:.0f}" fill="#fff"/>',
+        f'<text class="job" x="{_MARGIN}" y="32">{escape(name)}</text>',
+        f'<text class="faint" x="{_MARGIN}" y="50">{title}</text>',
+    ]
+    for level, (left, wide) in enumerate(zip(lefts, widths, strict=True)):
+        parts.append(
+            f'<rect class="level" x="{left - 10:.1f}" y="60" width="{wide + 20:.1f}" height="{bottom - 60:.1f}" rx="8"/>'
+            f'<text class="faint" x="{left:.1f}" y="76">level {level}</text>'
+        )
+    for edge, route in zip(plan.job.edges, routes, strict=True):
+        parts += _arrow(plan, edge, route, lefts, widths, rooms)
+    for vertex_id, box in boxes.items():
+        parts += _drawn(box, lefts[box.level], numbers[vertex_id])
+    parts += _legend(plan, bottom + 22)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+# -------------------------------------------------------------------------------------------------- boxes and routes
+
+
+def _box(planned: PlannedVertex) -> _Box:
+    rows = chain_rows(planned.vertex)
+    widest = max(_INDENT * row.depth + _width(_cut(_row_text(row), _WIDEST_NAME)) for row in rows)
+    return _Box(planned.level, planned, max(widest + 2 * _PAD + 16, 130), _HEAD + _ROW * len(rows) + 8)
+
+
+def _route(boxes: dict[str, _Box], edge: JobEdge) -> list[_Box]:
+    """The boxes an arrow goes through, one a level."""
+    first, last = boxes[edge.upstream], boxes[edge.downstream]
+    route = [first, *(_Box(level, None, height=_PORT) for level in range(first.level + 1, last.level)), last]
+    for one, next_one in zip(route, route[1:], strict=False):
+        one.after.append(next_one)
+        next_one.before.append(one)
+    return route
+
+
+def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
+    """The boxes of each column from top to bottom: the order of fewest crossings that sweeping finds."""
+    best, fewest = [column[:] for column in columns], _crossings(columns)
+    for sweep in range(_SWEEPS):
+        if not fewest:
+            break
+        forward = sweep % 2 == 0
+        for column in columns if forward else reversed(columns):
+            places = {id(box): place for each in columns for place, box in enumerate(each)}
+            wanted = {
+                id(box): _mean([places[id(near)] for near in (box.before if forward else box.after)], places[id(box)])
+                for box in column
+            }
+            column.sort(key=lambda box: wanted[id(box)])
+        crossings = _crossings(columns)
+        if crossings < fewest:
+            best, fewest = [column[:] for column in columns], crossings
+    return best
+
+
+def _crossings(columns: list[list[_Box]]) -> int:
+    count = 0
+    for column, following in zip(columns, columns[1:], strict=False):
+        place = {id(box): index for index, box in enumerate(following)}
+        ends = [place[id(near)] for box in column for near in sorted(box.after, key=lambda near: place[id(near)])]
+        count += sum(one > other for index, one in enumerate(ends) for other in ends[index + 1 :])
+    return count
+
+
+def _place(columns: list[list[_Box]]) -> None:
+    """Give each box its height on the page: near the mean of its neighbours, and clear of the one above."""
+    for column in columns:
+        _stack(column, [0.0] * len(column))
+    for _ in range(_SWEEPS):
+        for side in ("before", "after"):
+            for column in columns if side == "before" else reversed(columns):
+                _stack(column, [_mean([near.centre for near in getattr(box, side)], box.centre) for box in column])
+    top = min(box.y for column in columns for box in column)
+    for column in columns:
+        for box in column:
+            box.y += _TOP + 6 - top
+
+
+def _stack(column: list[_Box], centres: Sequence[float]) -> None:
+    """Put boxes as near as can be to the wanted centres: least squares, with order and distance kept."""
+    offsets: list[float] = []
+    reached = 0.0
+    for box in column:
+        offsets.append(reached + box.height / 2)
+        reached += box.height + _BETWEEN
+    pools: list[tuple[float, int]] = []  # sum and number of wishes that had to be brought to one value
+    for centre, offset in zip(centres, offsets, strict=True):
+        total, count = centre - offset, 1
+        while pools and pools[-1][0] / pools[-1][1] >= total / count:
+            before = pools.pop()
+            total, count = total + before[0], count + before[1]
+        pools.append((total, count))
+    shifts = [total / count for total, count in pools for _ in range(count)]
+    for box, offset, shift in zip(column, offsets, shifts, strict=True):
+        box.y = offset + shift - box.height / 2
+
+
+def _across(plan: ExecutionPlan, columns: list[list[_Box]]) -> tuple[list[float], list[float], list[float]]:
+    """The left side and the width of each level, and the room for labels before it, where all arrows run level."""
+    widths = [max(box.width for box in column) for column in columns]
+    rooms = [0.0] * len(columns)
+    for edge, level in zip(plan.job.edges, plan.edge_levels, strict=True):
+        rooms[level] = max(rooms[level], _width(_cut(exchange_label(edge), _WIDEST_LABEL), 11) + 24)
+    lefts = [float(_MARGIN)]
+    for width, room in zip(widths, rooms[1:], strict=False):
+        lefts.append(lefts[-1] + width + _CURVE + room)
+    return lefts, widths, rooms
+
+
+# ---------------------------------------------------------------------------------------------------------- drawing
+
+
+def _arrow(
+    plan: ExecutionPlan,
+    edge: JobEdge,
+    route: list[_Box],
+    lefts: list[float],
+    widths: list[float],
+    rooms: list[float],
+) -> Iterable[str]:
+    nodes = {node.id: node for vertex in plan.job.vertices for node in vertex.nodes}
+    ends = edge.stream_edge
+    label = _cut(exchange_label(edge), _WIDEST_LABEL)
+    path = ""
+    for one, other in zip(route, route[1:], strict=False):
+        x = lefts[one.level] + (one.width if one.planned else widths[one.level])
+        y = one.port(one.after, _turn(one, other, edge, plan, "after"))
+        to_x = lefts[other.level]
+        to_y = other.port(other.before, _turn(other, one, edge, plan, "before"))
+        flat = to_x - rooms[other.level]
+        start = lefts[one.level] + widths[one.level] + 10
+        middle = (start + flat) / 2
+        path += f"{'L' if path else 'M'}{x:.1f},{y:.1f}L{start:.1f},{y:.1f}"
+        path += f"C{middle:.1f},{y:.1f} {middle:.1f},{to_y:.1f} {flat:.1f},{to_y:.1f}L{to_x:.1f},{to_y:.1f}"
+    told = (
+        f"{printable(nodes[ends.upstream].name)} to {printable(nodes[ends.downstream].name)}: "
+        f"{exchange_label(edge)}, because {edge.reason.value}"
+    )
+    yield f'<g><title>{escape(told)}</title><path class="arrow" d="{path}" marker-end="url(#head)"/>'
+    yield f'<text class="label" text-anchor="end" x="{to_x - 13:.1f}" y="{to_y - 5:.1f}">{escape(label)}</text></g>'
+
+
+def _turn(box: _Box, neighbour: _Box, edge: JobEdge, plan: ExecutionPlan, side: str) -> int:
+    """Which of a box's ports an arrow has: ports follow their neighbours from top to bottom."""
+    others: list[_Box] = getattr(box, side)
+    turn = sorted(range(len(others)), key=lambda place: (others[place].centre, place))
+    twins = [place for place in turn if others[place] is neighbour]
+    if len(twins) == 1:
+        return turn.index(twins[0])
+    same = [each.index for each in plan.job.edges if (each.upstream, each.downstream) == (edge.upstream, edge.downstream)]
+    return turn.index(twins[same.index(edge.index)])
+
+
+def _drawn(box: _Box, left: float, number: int) -> Iterable[str]:
+    assert box.planned is not None
+    vertex = box.planned.vertex
+    groups = key_group_ranges(box.planned)
+    told = f"{printable(vertex.name)}\nparallelism {vertex.parallelism} of at most {vertex.max_parallelism}"
+    told += f"\nkey groups {groups}" if groups else ""
+    badge = f"×{vertex.parallelism}"
+    wide = _width(badge, 11) + 12
+    right = left + box.width
+    yield f"<g><title>{escape(told)}</title>"
+    yield f'<rect class="box" x="{left:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
+    yield f'<text class="number" x="{left + _PAD:.1f}" y="{box.y + 20:.1f}">{number}</text>'
+    yield f'<rect class="times" x="{right - wide - 8:.1f}" y="{box.y + 7:.1f}" width="{wide:.1f}" height="18" rx="9"/>'
+    yield (
+        f'<text class="badge" text-anchor="middle" x="{right - wide / 2 - 8:.1f}" y="{box.y + 20:.1f}">{badge}</text></g>'
+    )
+    for place, row in enumerate(chain_rows(vertex)):
+        x, y = left + _PAD + _INDENT * row.depth, box.y + _HEAD + _ROW * place + 15
+        told = "\n".join([printable(row.node.name), f"id {row.node.operator}"])
+        told += f"\nuid {printable(row.node.uid)}" if row.node.uid is not None else ""
+        yield f'<g><title>{escape(told)}</title><circle cx="{x + 4:.1f}" cy="{y - 4.5:.1f}" r="4" '
+        yield f'fill="{_DOTS[operator_kind(row.node)]}"/>'
+        yield f'<text x="{x + 15:.1f}" y="{y:.1f}">{escape(_cut(_row_text(row), _WIDEST_NAME))}</text></g>'
+
+
+def _legend(plan: ExecutionPlan, y: float) -> Iterable[str]:
+    kinds = {operator_kind(node) for vertex in plan.job.vertices for node in vertex.nodes}
+    x = float(_MARGIN)
+    for kind, word in _LEGEND.items():
+        if kind in kinds:
+            yield f'<circle cx="{x + 4:.1f}" cy="{y - 4:.1f}" r="4" fill="{_DOTS[kind]}"/>'
+            yield f'<text class="faint" x="{x + 14:.1f}" y="{y:.1f}">{word}</text>'
+            x += 40 + _width(word, 11)
+    yield f'<text class="faint" x="{x:.1f}" y="{y:.1f}">×n parallelism</text>'
+
+
+# ------------------------------------------------------------------------------------------------------------- text
+
+
+def _row_text(row: ChainRow) -> str:
+    return printable(row.node.name) + ("" if row.tag is None else f" (reads '{printable(row.tag)}')")
+
+
+def _width(shown: str, size: int = 13) -> float:
+    """About how wide a text is, erring on the wide side: the viewer's font is not known."""
+    return size * sum(_em(each) for each in shown)
+
+
+def _em(each: str) -> float:
+    if ord(each) > 0x2000:
+        return 1.0
+    if each in " ilj.,:;|!'()[]tfrI":
+        return 0.4
+    return 0.95 if each in "mwMW@%" else 0.72 if each.isupper() else 0.62
+
+
+def _cut(shown: str, limit: float) -> str:
+    if _width(shown) <= limit:
+        return shown
+    reached = list(accumulate(map(_width, shown)))
+    return shown[: bisect_right(reached, limit - _width("…"))] + "…"
+
+
+def _mean(numbers: Sequence[float], otherwise: float) -> float:
+    return sum(numbers) / len(numbers) if numbers else otherwise

@@ -1,0 +1,60 @@
+"""What the API calls recorded: the first of the four graphs.
+
+Promises: a transformation is a frozen value that names its inputs by id; changing a name or a parallelism makes a new one.
+Does not know: chains, subtasks, epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from millstream.model.sink import Sink
+from millstream.model.source import Source
+from millstream.model.types import TypeInformation
+from millstream.runtime.operator import OperatorSpec
+from millstream.runtime.partitioners import Partitioner
+
+DEFAULT_SLOT_GROUP = "default"
+
+
+class Chaining(Enum):
+    """How an operator may be chained to its input."""
+
+    ALWAYS = "always"
+    HEAD = "head"  # begins a chain, others may follow
+    NEVER = "never"  # alone
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where records come from: a transformation, one of its outputs, and how they are dealt out.
+
+    `partitioner` is None where the program did not say: forward when it can be, else rebalance."""
+
+    upstream: int
+    side: int = 0
+    tag: str | None = None
+    partitioner: Partitioner | None = None
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """One step of a program."""
+
+    id: int
+    name: str
+    spec: OperatorSpec
+    output_type: TypeInformation
+    inputs: tuple[Input, ...] = ()
+    source: Source | None = None
+    sink: Sink | None = None
+    key_type: TypeInformation | None = None
+    side_types: Mapping[str, TypeInformation] = field(default_factory=dict)
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    uid: str | None = None
+    uid_hash: str | None = None
+    chaining: Chaining = Chaining.ALWAYS
+    slot_group: str | None = None
+    description: str | None = None

@@ -1,0 +1,93 @@
+"""What users subclass: functions of every kind, and the contexts they are called with."""
+
+from millstream.model.functions.adapt import CallableFunction, NotThatFunction, as_function
+from millstream.model.functions.async_io import (
+    NO_RETRY_STRATEGY,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+    ExponentialBackoffDelayRetryStrategy,
+    FixedDelayRetryStrategy,
+    InvalidRetryStrategy,
+    NoRetryStrategy,
+    RetryPredicate,
+)
+from millstream.model.functions.base import Function, KeyedStateStore, RuntimeContext
+from millstream.model.functions.broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from millstream.model.functions.elements import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    NoPythonFunction,
+    NullByteKeySelector,
+    Partitioner,
+    ReduceFunction,
+    SinkFunction,
+    SourceFunction,
+)
+from millstream.model.functions.process import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from millstream.model.functions.window import (
+    AllWindowFunction,
+    PassThroughAllWindowFunction,
+    PassThroughWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+
+__all__ = [
+    "NO_RETRY_STRATEGY",
+    "AggregateFunction",
+    "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CallableFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ExponentialBackoffDelayRetryStrategy",
+    "FilterFunction",
+    "FixedDelayRetryStrategy",
+    "FlatMapFunction",
+    "Function",
+    "InvalidRetryStrategy",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "NoPythonFunction",
+    "NoRetryStrategy",
+    "NotThatFunction",
+    "NullByteKeySelector",
+    "Partitioner",
+    "PassThroughAllWindowFunction",
+    "PassThroughWindowFunction",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "RetryPredicate",
+    "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "WindowFunction",
+    "as_function",
+]

@@ -1,0 +1,69 @@
+"""Identities: of jobs, operators, checkpoints and epochs.
+
+Promises: an id is a value with one text form, the 32 hex digits Flink's REST and tools use; the id of an operator
+is a function of its uid alone.
+Does not know: how fresh ids are drawn; the bytes of a new JobID are an argument."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import NewType, TypeVar
+
+from millstream.errors import UserError
+
+CheckpointID = NewType("CheckpointID", int)
+EpochID = NewType("EpochID", int)
+
+_HEX = re.compile("[0-9a-f]{32}")
+_Id = TypeVar("_Id", bound="_HexId")
+
+
+class MalformedId(UserError):
+    """A text that is not an id."""
+
+    hint = "an id has 32 hexadecimal digits, as `list` prints them"
+
+    def __init__(self, kind: str, text: object) -> None:
+        self.kind = kind
+        self.text = text
+        super().__init__(f"{text!r} is not a {kind}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _HexId:
+    hex: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hex, str) or not _HEX.fullmatch(self.hex):
+            raise MalformedId(type(self).__name__, self.hex)
+
+    @classmethod
+    def of_bytes(cls: type[_Id], sixteen: bytes) -> _Id:
+        """The id made of these 16 bytes."""
+        return cls(sixteen.hex())
+
+    def to_bytes(self) -> bytes:
+        """The 16 bytes it is made of."""
+        return bytes.fromhex(self.hex)
+
+    def __str__(self) -> str:
+        return self.hex
+
+
+class JobID(_HexId):
+    """Names one submitted job."""
+
+    __slots__ = ()
+
+
+class OperatorID(_HexId):
+    """Names one operator of a job in its state and metrics."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of_uid(cls, uid: str) -> OperatorID:
+        """The id of the operator with this uid, the same in every process and version."""
+        return cls(hashlib.blake2b(uid.encode(), digest_size=16).hexdigest())

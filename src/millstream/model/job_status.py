@@ -1,0 +1,31 @@
+"""The statuses a job goes through.
+
+Promises: Flink's names, and which of them are final.
+Does not know: which status follows which; the job machine decides that."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class JobStatus(Enum):
+    """Where a job is on its way from submission to an end."""
+
+    CREATED = 0
+    RUNNING = 1
+    FAILING = 2
+    FAILED = 3
+    CANCELLING = 4
+    CANCELED = 5
+    FINISHED = 6
+    RESTARTING = 7
+    SUSPENDED = 8
+    RECONCILING = 9
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job is over for good: no process will run or recover it again."""
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_terminal_state(self) -> bool:
+        """Whether this process is done with the job; a suspended job may go on in another one."""
+        return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

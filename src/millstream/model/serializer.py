@@ -1,0 +1,35 @@
+"""How values of one class become bytes on a stream, for classes that bring their own way.
+
+Promises: serializers are equal when their class and their fields are.
+Does not know: types described by `TypeInformation`; those have their Arrow type."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import BinaryIO, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class TypeSerializer(ABC, Generic[T]):
+    """Writes and reads values of one class."""
+
+    @abstractmethod
+    def serialize(self, element: T, stream: BinaryIO) -> None:
+        """Write one value."""
+
+    @abstractmethod
+    def deserialize(self, stream: BinaryIO) -> T:
+        """Read one value."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"

@@ -1,0 +1,79 @@
+"""The contract of a sink: a writer in the task stages, a committer on the driver makes visible.
+
+Promises: what a writer stages is invisible until the committer gets its committable, which happens only after the
+checkpoint that names it is durable, and may happen more than once.
+Does not know: epochs, Spark, checkpoints' files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """What a writer may know. `attempt` is unique for every try of every epoch: staged names must contain it."""
+
+    sink: str
+    subtask: int
+    parallelism: int
+    epoch: int
+    attempt: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+class SinkWriter(ABC):
+    """Writes the records of one epoch of one subtask."""
+
+    #: True when `write` can also take typed records as one Arrow array.
+    columnar: bool = False
+
+    @abstractmethod
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Take records, in order."""
+
+    @abstractmethod
+    def prepare_commit(self) -> list[Any]:
+        """Finish the epoch: all is staged; the committables are JSON values."""
+
+    def abort(self) -> None:
+        """The epoch failed: undo what can be undone."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class Committer(ABC):
+    """Makes staged output visible. Lives on the driver."""
+
+    @abstractmethod
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """Make the committables visible, in order. Idempotent: recovery repeats it."""
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """These will never be committed: remove them."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class Sink(ABC):
+    """A description of where records go. Must be picklable."""
+
+    #: True when output may be shown as soon as an epoch is accepted, before its checkpoint (print, blackhole).
+    commits_with_epoch: bool = False
+    #: True when committables stay in the driver and are never stored: they may be any picklable value.
+    driver_only: bool = False
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A writer for one epoch."""
+
+    def create_committer(self) -> Committer | None:
+        """The committer, or None when writing is all there is."""
+        return None
+
+    def check(self) -> None:
+        """Raise a `UserError` for what can be known to be wrong before the job starts."""

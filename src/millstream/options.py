@@ -1,0 +1,475 @@
+"""Every option, once: key, default, what it does, type, and whether it has a meaning here.
+
+Promises: an option is read by its constant; Flink's keys, older keys and defaults hold where Flink has the option; an
+option without meaning here is listed as ignored, with the reason, and a misspelt key is found with its nearest known.
+Does not know: who reads an option."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from millstream.model.configuration import ConfigOption, Configuration, MemorySize
+from millstream.model.time import Duration
+
+T = TypeVar("T")
+
+OPTIONS: dict[str, Option[Any]] = {}
+
+
+@dataclass(frozen=True)
+class Option(ConfigOption[T]):
+    """A ConfigOption that is part of the system; `kind` says whether it does anything here."""
+
+    kind: Literal["used", "ignored"] = "used"
+
+    def __post_init__(self) -> None:
+        if self.key in OPTIONS:
+            message = f"option {self.key} is declared twice"
+            raise ValueError(message)
+        OPTIONS[self.key] = self
+
+
+# ------------------------------------------------------------------------------------------------- the program
+
+PARALLELISM = Option("parallelism.default", 1, "How many subtasks an operator has unless it says otherwise.", int)
+MAX_PARALLELISM = Option(
+    "pipeline.max-parallelism", -1, "How many key groups keyed state has; -1 derives it from the parallelism.", int
+)
+PIPELINE_NAME: Option[str | None] = Option("pipeline.name", None, "The name of the job.", str)
+OPERATOR_CHAINING = Option(
+    "pipeline.operator-chaining.enabled",
+    True,
+    "Whether operators that need no exchange between them run as one.",
+    bool,
+    ("pipeline.operator-chaining",),
+)
+AUTO_WATERMARK_INTERVAL = Option(
+    "pipeline.auto-watermark-interval",
+    Duration.of_millis(200),
+    "How often periodic watermarks are made; zero makes none.",
+    Duration,
+)
+OBJECT_REUSE = Option(
+    "pipeline.object-reuse", False, "Whether functions in one chain may be handed the same objects.", bool
+)
+AUTO_GENERATE_UIDS = Option(
+    "pipeline.auto-generate-uids", True, "Whether an operator without a uid is given one.", bool
+)
+GENERIC_TYPES = Option(
+    "pipeline.generic-types", True, "Whether elements without a declared type may be used as Python objects.", bool
+)
+GLOBAL_JOB_PARAMETERS: Option[dict[str, str] | None] = Option(
+    "pipeline.global-job-parameters", None, "Parameters every function of the job can read.", dict
+)
+RUNTIME_MODE = Option(
+    "execution.runtime-mode",
+    "STREAMING",
+    "Whether the job runs as a stream or as a batch; automatic is batch when all sources are bounded.",
+    str,
+    choices=("STREAMING", "BATCH", "AUTOMATIC"),
+)
+TMP_DIRS: Option[str | None] = Option(
+    "io.tmp.dirs", None, "Where local state is kept; the system's directory for temporary files unless set.", str
+)
+
+# ------------------------------------------------------------------------------------------------- checkpoints
+
+CHECKPOINT_INTERVAL: Option[Duration | None] = Option(
+    "execution.checkpointing.interval", None, "How often a checkpoint is taken; never, unless set.", Duration
+)
+CHECKPOINT_TIMEOUT = Option(
+    "execution.checkpointing.timeout", Duration.of_minutes(10), "A checkpoint that takes longer is aborted.", Duration
+)
+CHECKPOINT_MIN_PAUSE = Option(
+    "execution.checkpointing.min-pause",
+    Duration.of_millis(0),
+    "The least time between the end of a checkpoint and the start of the next.",
+    Duration,
+)
+CHECKPOINT_MODE = Option(
+    "execution.checkpointing.mode",
+    "EXACTLY_ONCE",
+    "Whether output becomes visible exactly once, with its checkpoint, or at least once.",
+    str,
+    choices=("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+)
+CHECKPOINT_STORAGE: Option[str | None] = Option(
+    "execution.checkpointing.storage",
+    None,
+    "Where checkpoints are kept: in the process of the job, or in a directory.",
+    str,
+    ("state.checkpoint-storage",),
+    choices=("jobmanager", "filesystem"),
+)
+CHECKPOINT_DIR: Option[str | None] = Option(
+    "execution.checkpointing.dir",
+    None,
+    "The directory that checkpoints are written to.",
+    str,
+    ("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
+)
+SAVEPOINT_DIR: Option[str | None] = Option(
+    "execution.checkpointing.savepoint-dir",
+    None,
+    "The directory that savepoints are written to unless one is named.",
+    str,
+    ("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
+)
+CHECKPOINTS_RETAINED = Option(
+    "execution.checkpointing.num-retained",
+    3,
+    "How many completed checkpoints are kept (Flink keeps 1).",
+    int,
+    ("state.checkpoints.num-retained",),
+)
+TOLERABLE_FAILED_CHECKPOINTS = Option(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    0,
+    "How many checkpoints in a row may fail before the job does.",
+    int,
+)
+CHECKPOINT_RETENTION = Option(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    "Whether checkpoints outlive the cancellation of the job.",
+    str,
+    choices=("NO_EXTERNALIZED_CHECKPOINTS", "RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION"),
+)
+CHECKPOINT_INTERVAL_DURING_BACKLOG: Option[Duration | None] = Option(
+    "execution.checkpointing.interval-during-backlog",
+    None,
+    "How often a checkpoint is taken while a source works off a backlog.",
+    Duration,
+)
+CHECKPOINT_CREATE_SUBDIR = Option(
+    "execution.checkpointing.create-subdir",
+    True,
+    "Whether the checkpoints of a job have a directory named after it.",
+    bool,
+    ("state.checkpoints.create-subdir",),
+)
+INCREMENTAL_CHECKPOINTS = Option(
+    "execution.checkpointing.incremental",
+    False,
+    "Accepted either way: checkpoints are made of what changed, always.",
+    bool,
+    ("state.backend.incremental",),
+)
+SNAPSHOT_COMPRESSION = Option(
+    "execution.checkpointing.snapshot-compression", False, "Whether images of state are compressed.", bool
+)
+RECOVERY_PATH: Option[str | None] = Option(
+    "execution.state-recovery.path",
+    None,
+    "The checkpoint or savepoint the job starts from.",
+    str,
+    ("execution.savepoint.path",),
+)
+RECOVERY_IGNORE_UNCLAIMED = Option(
+    "execution.state-recovery.ignore-unclaimed-state",
+    False,
+    "Whether state of operators the program no longer has may be dropped.",
+    bool,
+    ("execution.savepoint.ignore-unclaimed-state",),
+)
+RECOVERY_CLAIM_MODE = Option(
+    "execution.state-recovery.claim-mode",
+    "NO_CLAIM",
+    "Whether the job may delete the snapshot it started from.",
+    str,
+    ("execution.savepoint-restore-mode",),
+    choices=("NO_CLAIM", "CLAIM"),
+)
+
+# ------------------------------------------------------------------------------------------------------- state
+
+STATE_BACKEND = Option(
+    "state.backend.type",
+    "hashmap",
+    "Where keyed state lives: in memory, or on disk (lmdb, which rocksdb and forst name too).",
+    str,
+    ("state.backend",),
+    choices=("hashmap", "lmdb", "rocksdb", "forst"),
+)
+STATE_CACHE_SIZE = Option(
+    "millstream.state.cache-size", MemorySize(256 << 20), "How much state on disk is also kept in memory.", MemorySize
+)
+
+# ---------------------------------------------------------------------------------------------------- restarts
+
+RESTART_STRATEGY: Option[str | None] = Option(
+    "restart-strategy.type",
+    None,
+    "Whether and when a failed job is restarted; unset: exponential-delay with checkpoints, none without.",
+    str,
+    ("restart-strategy",),
+    choices=(
+        *("none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate"),
+        *("exponential-delay", "exponentialdelay"),
+    ),
+)
+FIXED_DELAY_ATTEMPTS = Option("restart-strategy.fixed-delay.attempts", 1, "How often the job is restarted.", int)
+FIXED_DELAY_DELAY = Option(
+    "restart-strategy.fixed-delay.delay", Duration.of_seconds(1), "The pause before a restart.", Duration
+)
+FAILURE_RATE_MAX = Option(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    1,
+    "How many failures within the interval are followed by a restart.",
+    int,
+)
+FAILURE_RATE_INTERVAL = Option(
+    "restart-strategy.failure-rate.failure-rate-interval",
+    Duration.of_minutes(1),
+    "The interval failures are counted over.",
+    Duration,
+)
+FAILURE_RATE_DELAY = Option(
+    "restart-strategy.failure-rate.delay", Duration.of_seconds(1), "The pause before a restart.", Duration
+)
+EXPONENTIAL_INITIAL = Option(
+    "restart-strategy.exponential-delay.initial-backoff",
+    Duration.of_seconds(1),
+    "The pause before the first restart.",
+    Duration,
+)
+EXPONENTIAL_MAX = Option(
+    "restart-strategy.exponential-delay.max-backoff",
+    Duration.of_minutes(1),
+    "The longest pause before a restart.",
+    Duration,
+)
+EXPONENTIAL_MULTIPLIER = Option(
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    1.5,
+    "What the pause is multiplied by after each failure.",
+    float,
+)
+EXPONENTIAL_RESET = Option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    Duration.of_hours(1),
+    "How long the job must run well before the pause starts over.",
+    Duration,
+)
+EXPONENTIAL_JITTER = Option(
+    "restart-strategy.exponential-delay.jitter-factor", 0.1, "How much of the pause is left to chance.", float
+)
+EXPONENTIAL_ATTEMPTS = Option(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    2147483647,
+    "How often the job is restarted before it fails.",
+    int,
+)
+
+# ------------------------------------------------------------------------------------------------------ Python
+
+PYTHON_FILES: Option[str | None] = Option("python.files", None, "Files put on the Python path of every task.", str)
+PYTHON_ARCHIVES: Option[str | None] = Option("python.archives", None, "Archives unpacked for every task.", str)
+PYTHON_REQUIREMENTS: Option[str | None] = Option(
+    "python.requirements", None, "A requirements file whose packages every task can import.", str
+)
+PYTHON_EXECUTABLE: Option[str | None] = Option(
+    "python.executable", None, "The Python that runs tasks; that of the program unless set.", str
+)
+
+# ------------------------------------------------------------------------------------------------------ epochs
+
+EPOCH_TARGET_DURATION = Option(
+    "millstream.epoch.target-duration", Duration.of_seconds(1), "How long an epoch should take.", Duration
+)
+EPOCH_MAX_RECORDS: Option[int | None] = Option(
+    "millstream.epoch.max-records", None, "The most records the sources read in an epoch.", int
+)
+EPOCH_MAX_BYTES = Option(
+    "millstream.epoch.max-bytes", MemorySize(256 << 20), "The most bytes the sources read in an epoch.", MemorySize
+)
+EPOCH_MIN_INTERVAL = Option(
+    "millstream.epoch.min-interval",
+    Duration.of_millis(0),
+    "The least time between the starts of two epochs.",
+    Duration,
+)
+EPOCH_IDLE_INTERVAL = Option(
+    "millstream.epoch.idle-interval",
+    Duration.of_millis(100),
+    "The pause before sources that had nothing new are asked again.",
+    Duration,
+)
+EPOCH_DEADLINE = Option(
+    "millstream.epoch.deadline", Duration.of_minutes(10), "An epoch that takes longer is cancelled and fails.", Duration
+)
+BLOCK_MAX_RECORDS = Option("millstream.block.max-records", 65536, "The most records of one block.", int)
+SPARK_MASTER = Option("millstream.spark.master", "local[*]", "The Spark master the job runs on.", str)
+
+# ----------------------------------------------------------------------------------------------------- ignored
+
+UNALIGNED_CHECKPOINTS = Option(
+    "execution.checkpointing.unaligned.enabled",
+    False,
+    "Ignored: an epoch ends with nothing in flight, so that a checkpoint has nothing to align.",
+    bool,
+    ("execution.checkpointing.unaligned",),
+    kind="ignored",
+)
+FORCE_UNALIGNED_CHECKPOINTS = Option(
+    "execution.checkpointing.unaligned.forced",
+    False,
+    "Ignored: a checkpoint has nothing to align.",
+    bool,
+    kind="ignored",
+)
+ALIGNED_CHECKPOINT_TIMEOUT = Option(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    Duration.of_millis(0),
+    "Ignored: a checkpoint has nothing to align.",
+    Duration,
+    ("execution.checkpointing.alignment-timeout",),
+    kind="ignored",
+)
+MAX_CONCURRENT_CHECKPOINTS = Option(
+    "execution.checkpointing.max-concurrent-checkpoints",
+    1,
+    "Ignored: a checkpoint ends before the next begins.",
+    int,
+    kind="ignored",
+)
+BUFFER_TIMEOUT = Option(
+    "execution.buffer-timeout.interval",
+    Duration.of_millis(100),
+    "Ignored: an epoch sends what it has when it ends.",
+    Duration,
+    ("execution.buffer-timeout",),
+    kind="ignored",
+)
+CLOSURE_CLEANER_LEVEL = Option(
+    "pipeline.closure-cleaner-level",
+    "RECURSIVE",
+    "Ignored: Python's closures hold only what they use.",
+    str,
+    choices=("NONE", "TOP_LEVEL", "RECURSIVE"),
+    kind="ignored",
+)
+FORCE_AVRO = Option("pipeline.force-avro", False, "Ignored: there are no Java serializers.", bool, kind="ignored")
+FORCE_KRYO = Option("pipeline.force-kryo", False, "Ignored: there are no Java serializers.", bool, kind="ignored")
+LATENCY_TRACKING_INTERVAL = Option(
+    "metrics.latency.interval",
+    Duration.of_millis(0),
+    "Ignored: latency is measured by epoch, not by markers.",
+    Duration,
+    kind="ignored",
+)
+TASK_CANCELLATION_INTERVAL = Option(
+    "task.cancellation.interval",
+    Duration.of_seconds(30),
+    "Ignored: Spark cancels tasks.",
+    Duration,
+    kind="ignored",
+)
+TASK_CANCELLATION_TIMEOUT = Option(
+    "task.cancellation.timeout", Duration.of_minutes(3), "Ignored: Spark cancels tasks.", Duration, kind="ignored"
+)
+
+_IGNORED: dict[str, str] = {
+    "no Java code is loaded": """pipeline.jars pipeline.classpaths pipeline.force-kryo-avro
+        pipeline.serialization-config python.client.executable""",
+    "an epoch sends what it has when it ends": """execution.buffer-timeout.enabled""",
+    "an epoch ends with nothing in flight, so that a checkpoint has nothing to align": """
+        execution.checkpointing.unaligned.interruptible-timers.enabled
+        execution.checkpointing.unaligned.max-subtasks-per-channel-state-file
+        execution.checkpointing.unaligned.recover-output-on-downstream.enabled
+        execution.checkpointing.during-recovery.enabled
+        execution.state-recovery.without-channel-state.checkpoint-id pipeline.sources.pause-until-first-checkpoint
+        execution.checkpointing.checkpoints-after-tasks-finish
+        execution.checkpointing.checkpoints-after-tasks-finish.enabled""",
+    "checkpoint files are laid out in one way": """execution.checkpointing.cleaner.parallel-mode
+        execution.checkpointing.data-inline-threshold execution.checkpointing.write-buffer-size
+        execution.checkpointing.file-merging.enabled execution.checkpointing.file-merging.across-checkpoint-boundary
+        execution.checkpointing.file-merging.max-file-size execution.checkpointing.file-merging.pool-blocking
+        execution.checkpointing.file-merging.max-subtasks-per-file
+        execution.checkpointing.file-merging.max-space-amplification""",
+    "local state is found again by its version": """execution.checkpointing.local-backup.enabled
+        execution.checkpointing.local-backup.dirs execution.state-recovery.from-local state.backend.local-recovery
+        execution.state-recovery.approximate-local-recovery""",
+    "functions run inside the task and need no bundles, bridges or caches of their own": """python.execution-mode
+        python.fn-execution.bundle.size python.fn-execution.bundle.time python.fn-execution.arrow.batch.size
+        python.fn-execution.memory.managed python.metric.enabled python.profile.enabled python.systemenv.enabled
+        python.operator-chaining.enabled python.pythonpath python.state.cache-size python.map-state.read-cache-size
+        python.map-state.write-cache-size python.map-state.iterate-response-batch-size python.logging.default.level
+        python.logging.level.overrides python.job-options python.loopback-server.address""",
+    "Spark sorts, schedules and places batch work": """execution.batch-shuffle-mode execution.sort-partition.memory
+        execution.sort-keyed-partition.memory execution.sorted-inputs.enabled execution.sorted-inputs.memory
+        execution.batch-state-backend.enabled execution.async-state.total-buffer-size
+        execution.async-state.active-buffer-size execution.async-state.active-buffer-timeout
+        pipeline.jobvertex-parallelism-overrides""",
+    "the program is the cluster": """execution.target execution.attached execution.shutdown-on-attached-exit
+        execution.job-listeners execution.job-status-changed-listeners execution.shutdown-on-application-finish
+        execution.submit-failed-job-on-application-error execution.program-config.wildcards
+        execution.program-config.enabled execution.allow-client-job-configurations
+        execution.terminate-application-on-any-job-terminated-exceptionally""",
+    "vertices are named and chained in one way": """pipeline.vertex-description-mode
+        pipeline.vertex-name-include-index-prefix pipeline.cached-files
+        pipeline.operator-chaining.chain-operators-with-different-max-parallelism
+        pipeline.watermark-alignment.allow-unaligned-source-splits pipeline.watermark-alignment.buffer-size""",
+}
+for _reason, _keys in _IGNORED.items():
+    for _key in _keys.split():
+        Option(_key, None, f"Ignored: {_reason}.", str, kind="ignored")
+
+# what Flink knows under these names is the business of Spark, or of parts that do not exist here
+IGNORED_PREFIXES = (
+    *("python.internal.", "execution.batch.", "state.changelog.", "state.backend.changelog.", "state.latency-track."),
+    *("state.size-track.", "state.backend.latency-track.", "state.backend.rocksdb.", "state.backend.forst."),
+    *("blob.", "classloader.", "client.", "cluster.", "compiler.", "completed-application-store.", "env.", "events."),
+    *("external-resource.", "fs.", "heartbeat.", "high-availability.", "historyserver.", "jobmanager.", "jobstore."),
+    *("kubernetes.", "minicluster.", "netty.", "pekko.", "plugin.", "process.", "queryable-state.", "resourcemanager."),
+    *("slot.", "slotmanager.", "slow-task-detector.", "task.", "taskmanager.", "traces.", "web.", "yarn."),
+    *("zookeeper.", "s3.", "s3a.", "hadoop."),
+)
+# read by the parts they belong to
+USED_PREFIXES = (
+    "spark.",
+    "metrics.",
+    "table.",
+    "sql-client.",
+    "sql-gateway.",
+    "rest.",
+    "security.",
+    "millstream.rest.",
+)
+
+_ALIASES = {alias: option for option in OPTIONS.values() for alias in option.fallback_keys}
+_NAMESPACES = tuple({f"{key.partition('.')[0]}." for key in OPTIONS})
+
+
+def option_of(key: str) -> Option[Any] | None:
+    """The option with this key, or with this as one of its older keys."""
+    return OPTIONS.get(key) or _ALIASES.get(key)
+
+
+def unknown_keys(configuration: Configuration) -> list[tuple[str, str | None]]:
+    """Keys that look like options and are none, each with the nearest key that is one.
+
+    A key in a namespace of its own belongs to the user, unless it is nearly that of an option."""
+    unknown: list[tuple[str, str | None]] = []
+    for key in sorted(configuration.key_set()):
+        if option_of(key) or key.startswith((*USED_PREFIXES, *IGNORED_PREFIXES)):
+            continue
+        ours = key.startswith(_NAMESPACES)
+        nearest = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.6 if ours else 0.85)
+        if ours or nearest:
+            unknown.append((key, nearest[0] if nearest else None))
+    return unknown
+
+
+def ignored_keys(configuration: Configuration) -> list[tuple[str, str]]:
+    """Keys that are set and have no meaning here, each with the reason, to be warned about once."""
+    ignored = []
+    for key in sorted(configuration.key_set()):
+        option = option_of(key)
+        if option is not None and option.kind == "ignored":
+            ignored.append((key, option.description))
+        elif option is None and key.startswith(IGNORED_PREFIXES):
+            ignored.append((key, "Ignored: Spark, or nothing, does this here."))
+    return ignored

@@ -1,0 +1,117 @@
+"""Records on their way: one batch, as Python values or as an Arrow array, whichever its last user made.
+
+Promises: `rows()` and `array()` give the same records in the same order; each form is made at most once.
+Does not know: edges, operators, state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.types import TypeInformation
+
+NO_TIMESTAMP = -(2**63)
+
+
+class Batch:
+    """Records of one type, with timestamps where they have any and keys where they are keyed."""
+
+    __slots__ = ("_array", "_rows", "keys", "kind", "timestamps")
+
+    def __init__(
+        self,
+        kind: TypeInformation,
+        *,
+        rows: list[Any] | None = None,
+        array: pa.Array | None = None,
+        timestamps: np.ndarray | None = None,
+        keys: list[Any] | None = None,
+    ) -> None:
+        self.kind = kind
+        self._rows = rows
+        self._array = array
+        self.timestamps = timestamps
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._rows is not None else len(self._array)
+
+    def __repr__(self) -> str:
+        form = "rows" if self._rows is not None else "columns"
+        return f"Batch({len(self)} {form} of {self.kind})"
+
+    @property
+    def columnar(self) -> bool:
+        """Whether the records are at hand as an Arrow array."""
+        return self._array is not None
+
+    def rows(self) -> list[Any]:
+        """The records as Python values."""
+        if self._rows is None:
+            self._rows = self.kind.from_arrow(self._array)
+        return self._rows
+
+    def array(self) -> pa.Array:
+        """The records as an Arrow array of their type."""
+        if self._array is None:
+            self._array = self.kind.to_arrow(self._rows or [])
+        return self._array
+
+    def column(self, field: str | int) -> tuple[pa.Array, TypeInformation] | None:
+        """One field of columnar records as an Arrow array with its type; None when there is no such column."""
+        names = getattr(self.kind, "field_names", None)
+        if names is None or not self.kind.is_columnar:
+            return None
+        index = field if isinstance(field, int) else (list(names).index(field) if field in names else None)
+        if index is None or not -len(names) <= index < len(names):
+            return None
+        array = self.array()
+        return array.field(index % len(names)), self.kind.field_types[index]  # type: ignore[attr-defined]
+
+    def times(self) -> list[int | None]:
+        """The timestamps as Python integers, None where a record has none."""
+        if self.timestamps is None:
+            return [None] * len(self)
+        return [None if time == NO_TIMESTAMP else time for time in self.timestamps.tolist()]
+
+    def with_rows(self, kind: TypeInformation, rows: list[Any]) -> Batch:
+        """As many other records, with the same timestamps."""
+        return Batch(kind, rows=rows, timestamps=self.timestamps)
+
+    def with_timestamps(self, timestamps: np.ndarray | None) -> Batch:
+        """The same records with other timestamps."""
+        return Batch(self.kind, rows=self._rows, array=self._array, timestamps=timestamps, keys=self.keys)
+
+    def take(self, indices: np.ndarray) -> Batch:
+        """The records at `indices`, in the form they are in."""
+        times = None if self.timestamps is None else self.timestamps[indices]
+        if self._rows is None:
+            return Batch(self.kind, array=self._array.take(pa.array(indices)), timestamps=times)
+        rows, keys = self._rows, self.keys
+        chosen = indices.tolist()
+        return Batch(
+            self.kind,
+            rows=[rows[i] for i in chosen],
+            timestamps=times,
+            keys=None if keys is None else [keys[i] for i in chosen],
+        )
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """The records from `start` to before `stop`."""
+        times = None if self.timestamps is None else self.timestamps[start:stop]
+        if self._rows is None:
+            return Batch(self.kind, array=self._array.slice(start, stop - start), timestamps=times)
+        keys = None if self.keys is None else self.keys[start:stop]
+        return Batch(self.kind, rows=self._rows[start:stop], timestamps=times, keys=keys)
+
+
+def timestamps_of(times: Sequence[int | None] | np.ndarray | None) -> np.ndarray | None:
+    """Timestamps as a numpy column; None stays None."""
+    if times is None:
+        return None
+    if isinstance(times, np.ndarray):
+        return times.astype(np.int64, copy=False)
+    return np.fromiter((NO_TIMESTAMP if time is None else time for time in times), dtype=np.int64, count=len(times))

@@ -1,0 +1,121 @@
+"""What an exchange moves: a header and a payload.
+
+Promises: a block is bytes that Spark never looks into; `(sequence, upstream)` orders the blocks of an edge, so every
+task merges its channels in the same order on every attempt.
+Does not know: Spark, targets, operators.
+
+Records that were made as Python values travel as a pickle between two tasks of the same job, where PySpark itself
+pickles; nothing that is stored ever does."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.types import TypeInformation
+from millstream.runtime.batch import Batch
+
+_HEADER = struct.Struct("<BHHI")
+REPORT_EDGE = 0xFFFF
+
+
+class BlockKind(IntEnum):
+    """What the payload is."""
+
+    COLUMNS = 1
+    ROWS = 2
+    WATERMARK = 3
+    REPORT = 4
+    FAILURE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where a block comes from and its place in the order of its channel."""
+
+    kind: BlockKind
+    edge: int
+    upstream: int
+    sequence: int
+
+
+def header(block: bytes) -> Header:
+    """The header of a block."""
+    kind, edge, upstream, sequence = _HEADER.unpack_from(block)
+    return Header(BlockKind(kind), edge, upstream, sequence)
+
+
+def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
+    """A block of records, in the form they are in."""
+    if batch.columnar and batch.keys is None:
+        arrays, names = [batch.array()], ["value"]
+        if batch.timestamps is not None:
+            arrays.append(pa.array(batch.timestamps))
+            names.append("timestamp")
+        record_batch = pa.RecordBatch.from_arrays(arrays, names=names)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, record_batch.schema) as writer:
+            writer.write_batch(record_batch)
+        return _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence) + sink.getvalue().to_pybytes()
+    times = None if batch.timestamps is None else batch.timestamps.tobytes()
+    payload = _dumps((batch.rows(), batch.keys, times))
+    return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence) + payload
+
+
+def _dumps(value: Any) -> bytes:
+    """A pickle; classes of the program's main module, which workers cannot import, go along by value."""
+    try:
+        return pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return cloudpickle.dumps(value, 5)  # type: ignore[no-any-return]
+
+
+def unpack_batch(block: bytes, kind: TypeInformation) -> Batch:
+    """The records of a COLUMNS or ROWS block."""
+    payload = memoryview(block)[_HEADER.size :]
+    if block[0] == BlockKind.COLUMNS:
+        record_batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
+        times = record_batch.column("timestamp").to_numpy() if record_batch.num_columns > 1 else None
+        return Batch(kind, array=record_batch.column("value"), timestamps=times)
+    rows, keys, raw = pickle.loads(payload)
+    return Batch(kind, rows=rows, keys=keys, timestamps=None if raw is None else np.frombuffer(raw, dtype=np.int64))
+
+
+def pack_watermark(edge: int, upstream: int, sequence: int, watermark: int | None) -> bytes:
+    """A watermark of a channel; None says that the channel is idle."""
+    payload = struct.pack("<?q", watermark is None, 0 if watermark is None else watermark)
+    return _HEADER.pack(BlockKind.WATERMARK, edge, upstream, sequence) + payload
+
+
+def unpack_watermark(block: bytes) -> int | None:
+    """The inverse of `pack_watermark`."""
+    idle, watermark = struct.unpack_from("<?q", block, _HEADER.size)
+    return None if idle else watermark
+
+
+def pack_report(upstream: int, report: dict[str, Any]) -> bytes:
+    """What a task tells the JobMaster; it travels with the data."""
+    return _HEADER.pack(BlockKind.REPORT, REPORT_EDGE, upstream, 0) + _dumps(report)
+
+
+def unpack_report(block: bytes) -> dict[str, Any]:
+    """The inverse of `pack_report`."""
+    return pickle.loads(memoryview(block)[_HEADER.size :])  # type: ignore[no-any-return]
+
+
+def pack_failure(upstream: int, failure: dict[str, Any]) -> bytes:
+    """A failure of user code, as values: it ends the epoch without a retry."""
+    return _HEADER.pack(BlockKind.FAILURE, REPORT_EDGE, upstream, 0) + json.dumps(failure).encode()
+
+
+def unpack_failure(block: bytes) -> dict[str, Any]:
+    """The inverse of `pack_failure`."""
+    return json.loads(block[_HEADER.size :])  # type: ignore[no-any-return]

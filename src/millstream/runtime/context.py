@@ -1,0 +1,213 @@
+"""What user functions are given: the runtime context, timer services and the contexts of calls.
+
+Promises: PyFlink's methods; state handed out belongs to the key of the record at hand.
+Does not know: how functions are called, or when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model import functions, state
+from millstream.model.timers import TimeDomain, TimerService
+from millstream.runtime.metrics import UserMetrics
+from millstream.runtime.operator import Operator, OperatorContext
+from millstream.runtime.timers import Timers
+from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+
+
+class StateNameTaken(UserError):
+    """Two descriptors of one operator share a name but not what they describe."""
+
+    def __init__(self, operator: str, name: str, first: object, second: object) -> None:
+        super().__init__(
+            f"state name '{name}' is used twice in operator '{operator}': as {first} and as {second}",
+            hint="give each state of a function its own name",
+        )
+
+
+class KeyedStateNotHere(UserError):
+    """Keyed state was asked for on a stream that has no key."""
+
+    def __init__(self, operator: str, name: str) -> None:
+        super().__init__(
+            f"operator '{operator}' asks for keyed state '{name}', but its input is not keyed", hint="call key_by first"
+        )
+
+
+class KeyedStates:
+    """Views by descriptor, in one scope; used for functions, windows and triggers."""
+
+    def __init__(self, context: OperatorContext, scope: Scope, *, scoped: bool = False, prefix: str = "") -> None:
+        self._context, self._scope, self._scoped, self._prefix = context, scope, scoped, prefix
+        self._views: dict[str, tuple[state.StateDescriptor, Any]] = {}
+
+    def _view(self, descriptor: state.StateDescriptor) -> Any:
+        name = self._prefix + descriptor.name
+        found = self._views.get(name)
+        if found is None:
+            made = view_of(descriptor, self._context.state, self._scope, scoped=self._scoped, name=name)
+            found = self._views[name] = (descriptor, made)
+        elif type(found[0]) is not type(descriptor) or found[0].type_info != descriptor.type_info:
+            raise StateNameTaken(self._context.name, descriptor.name, found[0], descriptor)
+        return found[1]
+
+    get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _view
+
+
+class StreamingRuntimeContext(functions.RuntimeContext):
+    """The RuntimeContext of one function in one subtask."""
+
+    def __init__(self, context: OperatorContext, *, keyed: bool) -> None:
+        self._context = context
+        self._states = KeyedStates(context, context.scope) if keyed else None
+
+    def get_task_name(self) -> str:
+        """The operator's name."""
+        return self._context.name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The operator's parallelism."""
+        return self._context.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The operator's max parallelism."""
+        return self._context.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """This subtask, from 0."""
+        return self._context.subtask
+
+    def get_attempt_number(self) -> int:
+        """How often the job was restarted."""
+        return self._context.restarts
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The operator's name with its subtask, as in logs."""
+        return f"{self._context.name} ({self._context.subtask + 1}/{self._context.parallelism})"
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A job parameter."""
+        return self._context.parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> UserMetrics:
+        """The group to count in."""
+        return UserMetrics(self._context.metrics)
+
+    def _keyed(self, descriptor: state.StateDescriptor) -> Any:
+        if self._states is None:
+            raise KeyedStateNotHere(self._context.name, descriptor.name)
+        return self._states._view(descriptor)
+
+    get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed
+
+    def get_operator_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
+        """List state of this subtask; its elements are dealt out again when the parallelism changes."""
+        return operator_list_view(state_descriptor, self._context.state, union=False)
+
+    def get_union_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
+        """List state of this subtask; after a restore every subtask has the elements of all."""
+        return operator_list_view(state_descriptor, self._context.state, union=True)
+
+    def get_broadcast_state(self, state_descriptor: state.MapStateDescriptor) -> Any:
+        """Broadcast state."""
+        return broadcast_view(state_descriptor, self._context.state)
+
+
+class TimersNotHere(UserError):
+    """A timer was registered on a stream that has no key."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(f"operator '{operator}' sets a timer, but timers need a keyed stream", hint="call key_by first")
+
+
+class KeyedTimerService(TimerService):
+    """Timers of the current key and namespace."""
+
+    def __init__(self, operator: Operator, scope: Scope) -> None:
+        self._operator = operator
+        self._scope = scope
+        self.event = Timers(operator.context.state, "event")
+        self.processing = Timers(operator.context.state, "processing")
+
+    def current_processing_time(self) -> int:
+        """The processing time of the epoch."""
+        return self._scope.now
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._operator.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Call on_timer when processing time has come to `timestamp`."""
+        self.processing.register(self._scope.namespace, self._scope.key, timestamp)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Call on_timer when the watermark has come to `timestamp`."""
+        self.event.register(self._scope.namespace, self._scope.key, timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Take a processing-time timer back."""
+        self.processing.delete(self._scope.namespace, self._scope.key, timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Take an event-time timer back."""
+        self.event.delete(self._scope.namespace, self._scope.key, timestamp)
+
+
+class TimeOnly(TimerService):
+    """The timer service of a stream without keys: it tells the time and refuses timers."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def current_processing_time(self) -> int:
+        """The processing time of the epoch."""
+        return self._operator.context.now
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._operator.watermark
+
+    def _refuse(self, timestamp: int) -> None:  # noqa: ARG002 - the contract's parameter
+        raise TimersNotHere(self._operator.context.name)
+
+    register_processing_time_timer = register_event_time_timer = _refuse
+    delete_processing_time_timer = delete_event_time_timer = _refuse
+
+
+class Call:
+    """The context of one call of a process function: ProcessFunction.Context and its keyed kin.
+
+    The loop sets `time` and the scope's key before each call."""
+
+    __slots__ = ("_scope", "_timers", "domain", "time")
+
+    def __init__(self, scope: Scope, timers: TimerService) -> None:
+        self._scope, self._timers = scope, timers
+        self.time: int | None = None
+        self.domain: TimeDomain | None = None
+
+    def timer_service(self) -> TimerService:
+        """The timers of the current key."""
+        return self._timers
+
+    def timestamp(self) -> int | None:
+        """The timestamp of the record, or of the timer."""
+        return self.time
+
+    def get_current_key(self) -> Any:
+        """The key of the record."""
+        return self._scope.key
+
+    def time_domain(self) -> TimeDomain | None:
+        """The domain of the timer that fired."""
+        return self.domain
+
+    def current_processing_time(self) -> int:
+        """The processing time of the epoch."""
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._timers.current_watermark()

@@ -1,0 +1,117 @@
+"""The operator contract: a frozen spec builds an operator; an operator is batches in, batches out.
+
+Promises: an operator sees its batches, watermarks and end of input in the order of its channel; what it emits goes to
+its `Output` at once. Between epochs it lives on in the worker, but all it needs to go on is in state and `memory`.
+Does not know: exchanges, Spark, checkpoints."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from millstream.model.types import TypeInformation
+from millstream.model.watermarks import MIN_WATERMARK
+from millstream.runtime.batch import Batch
+from millstream.runtime.metrics import Metrics
+from millstream.state.backend import OperatorState
+from millstream.state.views import Scope
+
+
+class Output(Protocol):
+    """Where an operator's results go."""
+
+    def emit(self, batch: Batch) -> None:
+        """Records for the main output."""
+
+    def emit_side(self, tag: str, batch: Batch) -> None:
+        """Records for a side output."""
+
+    def emit_watermark(self, watermark: int | None) -> None:
+        """A watermark, or None when the operator has become idle."""
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """What an operator is given. `memory` is small, JSON, carried from epoch to epoch by the plan."""
+
+    operator: str
+    name: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    state: OperatorState
+    out: Output
+    output_type: TypeInformation
+    side_types: Mapping[str, TypeInformation]
+    scope: Scope = field(default_factory=Scope)
+    memory: dict[str, Any] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    epoch: int = 0
+    attempt: str = ""
+    restarts: int = 0
+    block_records: int = 65536
+
+    @property
+    def now(self) -> int:
+        """The processing time of the epoch, from its plan."""
+        return self.scope.now
+
+
+class OperatorSpec(ABC):
+    """What an operator does, as a frozen, picklable value."""
+
+    @abstractmethod
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator. All its state tables are declared here or in its `open`."""
+
+
+class Operator:
+    """One operator of one subtask. Subclasses override what they need; watermarks pass through."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self.context = context
+        self.out = context.out
+
+    @property
+    def watermark(self) -> int:
+        """The last watermark seen; kept across epochs."""
+        return int(self.context.memory.get("watermark", MIN_WATERMARK))
+
+    def open(self) -> None:
+        """Once per worker, before the first batch: user functions are opened here."""
+
+    def begin_epoch(self) -> None:
+        """State is at the version before, and the epoch's processing time is known: fire what is due."""
+
+    def pump(self) -> Iterator[None]:
+        """The work of an operator that has no input; control goes back after every batch."""
+        return iter(())
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Records of input `side` (0, or 1 for the second input)."""
+        raise NotImplementedError
+
+    def on_watermark(self, watermark: int) -> None:
+        """Event time moves on. An override must call this last."""
+        self.context.memory["watermark"] = watermark
+        self.out.emit_watermark(watermark)
+
+    def on_idle(self) -> None:
+        """All inputs are idle."""
+        self.out.emit_watermark(None)
+
+    def on_end(self) -> None:
+        """The input has ended; the last watermark has been seen."""
+
+    def end_epoch(self) -> None:
+        """The last batch and watermark of the epoch have been seen."""
+
+    def next_timer(self) -> int | None:
+        """When processing time must have come to for this operator to have work without input."""
+        return None
+
+    def close(self) -> None:
+        """The job is over."""

@@ -1,0 +1,109 @@
+"""The broadcast state pattern: one stream of records, one of rules that every subtask sees.
+
+Promises: broadcast state changes only on the broadcast side, alike in every subtask; the other side reads it.
+Does not know: how rules reach every subtask; the broadcast partitioner does that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from millstream.model.state import MapStateDescriptor, StateDescriptor
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.context import Call, KeyedStates, TimeOnly
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.map import FunctionOperator
+from millstream.runtime.operators.process import TimedOperator
+from millstream.state.views import broadcast_view
+
+
+class UnknownBroadcastState(UserError):
+    """A function asked for broadcast state that was not named in `broadcast(...)`."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(
+            f"broadcast state '{name}' is not one of {known}", hint="pass its descriptor to broadcast(...) too"
+        )
+
+
+@dataclass(frozen=True)
+class BroadcastSpec(OperatorSpec):
+    """A broadcast process function; `key` when its first input is keyed."""
+
+    function: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any]
+    descriptors: tuple[MapStateDescriptor, ...]
+    key: KeySelection | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        if self.key is None:
+            return BroadcastOperator(context, self.function, self.descriptors)
+        return KeyedBroadcastOperator(context, self.function, self.descriptors, self.key)
+
+
+class _BroadcastCall(Call):
+    """A call context that also hands out broadcast state."""
+
+    __slots__ = ("_context", "_keyed_states", "_views")
+
+    def __init__(self, context: OperatorContext, timers: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        super().__init__(context.scope, timers)
+        self._context = context
+        self._views = {descriptor.name: broadcast_view(descriptor, context.state) for descriptor in descriptors}
+        self._keyed_states = KeyedStates(context, context.scope)
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
+        """The broadcast state of a descriptor."""
+        found = self._views.get(state_descriptor.name)
+        if found is None:
+            raise UnknownBroadcastState(state_descriptor.name, list(self._views))
+        return found
+
+    def apply_to_keyed_state(
+        self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
+    ) -> None:
+        """function(key, state) for every key of this subtask that has that state."""
+        view = self._keyed_states._view(state_descriptor)
+        table = self._context.state.tables[f"user/{state_descriptor.name}"]
+        for key, _ in list(table.scan(None)):
+            self._scope.key = key
+            function(key, view)
+
+
+class BroadcastOperator(FunctionOperator):
+    """Broadcast state beside a stream without keys."""
+
+    def __init__(self, context: OperatorContext, function: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        super().__init__(context, function, keyed=False)
+        self._call = _BroadcastCall(context, TimeOnly(self), descriptors)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Process records, or take rules in."""
+        function: Any = self.function
+        method = function.process_element if side == 0 else function.process_broadcast_element
+        rowwise.process_rows(self.context, method, batch, self._call)
+
+
+class KeyedBroadcastOperator(TimedOperator):
+    """Broadcast state beside a keyed stream, with timers."""
+
+    def __init__(
+        self, context: OperatorContext, function: Any, descriptors: tuple[MapStateDescriptor, ...], key: KeySelection
+    ) -> None:
+        super().__init__(context, function)
+        self._key = key
+        self.call = _BroadcastCall(context, self.timers, descriptors)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Process keyed records, or take rules in."""
+        function: Any = self.function
+        if side == 1:
+            rowwise.process_rows(self.context, function.process_broadcast_element, batch, self.call)
+            return
+        keys = self._key.keys(batch, self.context.name)
+        rowwise.process_keyed_rows(self.context, function.process_element, batch, keys, self.call)

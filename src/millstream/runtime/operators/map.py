@@ -1,0 +1,101 @@
+"""map, filter, flat_map: one record in, one, none or many out.
+
+Promises: order and timestamps are kept; on a keyed stream the function may use keyed state.
+Does not know: what the functions do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from millstream.model.functions import FilterFunction, FlatMapFunction, Function, MapFunction
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.context import StreamingRuntimeContext
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+
+
+class FunctionOperator(Operator):
+    """An operator around one user function: opens and closes it."""
+
+    def __init__(self, context: OperatorContext, function: Function, *, keyed: bool) -> None:
+        super().__init__(context)
+        self.function = function
+        self._keyed = keyed
+
+    def open(self) -> None:
+        """Open the function with its runtime context."""
+        runtime = StreamingRuntimeContext(self.context, keyed=self._keyed)
+        rowwise.guarded(self.context, lambda: self.function.open(runtime))
+
+    def close(self) -> None:
+        """Close the function."""
+        rowwise.guarded(self.context, self.function.close)
+
+
+@dataclass(frozen=True)
+class ElementwiseSpec(OperatorSpec):
+    """map, filter or flat_map; `key` when the stream is keyed."""
+
+    function: MapFunction | FilterFunction | FlatMapFunction
+    key: KeySelection | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator for the kind of function."""
+        kinds = {MapFunction: MapOperator, FilterFunction: FilterOperator, FlatMapFunction: FlatMapOperator}
+        kind = next(operator for base, operator in kinds.items() if isinstance(self.function, base))
+        return kind(context, self.function, self.key)
+
+
+class _Elementwise(FunctionOperator):
+    def __init__(self, context: OperatorContext, function: Any, key: KeySelection | None) -> None:
+        super().__init__(context, function, keyed=key is not None)
+        self._key = key
+
+    def _calls(self, call: Any, batch: Batch) -> Any:
+        """`call` with the scope moved to the key of the record at hand."""
+        if self._key is None:
+            return call
+        keys, scope = iter(self._key.keys(batch, self.context.name)), self.context.scope
+
+        def keyed(row: Any) -> Any:
+            scope.key = next(keys)
+            return call(row)
+
+        return keyed
+
+
+class MapOperator(_Elementwise):
+    """One record in, one out."""
+
+    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+        """Map every record."""
+        name, kind = self.context.name, self.context.output_type
+        rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())  # type: ignore[attr-defined]
+        self.out.emit(batch.with_rows(kind, rowwise.conform(name, kind, rows)))
+
+
+class FilterOperator(_Elementwise):
+    """Keeps the records the function says yes to."""
+
+    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+        """Keep or drop every record."""
+        name = self.context.name
+        wanted = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())  # type: ignore[attr-defined]
+        keep = np.fromiter(map(bool, wanted), dtype=bool, count=len(wanted))
+        self.out.emit(batch if keep.all() else batch.take(np.flatnonzero(keep)))
+
+
+class FlatMapOperator(_Elementwise):
+    """One record in, any number out."""
+
+    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+        """Emit all results, each with its record's timestamp."""
+        name, kind = self.context.name, self.context.output_type
+        call = self._calls(self.function.flat_map, batch)  # type: ignore[attr-defined]
+        rows, counts = rowwise.flat_map_rows(name, call, batch.rows())
+        times = rowwise.repeat_timestamps(batch.timestamps, counts)
+        self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, rows), timestamps=times))

@@ -1,0 +1,66 @@
+"""The end of a pipeline: hands records to a sink's writer, and what it staged to the JobMaster.
+
+Promises: one writer per epoch and attempt; its committables travel with the report.
+Does not know: commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.model.sink import Sink, SinkWriter, WriterContext
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+
+
+@dataclass(frozen=True)
+class SinkSpec(OperatorSpec):
+    """A sink."""
+
+    sink: Sink
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return SinkOperator(context, self.sink)
+
+
+class SinkOperator(Operator):
+    """Stages the records of an epoch."""
+
+    def __init__(self, context: OperatorContext, sink: Sink) -> None:
+        super().__init__(context)
+        self._sink = sink
+        self._writer: SinkWriter | None = None
+
+    def begin_epoch(self) -> None:
+        """What an earlier attempt left open is not ours."""
+        self._writer = None
+
+    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+        """Write the records."""
+        if self._writer is None:
+            context = self.context
+            settings = WriterContext(
+                context.operator, context.subtask, context.parallelism, context.epoch, context.attempt
+            )
+            self._writer = rowwise.guarded(context, lambda: self._sink.create_writer(settings))
+        writer = self._writer
+        times = None if batch.timestamps is None else batch.times()
+        values = batch.array() if writer.columnar and batch.columnar else batch.rows()
+        rowwise.guarded(self.context, lambda: writer.write(values, times))
+
+    def on_watermark(self, watermark: int) -> None:
+        """Nothing comes after a sink."""
+        self.context.memory["watermark"] = watermark
+
+    def on_idle(self) -> None:
+        """Nothing comes after a sink."""
+
+    def end_epoch(self) -> None:
+        """Stage what was written; the report carries the committables."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            staged = rowwise.guarded(self.context, writer.prepare_commit)
+            if staged:
+                self.context.memory["result"] = staged
+            rowwise.guarded(self.context, writer.close)

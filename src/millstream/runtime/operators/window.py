@@ -1,0 +1,358 @@
+"""Windows of keyed streams in full generality: any assigner, trigger, lateness, merging.
+
+Promises: Flink's window semantics: a window fires when its trigger says so, is kept until the watermark passes its end
+by the allowed lateness, and a record that belongs to no living window is late: counted, and sent to the side output.
+Does not know: columns; built-in aggregates over fixed windows have an operator that does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model import functions, state
+from millstream.model.assigners import MergingWindowAssigner, WindowAssigner, WindowAssignerContext
+from millstream.model.functions import AggregateFunction, ReduceFunction
+from millstream.model.timers import TimeDomain
+from millstream.model.triggers import OnMergeContext, Trigger, TriggerResult
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.context import KeyedStates, KeyedTimerService, StreamingRuntimeContext
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.metrics import UserMetrics
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.windows.merging import MergingWindows
+from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation, view_of
+
+LATE_COUNT = "numLateRecordsDropped"
+
+
+class BadTriggerResult(UserError):
+    """A trigger answered something that is not a TriggerResult."""
+
+    def __init__(self, trigger: object, answer: object) -> None:
+        super().__init__(
+            f"{trigger} answered {answer!r}", hint="return TriggerResult.CONTINUE, FIRE, PURGE or FIRE_AND_PURGE"
+        )
+
+
+@dataclass(frozen=True)
+class WindowSpec(OperatorSpec):
+    """A window over a keyed stream.
+
+    `fold` pre-aggregates (reduce or aggregate); without it a window keeps its elements. `function` is called with the
+    content of a window: (key, context, elements) -> results."""
+
+    key: KeySelection
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    input_type: TypeInformation
+    fold: ReduceFunction | AggregateFunction | None = None
+    accumulator_type: TypeInformation | None = None
+    function: Any = None
+    keyed: bool = True
+    allowed_lateness: int = 0
+    late_tag: str | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return WindowOperator(context, self)
+
+
+class _WindowScope(Scope):
+    """The scope of window contents and triggers: the operator's key, in the namespace of a window."""
+
+    __slots__ = ()
+
+
+class _AssignerContext(WindowAssignerContext):
+    def __init__(self, operator: WindowOperator) -> None:
+        self._operator = operator
+        self._runtime = StreamingRuntimeContext(operator.context, keyed=True)
+
+    def get_current_processing_time(self) -> int:
+        return self._operator.context.now
+
+    def get_runtime_context(self) -> functions.RuntimeContext:
+        return self._runtime
+
+
+class _TriggerContext(OnMergeContext):
+    """What triggers see; the operator moves the scope to the key and window first."""
+
+    def __init__(self, operator: WindowOperator) -> None:
+        self._operator = operator
+        self._states = KeyedStates(operator.context, operator.scope, scoped=True, prefix="trigger/")
+        self.merged: Collection[Any] = ()
+
+    def get_current_processing_time(self) -> int:
+        return self._operator.context.now
+
+    def get_metric_group(self) -> Any:
+        return UserMetrics(self._operator.context.metrics)
+
+    def get_current_watermark(self) -> int:
+        return self._operator.watermark
+
+    def register_processing_time_timer(self, time: int) -> None:
+        self._operator.timers.register_processing_time_timer(time)
+
+    def register_event_time_timer(self, time: int) -> None:
+        self._operator.timers.register_event_time_timer(time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        self._operator.timers.delete_processing_time_timer(time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        self._operator.timers.delete_event_time_timer(time)
+
+    def get_partitioned_state(self, state_descriptor: state.StateDescriptor) -> Any:
+        return self._states._view(state_descriptor)
+
+    def merge_partitioned_state(self, state_descriptor: state.StateDescriptor) -> None:
+        self._states._view(state_descriptor).merge_namespaces(self._operator.scope.namespace, self.merged)
+
+
+class WindowCallContext:
+    """The context of ProcessWindowFunction and ProcessAllWindowFunction."""
+
+    def __init__(self, operator: WindowOperator) -> None:
+        self._operator = operator
+        self._window_states = KeyedStates(operator.context, operator.scope, scoped=True, prefix="window/")
+        self._global_states = KeyedStates(operator.context, operator.context.scope, prefix="global/")
+        self.current: Any = None
+
+    def window(self) -> Any:
+        """The window at hand."""
+        return self.current
+
+    def current_processing_time(self) -> int:
+        """The processing time of the epoch."""
+        return self._operator.context.now
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._operator.watermark
+
+    def window_state(self) -> KeyedStates:
+        """State of this key in this window."""
+        return self._window_states
+
+    def global_state(self) -> KeyedStates:
+        """State of this key over all windows."""
+        return self._global_states
+
+
+class WindowOperator(Operator):
+    """Follows each record through assigner, contents and trigger."""
+
+    def __init__(self, context: OperatorContext, spec: WindowSpec) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.scope = _WindowScope()
+        self.timers = KeyedTimerService(self, self.scope)
+        self._contents = _contents(context, self.scope, spec)
+        self._merging = (
+            MergingWindows(context.state, spec.assigner) if isinstance(spec.assigner, MergingWindowAssigner) else None
+        )
+        self._assigning = _AssignerContext(self)
+        self._triggering = _TriggerContext(self)
+        self._calling = WindowCallContext(self)
+        self._event_time = spec.assigner.is_event_time()
+        self._collector = rowwise.Collector(context.name)
+
+    def open(self) -> None:
+        """Open the user's functions."""
+        for function in (self.spec.fold, getattr(self.spec.function, "function", self.spec.function)):
+            if isinstance(function, functions.Function):
+                runtime = StreamingRuntimeContext(self.context, keyed=True)
+                rowwise.guarded(self.context, lambda f=function: f.open(runtime))
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        for function in (self.spec.fold, getattr(self.spec.function, "function", self.spec.function)):
+            if isinstance(function, functions.Function):
+                rowwise.guarded(self.context, function.close)
+
+    def begin_epoch(self) -> None:
+        """Fire the processing-time timers that are due."""
+        self.scope.now = self.context.now
+        self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(self.context.now))
+
+    def on_watermark(self, watermark: int) -> None:
+        """Fire the event-time timers that are due, then pass the watermark on."""
+        self.context.memory["watermark"] = watermark
+        self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
+        super().on_watermark(watermark)
+
+    def next_timer(self) -> int | None:
+        """The next processing-time timer."""
+        return self.timers.processing.next()
+
+    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+        """Put every record into its windows."""
+        keys = self.spec.key.keys(batch, self.context.name)
+        rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
+        self._collector.flush(self.context)
+
+    def _element(self, value: Any, time: int | None) -> None:
+        key = self.scope.key = self.context.scope.key
+        windows = self.spec.assigner.assign_windows(value, time, self._assigning)  # type: ignore[arg-type]
+        skipped = True
+        for window in windows:
+            actual = window if self._merging is None else self._merging.add(key, window, self._merge)
+            if self._is_late(actual):
+                if self._merging is not None:
+                    self._merging.retire(key, actual)
+                continue
+            skipped = False
+            self.scope.namespace = self._state_window(actual)
+            self._contents.add(value)
+            self.scope.namespace = actual
+            self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)  # type: ignore[arg-type]
+            self._register_cleanup(actual)
+        if skipped and self._event_time and time is not None and time + self.spec.allowed_lateness <= self.watermark:
+            self.context.metrics.count(LATE_COUNT)
+            if self.spec.late_tag is not None:
+                self._collector.side(self.spec.late_tag, value, time)
+
+    def _merge(self, result: Any, merged: Collection[Any], kept: Any, gone: Collection[Any]) -> None:
+        self._triggering.merged = merged
+        self.scope.namespace = result
+        self.spec.trigger.on_merge(result, self._triggering)
+        for window in merged:
+            if window != result:
+                self.scope.namespace = window
+                self.spec.trigger.clear(window, self._triggering)
+                self._delete_cleanup(window)
+        self._contents.merge_namespaces(kept, gone)
+        self.scope.namespace = result
+
+    def _state_window(self, window: Any) -> Any:
+        return window if self._merging is None else self._merging.state_window(self.scope.key, window)
+
+    def _act(self, answer: Any, window: Any) -> None:
+        if not isinstance(answer, TriggerResult):
+            raise BadTriggerResult(self.spec.trigger, answer)
+        if answer.is_fire():
+            self._emit(window)
+        if answer.is_purge():
+            self.scope.namespace = self._state_window(window)
+            self._contents.clear()
+            self.scope.namespace = window
+
+    def _emit(self, window: Any) -> None:
+        self.scope.namespace = self._state_window(window)
+        found = self._contents.get()
+        self.scope.namespace = window
+        if found is None:
+            return
+        elements = list(found) if isinstance(self._contents, ListView) else [found]
+        if not elements:
+            return
+        self._calling.current = window
+        function = self.spec.function
+        results = elements if function is None else function(self.scope.key, self._calling, elements)
+        self._collector.take(results, window.max_timestamp())
+
+    def _fire(self, domain: TimeDomain, due: Iterable[tuple[int, Any, Any]]) -> None:
+        for time, window, key in due:
+            self.scope.key = self.context.scope.key = key
+            self.scope.namespace = window
+            rowwise.guarded(self.context, lambda d=domain, t=time, w=window: self._timer(d, t, w), key)
+        self._collector.flush(self.context)
+
+    def _timer(self, domain: TimeDomain, time: int, window: Any) -> None:
+        if self._merging is not None and self._merging.state_window(self.scope.key, window) is None:
+            return
+        event = domain is TimeDomain.EVENT_TIME
+        on_time = self.spec.trigger.on_event_time if event else self.spec.trigger.on_processing_time
+        self._act(on_time(time, window, self._triggering), window)
+        if event == self._event_time and time == self._cleanup_time(window):
+            self._clear(window)
+
+    def _clear(self, window: Any) -> None:
+        self.scope.namespace = self._state_window(window)
+        self._contents.clear()
+        self.scope.namespace = window
+        self.spec.trigger.clear(window, self._triggering)
+        clear = getattr(self.spec.function, "clear", None)
+        if clear is not None:
+            self._calling.current = window
+            clear(self._calling)
+        if self._merging is not None:
+            self._merging.retire(self.scope.key, window)
+
+    def _cleanup_time(self, window: Any) -> int:
+        end: int = window.max_timestamp()
+        if not self._event_time:
+            return end
+        return min(end + self.spec.allowed_lateness, MAX_WATERMARK)
+
+    def _is_late(self, window: Any) -> bool:
+        return self._event_time and self._cleanup_time(window) <= self.watermark
+
+    def _register_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if time == MAX_WATERMARK:
+            return
+        if self._event_time:
+            self.timers.register_event_time_timer(time)
+        else:
+            self.timers.register_processing_time_timer(time)
+
+    def _delete_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if self._event_time:
+            self.timers.delete_event_time_timer(time)
+        else:
+            self.timers.delete_processing_time_timer(time)
+
+
+def _contents(context: OperatorContext, scope: Scope, spec: WindowSpec) -> Any:
+    table = context.state.table
+    match spec.fold:
+        case None:
+            return ListView(table("window/elements", Types.LIST(spec.input_type)), scope, None)
+        case ReduceFunction() as reduce:
+            fold = _reducing(reduce)
+            return ReducingView(table("window/reduced", spec.input_type), scope, None, fold, fold, lambda value: value)
+        case AggregateFunction() as aggregate:
+            kind = spec.accumulator_type or Types.PICKLED_BYTE_ARRAY()
+            return AggregatingView(table("window/accumulator", kind), scope, None, *aggregation(aggregate))
+
+
+def _reducing(function: ReduceFunction) -> Callable[[Any, Any], Any]:
+    return lambda one, other: other if one is None else function.reduce(one, other)
+
+
+@dataclass(frozen=True)
+class CallProcess:
+    """Calls a ProcessWindowFunction, or ProcessAllWindowFunction when the stream was not keyed."""
+
+    function: Any
+    keyed: bool = True
+
+    def __call__(self, key: Any, context: WindowCallContext, elements: list[Any]) -> Any:
+        """The results for one firing."""
+        return self.function.process(key, context, elements) if self.keyed else self.function.process(context, elements)
+
+    def clear(self, context: WindowCallContext) -> None:
+        """The window is over."""
+        self.function.clear(context)
+
+
+@dataclass(frozen=True)
+class CallApply:
+    """Calls a WindowFunction, or AllWindowFunction when the stream was not keyed."""
+
+    function: Any
+    keyed: bool = True
+
+    def __call__(self, key: Any, context: WindowCallContext, elements: list[Any]) -> Any:
+        """The results for one firing."""
+        window = context.window()
+        return self.function.apply(key, window, elements) if self.keyed else self.function.apply(window, elements)

@@ -1,0 +1,300 @@
+"""The only loops over rows: they call user functions.
+
+Promises: a failure names the operator, the key and the record, and carries the user's own traceback; results keep the
+order and the timestamp of the record they came from.
+Does not know: what the functions mean; operators say which loop they need."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from millstream.errors import UserError
+from millstream.model.output import OutputTag
+from millstream.model.types import TypeInformation, TypeMismatch
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.operator import OperatorContext
+from millstream.state.views import Scope
+
+_HERE = str(Path(__file__).resolve().parent.parent)
+_NOTHING = object()
+
+
+class UserFunctionFailed(UserError):
+    """A user function raised, or gave what it must not give."""
+
+    def __init__(
+        self, operator: str, problem: str, trace: str, *, key: str | None = None, record: str | None = None
+    ) -> None:
+        self.operator, self.problem, self.trace, self.key, self.record = operator, problem, trace, key, record
+        where = f"in operator '{operator}'"
+        where += f", key {key}" if key is not None else ""
+        where += f", record {record}" if record is not None else ""
+        super().__init__(f"{trace.rstrip()}\n{where}" if trace else f"{problem} {where}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The failure as plain values: it travels to the driver in a block."""
+        return {name: getattr(self, name) for name in ("operator", "problem", "trace", "key", "record")}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> UserFunctionFailed:
+        """The inverse of `to_json`."""
+        return cls(data["operator"], data["problem"], data["trace"], key=data["key"], record=data["record"])
+
+
+def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> UserFunctionFailed:
+    """The failure to raise for `problem`, which began in user code."""
+    if isinstance(problem, UserFunctionFailed):
+        return problem
+    text = f"the function called sys.exit({problem.code!r})" if isinstance(problem, SystemExit) else str(problem)
+    return UserFunctionFailed(
+        operator,
+        f"{type(problem).__name__}: {text}",
+        user_traceback(problem),
+        key=None if key is _NOTHING else shorten(key),
+        record=None if record is _NOTHING else shorten(record),
+    )
+
+
+def user_traceback(problem: BaseException) -> str:
+    """The traceback from the first frame outside millstream on; the whole one when there is none."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    first = next((i for i, frame in enumerate(frames) if not frame.filename.startswith(_HERE)), 0)
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames[first:])]
+    return "".join([*lines, *traceback.format_exception_only(type(problem), problem)])
+
+
+def shorten(value: Any, limit: int = 200) -> str:
+    """A value as text that fits into a message."""
+    try:
+        text = repr(value)
+    except Exception as problem:  # a repr of the user's own
+        text = f"<{type(value).__name__} whose repr raises {type(problem).__name__}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def conform(operator: str, kind: TypeInformation, rows: list[Any]) -> list[Any]:
+    """The rows as values of `kind`; a row that does not fit is the user's error."""
+    try:
+        return kind.conform(rows)
+    except TypeMismatch as problem:
+        raise UserFunctionFailed(operator, f"the function's result does not fit its output type: {problem}", "") from None
+
+
+def map_rows(operator: str, function: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
+    """function(row) for every row."""
+    out: list[Any] = []
+    try:
+        out.extend(map(function, rows))
+    except (Exception, SystemExit) as problem:
+        raise failure(operator, problem, record=rows[len(out)]) from problem
+    return out
+
+
+def keys_of(operator: str, selector: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
+    """The key of every row."""
+    return map_rows(f"key_by of {operator}", selector, rows)
+
+
+def flat_map_rows(
+    operator: str, function: Callable[[Any], Iterable[Any] | None], rows: Sequence[Any]
+) -> tuple[list[Any], np.ndarray]:
+    """All results of function(row), and how many each row gave."""
+    out: list[Any] = []
+    marks: list[int] = []
+    row = _NOTHING
+    try:
+        for row in rows:
+            results = function(row)
+            if results is not None:
+                out.extend(results)
+            marks.append(len(out))
+    except (Exception, SystemExit) as problem:
+        raise failure(operator, problem, record=row) from problem
+    return out, np.diff(np.array(marks, dtype=np.int64), prepend=0)
+
+
+def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.ndarray | None:
+    """The timestamp of each result: that of the record it came from."""
+    return None if timestamps is None else np.repeat(timestamps, counts)
+
+
+class Collector:
+    """Takes what a process function yields: main results, and (tag, value) pairs for side outputs."""
+
+    __slots__ = ("_operator", "_side_rows", "_side_times", "_times", "rows")
+
+    def __init__(self, operator: str) -> None:
+        self._operator = operator
+        self.rows: list[Any] = []
+        self._times: list[int] = []
+        self._side_rows: dict[str, list[Any]] = {}
+        self._side_times: dict[str, list[int]] = {}
+
+    def take(self, results: Iterable[Any] | None, time: int | None) -> None:
+        """Take the results of one call, which all get `time`."""
+        if results is None:
+            return
+        rows = self.rows
+        before = len(rows)
+        for result in results:
+            if result.__class__ is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
+                self.side(result[0].tag_id, result[1], time)
+            else:
+                rows.append(result)
+        if len(rows) != before:
+            self._times.extend([NO_TIMESTAMP if time is None else time] * (len(rows) - before))
+
+    def side(self, tag: str, value: Any, time: int | None) -> None:
+        """Take one record for a side output."""
+        self._side_rows.setdefault(tag, []).append(value)
+        self._side_times.setdefault(tag, []).append(NO_TIMESTAMP if time is None else time)
+
+    def flush(self, context: OperatorContext) -> None:
+        """Emit all that was taken."""
+        if self.rows:
+            rows = conform(self._operator, context.output_type, self.rows)
+            context.out.emit(Batch(context.output_type, rows=rows, timestamps=_times(self._times)))
+            self.rows, self._times = [], []
+        for tag, values in self._side_rows.items():
+            kind = context.side_types.get(tag)
+            if kind is not None:
+                rows = conform(self._operator, kind, values)
+                context.out.emit_side(tag, Batch(kind, rows=rows, timestamps=_times(self._side_times[tag])))
+        self._side_rows, self._side_times = {}, {}
+
+
+def _times(times: list[int]) -> np.ndarray | None:
+    column = np.array(times, dtype=np.int64)
+    return None if (column == NO_TIMESTAMP).all() else column
+
+
+def process_rows(
+    context: OperatorContext,
+    function: Callable[[Any, Any], Iterable[Any] | None],
+    batch: Batch,
+    call: Any,
+) -> None:
+    """function(row, call) for every row, with call.time set; the results are emitted."""
+    rows, name = batch.rows(), context.name
+    collector = Collector(name)
+    take = collector.take
+    row = _NOTHING
+    try:
+        for row, time in zip(rows, batch.times(), strict=True):
+            call.time = time
+            take(function(row, call), time)
+    except (Exception, SystemExit) as problem:
+        raise failure(name, problem, record=row) from problem
+    collector.flush(context)
+
+
+def process_keyed_rows(
+    context: OperatorContext,
+    function: Callable[[Any, Any], Iterable[Any] | None],
+    batch: Batch,
+    keys: Sequence[Any],
+    call: Any,
+) -> None:
+    """As `process_rows`, with the scope moved to each row's key."""
+    rows, name, scope = batch.rows(), context.name, context.scope
+    if batch.timestamps is None:
+        _process_keyed_untimed(context, function, rows, keys, call)
+        return
+    collector = Collector(name)
+    take = collector.take
+    row = key = _NOTHING
+    try:
+        for key, row, time in zip(keys, rows, batch.times(), strict=True):
+            scope.key = key
+            call.time = time
+            take(function(row, call), time)
+    except (Exception, SystemExit) as problem:
+        raise failure(name, problem, key, row) from problem
+    collector.flush(context)
+
+
+def _process_keyed_untimed(
+    context: OperatorContext, function: Callable[[Any, Any], Any], rows: Sequence[Any], keys: Sequence[Any], call: Any
+) -> None:
+    """The hottest loop of all: no timestamps, results straight into one list."""
+    name, scope = context.name, context.scope
+    collector = Collector(name)
+    out = collector.rows
+    append = out.append
+    call.time = None
+    row = key = _NOTHING
+    try:
+        for key, row in zip(keys, rows, strict=True):
+            scope.key = key
+            results = function(row, call)
+            if results is not None:
+                for result in results:
+                    if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
+                        collector.side(result[0].tag_id, result[1], None)
+                    else:
+                        append(result)
+    except (Exception, SystemExit) as problem:
+        raise failure(name, problem, key, row) from problem
+    collector.rows = []
+    if out:
+        context.out.emit(Batch(context.output_type, rows=conform(name, context.output_type, out)))
+    collector.flush(context)
+
+
+def fold_keyed_rows(
+    context: OperatorContext,
+    fold: Callable[[Any, Any], Any],
+    batch: Batch,
+    keys: Sequence[Any],
+    get: Callable[[Any], Any],
+    put: Callable[[Any, Any], None],
+) -> list[Any]:
+    """Running values: for every row, put(key, fold(get(key), row)); the new value of each step."""
+    out: list[Any] = []
+    row = key = _NOTHING
+    try:
+        for key, row in zip(keys, batch.rows(), strict=True):
+            value = fold(get(key), row)
+            put(key, value)
+            out.append(value)
+    except (Exception, SystemExit) as problem:
+        raise failure(context.name, problem, key, row) from problem
+    return out
+
+
+def each_keyed(
+    context: OperatorContext,
+    visit: Callable[[Any, int | None], None],
+    batch: Batch,
+    keys: Sequence[Any],
+    scope: Scope,
+) -> None:
+    """visit(row, time) for every row, with the scope moved to its key; for operators with a protocol per record."""
+    row = key = _NOTHING
+    try:
+        for key, row, time in zip(keys, batch.rows(), batch.times(), strict=True):
+            scope.key = key
+            visit(row, time)
+    except (Exception, SystemExit) as problem:
+        raise failure(context.name, problem, key, row) from problem
+
+
+def guarded(context: OperatorContext, call: Callable[[], Any], key: Any = _NOTHING) -> Any:
+    """One call into user code that has no record: open, on_timer, close."""
+    try:
+        return call()
+    except (Exception, SystemExit) as problem:
+        raise failure(context.name, problem, key) from problem
+
+
+def integers(operator: str, what: str, values: list[Any]) -> list[int]:
+    """The values, if all are integers; else the user's error that names the first that is not."""
+    for value in values:
+        if not isinstance(value, int):
+            raise UserFunctionFailed(operator, f"the {what} must return an int, not {shorten(value)}", "")
+    return values

@@ -1,0 +1,453 @@
+"""One subtask of one vertex in one epoch: come to the state before, process, advance, snapshot, report.
+
+Promises: a task is a function of its request, the state before and its blocks (law 2); all it leaves is a state file
+of this attempt's own name and the blocks it yields, the last of which is the report that names the file (law 4).
+Does not know: Spark, other subtasks, checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from millstream.errors import MillstreamError, UserError
+from millstream.model.types import TypeInformation
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.runtime import block as blocks
+from millstream.runtime.batch import Batch
+from millstream.runtime.block import BlockKind
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.partitioners import Partitioner, Router
+from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.runtime.watermarks import Combined
+from millstream.state.backend import OperatorState, OpenStore
+from millstream.state.handles import Handle, Lineage
+from millstream.state.key_groups import KeyGrouper, range_of
+
+_MAX_PRINTED = 256 * 1024
+
+
+@dataclass(frozen=True)
+class OperatorNode:
+    """One operator of a chain."""
+
+    id: str
+    name: str
+    spec: OperatorSpec
+    output_type: TypeInformation
+    key_type: TypeInformation | None = None
+    side_types: Mapping[str, TypeInformation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChainedEdge:
+    """Operator `source` hands its (side) output straight to operator `target`; both are positions in the chain."""
+
+    source: int
+    target: int
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class OutEdge:
+    """An exchange that leaves this vertex."""
+
+    edge: int
+    source: int
+    partitioner: Partitioner
+    targets: int
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class InEdge:
+    """An exchange that arrives at the head of this vertex."""
+
+    edge: int
+    side: int
+    record_type: TypeInformation
+    upstream: int
+    partitioner: Partitioner
+
+    def channels(self, subtask: int, parallelism: int) -> list[int]:
+        """The upstream subtasks that reach `subtask`, whose watermarks it waits for."""
+        routers = (Router(self.partitioner, "", up, self.upstream, parallelism) for up in range(self.upstream))
+        return [up for up, router in enumerate(routers) if subtask in router.reachable()]
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A vertex as the runtime needs it: operators in the order of the chain, its edges, its parallelism."""
+
+    vertex: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    operators: tuple[OperatorNode, ...]
+    chained: tuple[ChainedEdge, ...] = ()
+    inputs: tuple[InEdge, ...] = ()
+    outputs: tuple[OutEdge, ...] = ()
+
+
+@dataclass(frozen=True)
+class TaskRequest:
+    """What one subtask does in one epoch."""
+
+    epoch: int
+    now: int
+    attempt: str
+    restarts: int = 0
+    lineages: Mapping[str, Lineage] = field(default_factory=dict)
+    memory: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    work: Mapping[str, Any] = field(default_factory=dict)
+    compact: Mapping[str, int] = field(default_factory=dict)
+    last: bool = False
+
+
+class StoredFile(Protocol):
+    """A file as storage knows it."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the storage."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """Its checksum."""
+
+
+class StateFiles(Protocol):
+    """Where state files go; the engine provides it."""
+
+    def write(self, name: str, data: bytes) -> StoredFile:
+        """Store a file; the answer has its full name, size and SHA-256."""
+
+    def read(self, handle: Handle) -> bytes:
+        """The verified content of a file."""
+
+
+@dataclass(frozen=True)
+class TaskEnvironment:
+    """What the worker offers to a task."""
+
+    files: StateFiles
+    open_store: Callable[[str, int], OpenStore]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    block_records: int = 65536
+    cache_limit: int | None = None
+
+
+class _Exchange:
+    """The sending end of one exchange edge: small batches are gathered, cut by target, and packed."""
+
+    def __init__(self, edge: OutEdge, task: Task) -> None:
+        self._edge = edge
+        self._task = task
+        node = task.spec.operators[edge.source]
+        self.router = Router(edge.partitioner, node.name, task.subtask, task.spec.parallelism, edge.targets)
+        self._sequence = 0
+        self._waiting: list[Batch] = []
+        self._waiting_rows = 0
+
+    def begin(self, epoch: int, position: int) -> None:
+        self._sequence = 0
+        self._waiting, self._waiting_rows = [], 0
+        self.router.position = position
+        self.router.seed(epoch, self._edge.edge)
+
+    def send(self, batch: Batch) -> None:
+        if batch.columnar or len(batch) >= 1024:
+            self.flush()
+            self._pack(batch)
+            return
+        if self._waiting and (self._waiting[0].timestamps is None) != (batch.timestamps is None):
+            self.flush()
+        self._waiting.append(batch)
+        self._waiting_rows += len(batch)
+        if self._waiting_rows >= 1024:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            whole = joined(self._waiting)
+            self._waiting, self._waiting_rows = [], 0
+            self._pack(whole)
+
+    def _pack(self, batch: Batch) -> None:
+        limit = self._task.environment.block_records
+        for start in range(0, len(batch), limit):
+            part = batch if len(batch) <= limit else batch.slice(start, start + limit)
+            for target, piece in self.router.split(part):
+                packed = blocks.pack_batch(self._edge.edge, self._task.subtask, self._sequence, piece)
+                self._task.outbox.append((target, packed))
+            self._sequence += 1
+
+    def watermark(self, watermark: int | None) -> None:
+        self.flush()
+        packed = blocks.pack_watermark(self._edge.edge, self._task.subtask, self._sequence, watermark)
+        self._sequence += 1
+        self._task.outbox.extend((target, packed) for target in self.router.reachable())
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """Several batches of one type as one, in rows."""
+    if len(batches) == 1:
+        return batches[0]
+    rows = [row for batch in batches for row in batch.rows()]
+    timed = batches[0].timestamps is not None
+    times = np.concatenate([batch.timestamps for batch in batches]) if timed else None
+    return Batch(batches[0].kind, rows=rows, timestamps=times)
+
+
+class _Fan:
+    """The output of one operator: chained operators first, then exchanges."""
+
+    def __init__(self) -> None:
+        self.operators: list[tuple[str | None, Operator]] = []
+        self.exchanges: list[tuple[str | None, _Exchange]] = []
+        self.emitted = 0
+
+    def emit(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        self.emitted += len(batch)
+        for tag, operator in self.operators:
+            if tag is None:
+                operator.on_batch(batch, 0)
+        for tag, exchange in self.exchanges:
+            if tag is None:
+                exchange.send(batch)
+
+    def emit_side(self, tag: str, batch: Batch) -> None:
+        for wanted, operator in self.operators:
+            if wanted == tag:
+                operator.on_batch(batch, 0)
+        for wanted, exchange in self.exchanges:
+            if wanted == tag:
+                exchange.send(batch)
+
+    def emit_watermark(self, watermark: int | None) -> None:
+        for _, operator in self.operators:
+            if watermark is None:
+                operator.on_idle()
+            else:
+                operator.on_watermark(watermark)
+        for _, exchange in self.exchanges:
+            exchange.watermark(watermark)
+
+
+class Task:
+    """A subtask that lives in a worker across epochs and can be moved to any other worker between them."""
+
+    def __init__(self, spec: TaskSpec, subtask: int, environment: TaskEnvironment) -> None:
+        self.spec = spec
+        self.subtask = subtask
+        self.environment = environment
+        self.outbox: list[tuple[int, bytes]] = []
+        self._fans = [_Fan() for _ in spec.operators]
+        self._contexts: list[OperatorContext] = []
+        self._operators: list[Operator] = []
+        self._opened = False
+        grouper = KeyGrouper(spec.max_parallelism)
+        key_range = range_of(subtask, spec.parallelism, spec.max_parallelism)
+        for node, fan in zip(spec.operators, self._fans, strict=True):
+            state = OperatorState(
+                key_range,
+                subtask,
+                spec.parallelism,
+                grouper,
+                node.key_type,
+                environment.open_store(node.id, subtask),
+                environment.cache_limit,
+            )
+            context = OperatorContext(
+                operator=node.id,
+                name=node.name,
+                subtask=subtask,
+                parallelism=spec.parallelism,
+                max_parallelism=spec.max_parallelism,
+                state=state,
+                out=fan,
+                output_type=node.output_type,
+                side_types=node.side_types,
+                parameters=environment.parameters,
+                block_records=environment.block_records,
+            )
+            self._contexts.append(context)
+            self._operators.append(node.spec.build(context))
+        for edge in spec.chained:
+            self._fans[edge.source].operators.append((edge.tag, self._operators[edge.target]))
+        self._channels = [
+            f"{edge.edge}/{up}" for edge in spec.inputs for up in edge.channels(subtask, spec.parallelism)
+        ]
+        self._exchanges: dict[int, _Exchange] = {}
+        for out in spec.outputs:
+            exchange = self._exchanges[out.edge] = _Exchange(out, self)
+            self._fans[out.source].exchanges.append((out.tag, exchange))
+
+    def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
+        started = time.perf_counter()
+        printed = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed):
+                self._begin(request)
+                for _ in self._operators[0].pump():
+                    yield from self._drain()
+                combined = self._combined()
+                for piece in _ordered(inbox):
+                    self._take(piece, combined)
+                    yield from self._drain()
+                self._end(request)
+                report = self._report(request, combined, printed, started)
+        except BaseException as problem:
+            for context in self._contexts:
+                context.state.abandon()
+            self.outbox.clear()
+            if not isinstance(problem, Exception):
+                raise
+            yield self.subtask, blocks.pack_failure(self.subtask, self._failure(problem))
+            return
+        yield from self._drain()
+        yield self.subtask, blocks.pack_report(self.subtask, report)
+
+    def _failure(self, problem: Exception) -> dict[str, Any]:
+        """A failure as values: whose it is, and what a person needs to see first."""
+        where = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
+        if isinstance(problem, UserFunctionFailed):
+            return {"domain": "user", "vertex": where, **problem.to_json()}
+        domain = "internal"
+        if isinstance(problem, MillstreamError):
+            domain = "user" if isinstance(problem, UserError) else "external"
+        elif isinstance(problem, OSError):
+            domain = "external"
+        trace = "" if domain != "internal" else "".join(traceback.format_exception(problem))
+        found = UserFunctionFailed(self.spec.name, str(problem) or repr(problem), trace)
+        return {"domain": domain, "vertex": where, **found.to_json()}
+
+    def _begin(self, request: TaskRequest) -> None:
+        for context in self._contexts:
+            context.scope.now = request.now
+            context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
+            context.memory = dict(request.memory.get(context.operator, {}))
+            context.memory["work"] = request.work.get(context.operator)
+        for edge, exchange in self._exchanges.items():
+            exchange.begin(request.epoch, self._contexts[0].memory.get("positions", {}).get(str(edge), 0))
+        if not self._opened:
+            for operator in self._operators:
+                operator.open()
+            self._opened = True
+        for context in self._contexts:
+            lineage = request.lineages.get(context.operator, Lineage())
+            context.state.advance(lineage, self.environment.files.read)
+        for operator in self._operators:
+            operator.begin_epoch()
+
+    def _combined(self) -> Combined:
+        return Combined(self._contexts[0].memory, self._channels, self._operators[0].watermark)
+
+    def _take(self, piece: tuple[blocks.Header, bytes], combined: Combined) -> None:
+        header, data = piece
+        head = self._operators[0]
+        edge = next(edge for edge in self.spec.inputs if edge.edge == header.edge)
+        if header.kind is BlockKind.WATERMARK:
+            if combined.update(f"{header.edge}/{header.upstream}", blocks.unpack_watermark(data)):
+                if combined.idle:
+                    head.on_idle()
+                elif combined.watermark > head.watermark:
+                    head.on_watermark(combined.watermark)
+            return
+        batch = blocks.unpack_batch(data, edge.record_type)
+        self._contexts[0].metrics.count("records_in", len(batch))
+        head.on_batch(batch, edge.side)
+
+    def _end(self, request: TaskRequest) -> None:
+        for operator in self._operators:
+            if operator.watermark == MAX_WATERMARK and not operator.context.memory.get("ended"):
+                operator.on_end()
+                operator.context.memory["ended"] = True
+        for operator in self._operators:
+            operator.end_epoch()
+        for exchange in self._exchanges.values():
+            exchange.flush()
+        if request.last:
+            for operator in self._operators:
+                operator.close()
+            self._opened = False
+
+    def _report(
+        self, request: TaskRequest, combined: Combined, printed: io.StringIO, started: float
+    ) -> dict[str, Any]:
+        report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
+        positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
+        if positions:
+            self._contexts[0].memory["positions"] = positions
+        results: dict[str, Any] = {}
+        for context in self._contexts:
+            handle = self._save(context, request)
+            if handle is not None:
+                report["states"][context.operator] = handle
+            context.memory.pop("work", None)
+            result = context.memory.pop("result", None)
+            if result is not None:
+                results[context.operator] = result
+            report["memory"][context.operator] = context.memory
+        timers = [due for operator in self._operators if (due := operator.next_timer()) is not None]
+        metrics = {}
+        for context, fan in zip(self._contexts, self._fans, strict=True):
+            context.metrics.count("records_out", fan.emitted)
+            fan.emitted = 0
+            metrics[context.operator] = context.metrics.take()
+        text = printed.getvalue()
+        if len(text) > _MAX_PRINTED:
+            text = f"{text[:_MAX_PRINTED]}\n... {len(text) - _MAX_PRINTED} more characters were printed and dropped\n"
+        report.update(
+            results=results,
+            timer=min(timers, default=None),
+            metrics=metrics,
+            printed=text,
+            watermark=self._operators[0].watermark,
+            busy=time.perf_counter() - started,
+        )
+        return report
+
+    def _save(self, context: OperatorContext, request: TaskRequest) -> Handle | None:
+        lineage = request.lineages.get(context.operator, Lineage())
+        since = request.compact.get(context.operator)
+        state, files = context.state, self.environment.files
+        changed = state.delta() if since is None else state.compacted(lineage, files.read, since)
+        if changed is None:
+            state.settle(lineage.version)
+            return None
+        data, rows = changed
+        name = f"{context.operator}-{self.subtask}-{request.epoch}-{request.attempt}"
+        stored = files.write(name, data)
+        state.settle(stored.name)
+        covers = () if since is None or since == 0 else tuple(old.name for old in lineage.own[since:])
+        return Handle(stored.name, stored.size, stored.sha256, request.epoch, rows, base=since == 0, covers=covers)
+
+    def _drain(self) -> Iterator[tuple[int, bytes]]:
+        sent, self.outbox = self.outbox, []
+        yield from sent
+
+    def close(self) -> None:
+        """The worker lets this subtask go."""
+        for context in self._contexts:
+            context.state.close()
+
+
+def _ordered(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:
+    """The blocks in the order every attempt sees them: by sequence number, then edge, then channel."""
+    pairs = [(blocks.header(data), data) for data in inbox]
+    pairs.sort(key=lambda pair: (pair[0].sequence, pair[0].edge, pair[0].upstream))
+    return pairs

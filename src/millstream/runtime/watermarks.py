@@ -1,0 +1,124 @@
+"""Watermarks: made from timestamps, combined over inputs, held for idle ones.
+
+Promises: an operator's watermark is the least over its channels that are not idle, and never goes back.
+Does not know: where channels come from, or when to emit; tasks call it at the end of what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model import codec
+from millstream.model.watermarks import (
+    MIN_WATERMARK,
+    BoundedOutOfOrderness,
+    FieldTimestampAssigner,
+    Watermark,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
+
+
+class Combined:
+    """The watermark of an operator over its input channels; `memory` is JSON and survives the epoch."""
+
+    def __init__(self, memory: dict[str, Any], channels: list[str], watermark: int) -> None:
+        known = memory.get("channels", {})
+        self._channels: dict[str, int | None] = {name: known.get(name, watermark) for name in channels}
+        self._memory = memory
+        self.watermark = watermark
+        self.idle = bool(memory.get("idle", False))
+
+    def update(self, channel: str, watermark: int | None) -> bool:
+        """A channel's watermark moved, or (None) it became idle; True when the combined one moved or turned idle."""
+        self._channels[channel] = watermark
+        active = [at for at in self._channels.values() if at is not None]
+        idle = not active
+        combined = max(self.watermark, min(active)) if active else self.watermark
+        changed = combined != self.watermark or idle != self.idle
+        self.watermark, self.idle = combined, idle
+        self._memory["channels"] = self._channels
+        self._memory["idle"] = idle
+        return changed
+
+
+class _Latest(WatermarkOutput):
+    """Keeps the greatest watermark a generator emits."""
+
+    def __init__(self) -> None:
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.watermark = max(self.watermark, watermark.timestamp)
+        self.idle = False
+
+    def mark_idle(self) -> None:
+        self.idle = True
+
+    def mark_active(self) -> None:
+        self.idle = False
+
+
+class Generator:
+    """The watermark generator of one split or subtask. What it must remember is a JSON value."""
+
+    def __init__(self, strategy: WatermarkStrategy, memory: Any) -> None:
+        self._bound: int | None = None
+        self._custom: Any = None
+        self._output = _Latest()
+        match strategy.generator:
+            case None:
+                pass
+            case BoundedOutOfOrderness(millis=millis):
+                self._bound = millis
+            case _:
+                self._custom = strategy.create_watermark_generator()
+        self._greatest = MIN_WATERMARK
+        if memory is not None:
+            self._greatest = memory["greatest"]
+            self._output.watermark = memory["watermark"]
+            if self._custom is not None:
+                vars(self._custom).update(codec.decode(bytes.fromhex(memory["custom"])))  # type: ignore[arg-type]
+
+    def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int | None], Any], None]) -> None:
+        """Take a batch's timestamps in. `on_event` runs the loop over rows for a generator of the user's own."""
+        if self._custom is not None:
+            on_event(self._custom.on_event, batch.rows(), batch.times(), self._output)
+        elif self._bound is not None and batch.timestamps is not None and len(batch):
+            self._greatest = max(self._greatest, int(batch.timestamps.max()))
+
+    def current(self) -> int | None:
+        """The watermark now; None when the generator says it is idle."""
+        if self._custom is not None:
+            self._custom.on_periodic_emit(self._output)
+            return None if self._output.idle else self._output.watermark
+        if self._bound is None or self._greatest == MIN_WATERMARK:
+            return MIN_WATERMARK
+        return max(MIN_WATERMARK, self._greatest - self._bound - 1)
+
+    def memory(self) -> dict[str, Any]:
+        """What the next epoch needs."""
+        remembered: dict[str, Any] = {"greatest": self._greatest, "watermark": self._output.watermark}
+        if self._custom is not None:
+            remembered["custom"] = codec.encode(vars(self._custom)).hex()
+        return remembered
+
+
+def assign_timestamps(
+    strategy: WatermarkStrategy, batch: Batch, extract: Callable[[Any, list[Any], list[int | None]], list[int]]
+) -> Batch:
+    """The batch with the timestamps its strategy gives. `extract` runs the loop over rows."""
+    assigner = strategy.timestamp_assigner
+    if assigner is None:
+        return batch
+    if isinstance(assigner, FieldTimestampAssigner) and batch.columnar:
+        column = batch.column(assigner.field)
+        if column is not None and pa.types.is_integer(column[0].type):
+            return batch.with_timestamps(column[0].cast("int64").to_numpy(zero_copy_only=False))
+    times = extract(assigner.extract_timestamp, batch.rows(), [NO_TIMESTAMP if t is None else t for t in batch.times()])
+    return batch.with_timestamps(np.array(times, dtype=np.int64))

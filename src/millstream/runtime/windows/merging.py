@@ -1,0 +1,80 @@
+"""Windows that merge: which window each in-flight window of a key keeps its state in.
+
+Promises: after `add`, the windows of a key do not overlap; merged windows keep the state of one of them, so only the
+others' state moves.
+Does not know: triggers, contents; the callback tells the operator what was merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from millstream.model.assigners import MergingWindowAssigner
+from millstream.model.types import Types
+from millstream.model.windows import MergeCallback
+from millstream.state.backend import ABSENT, OperatorState
+
+OnMerge = Callable[[Any, Collection[Any], Any, Collection[Any]], None]
+
+
+class _Merges(MergeCallback[Any]):
+    """Collects what the assigner wants merged."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, Collection[Any]] = {}
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        """Note one merge."""
+        self.found[merge_result] = list(to_be_merged)
+
+
+class MergingWindows:
+    """window -> state window, for every key, as part of the state."""
+
+    def __init__(self, state: OperatorState, assigner: MergingWindowAssigner[Any, Any]) -> None:
+        self._table = state.table("windows/merging", Types.PICKLED_BYTE_ARRAY())
+        self._assigner = assigner
+
+    def _mapping(self, key: Any) -> dict[Any, Any]:
+        found = self._table.get(None, key)
+        return {} if found is ABSENT else dict(found)
+
+    def _write(self, key: Any, mapping: dict[Any, Any]) -> None:
+        self._table.put(None, key, list(mapping.items()) if mapping else ABSENT)
+
+    def state_window(self, key: Any, window: Any) -> Any:
+        """Where the state of an in-flight window is; None when there is no such window."""
+        return self._mapping(key).get(window)
+
+    def retire(self, key: Any, window: Any) -> None:
+        """The window is over."""
+        mapping = self._mapping(key)
+        if mapping.pop(window, None) is not None:
+            self._write(key, mapping)
+
+    def add(self, key: Any, window: Any, on_merge: OnMerge) -> Any:
+        """Add a window, merge what overlaps; gives the window it became part of.
+
+        `on_merge(result, merged windows, state window kept, state windows that go)` is called before it returns."""
+        mapping = self._mapping(key)
+        merges = _Merges()
+        self._assigner.merge_windows([*mapping, window], merges)
+        result, fresh = window, False
+        for merged_into, merged in merges.found.items():
+            if window in merged:
+                result = merged_into
+                merged = [each for each in merged if each != window]
+            if not merged:
+                continue
+            kept = mapping[merged[0]]
+            states = [mapping.pop(each) for each in merged]
+            mapping[merged_into] = kept
+            if not (len(merged) == 1 and merged[0] == merged_into):
+                self._write(key, mapping)
+                on_merge(merged_into, merged, kept, [state for state in states if state != kept])
+        if result == window and window not in mapping:
+            mapping[window] = window
+            fresh = True
+        if fresh or merges.found:
+            self._write(key, mapping)
+        return result

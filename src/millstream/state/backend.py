@@ -1,0 +1,377 @@
+"""The state of one operator subtask: tables of live values at one version, over an optional store on disk.
+
+Promises: a value read is the value of the epoch before, changed by this epoch; nothing leaves this object until `delta`
+is called; `advance` brings it from whatever version it is at to the one asked for, or rebuilds it.
+Does not know: Spark, files, operators. Which store is below is decided by `OpenStore`.
+
+User code pays one dictionary lookup: `table.live[namespace][key]` is the value or ABSENT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from millstream.model.types import TypeInformation, Types
+from millstream.state import deltas
+from millstream.state.deltas import Changes, Redistribution, TableSchema
+from millstream.state.handles import Handle, Lineage
+from millstream.state.key_groups import KeyGrouper, KeyGroupRange
+
+
+class _Absent:
+    """The mark of a key that has no value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __reduce__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+
+
+class Store(Protocol):
+    """What is below the live values; only accepted versions ever reach it."""
+
+    version: str
+
+    def get(self, table: str, namespace: Any, key: Any) -> Any:
+        """The stored value or ABSENT."""
+
+    def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
+        """Every (key, value) of a namespace."""
+
+    def namespaces(self, table: str) -> Iterable[Any]:
+        """Every namespace that has entries."""
+
+    def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
+        """Take over accepted changes in one transaction; `afresh` forgets all that was before."""
+
+    def refresh(self) -> None:
+        """See what other processes of this host applied."""
+
+    def close(self) -> None:
+        """Let go of files."""
+
+
+OpenStore = Callable[[], "Store | None"]
+
+
+class Live(dict[Any, Any]):
+    """key -> value of one namespace; what is not here is absent, or still in the store."""
+
+    __slots__ = ("_load",)
+
+    def __init__(self, load: Callable[[Any], Any] | None) -> None:
+        super().__init__()
+        self._load = load
+
+    def __missing__(self, key: Any) -> Any:
+        if self._load is None:
+            return ABSENT
+        value = self[key] = self._load(key)
+        return value
+
+
+class StateTable:
+    """One named state: values by namespace and key, and which of them this epoch changed."""
+
+    def __init__(self, schema: TableSchema, store: Store | None) -> None:
+        self.schema = schema
+        self.store = store
+        self.live: dict[Any, Live] = {}
+        self.dirty: dict[Any, set[Any]] = {}
+        self.listener: Callable[[Any, Any, Any], None] | None = None
+
+    def namespace(self, namespace: Any) -> tuple[Live, set[Any]]:
+        """The live values and the changed keys of a namespace; both stay the same objects for the table's life."""
+        live = self.live.get(namespace)
+        if live is None:
+            store, name = self.store, self.schema.name
+            load = None if store is None else lambda key: store.get(name, namespace, key)
+            live = self.live[namespace] = Live(load)
+            self.dirty[namespace] = set()
+        return live, self.dirty[namespace]
+
+    def get(self, namespace: Any, key: Any) -> Any:
+        """The value, or ABSENT."""
+        return self.namespace(namespace)[0][key]
+
+    def put(self, namespace: Any, key: Any, value: Any) -> None:
+        """Set, or with ABSENT delete, a value."""
+        live, dirty = self.namespace(namespace)
+        live[key] = value
+        dirty.add(key)
+
+    def delete(self, namespace: Any, key: Any) -> None:
+        """Forget a value."""
+        self.put(namespace, key, ABSENT)
+
+    def get_many(self, namespace: Any, keys: Iterable[Any]) -> list[Any]:
+        """The values of keys, ABSENT where there is none."""
+        live = self.namespace(namespace)[0]
+        return [live[key] for key in keys]
+
+    def put_many(self, namespace: Any, keys: list[Any], values: list[Any]) -> None:
+        """Set many values."""
+        live, dirty = self.namespace(namespace)
+        live.update(zip(keys, values, strict=True))
+        dirty.update(keys)
+
+    def scan(self, namespace: Any) -> Iterator[tuple[Any, Any]]:
+        """Every (key, value) of a namespace."""
+        live = self.namespace(namespace)[0]
+        if self.store is not None:
+            for key, value in self.store.scan(self.schema.name, namespace):
+                if key not in live:
+                    yield key, value
+        yield from ((key, value) for key, value in list(live.items()) if value is not ABSENT)
+
+    def namespaces(self) -> list[Any]:
+        """Every namespace that has entries."""
+        found = dict.fromkeys(() if self.store is None else self.store.namespaces(self.schema.name))
+        found.update(dict.fromkeys(self.live))
+        return [namespace for namespace in found if any(True for _ in self.scan(namespace))]
+
+    def clear_namespace(self, namespace: Any) -> None:
+        """Forget every value of a namespace."""
+        for key, _ in list(self.scan(namespace)):
+            self.delete(namespace, key)
+
+    def changes(self, grouper: KeyGrouper) -> Changes:
+        """What this epoch changed."""
+        namespaces: list[Any] = []
+        keys: list[Any] = []
+        values: list[Any] = []
+        deleted: list[bool] = []
+        for namespace, dirty in self.dirty.items():
+            live = self.live[namespace]
+            for key in dirty:
+                value = live[key]
+                gone = value is ABSENT
+                keys.append(key)
+                deleted.append(gone)
+                values.append(None if gone else value)
+            namespaces.extend([namespace] * len(dirty))
+        keyed = self.schema.redistribution is Redistribution.KEYED
+        groups = grouper.of_many(keys) if keyed else [-1] * len(keys)
+        return Changes(groups, namespaces, keys, deleted, values)
+
+    def settle(self, limit: int | None) -> None:
+        """The epoch is over: its changes are the new truth; a cache over `limit` values is emptied."""
+        for namespace, dirty in self.dirty.items():
+            live = self.live[namespace]
+            if self.store is None:
+                for key in dirty:
+                    if live.get(key) is ABSENT:
+                        del live[key]
+            dirty.clear()
+        if self.store is not None and limit is not None and sum(map(len, self.live.values())) > limit:
+            for live in self.live.values():
+                live.clear()
+        if len(self.live) > 64:  # windows come and go; None is kept because views hold on to it
+            for namespace in [n for n, live in self.live.items() if not live and n is not None]:
+                del self.live[namespace], self.dirty[namespace]
+
+    def take_over(self, changes: Changes) -> None:
+        """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
+        for _, namespace, key, gone, value in changes.rows():
+            live = self.namespace(namespace)[0]
+            if self.store is not None:
+                live.pop(key, None)
+            elif gone:
+                live.pop(key, None)
+            else:
+                live[key] = value
+            if self.listener is not None and not gone:
+                self.listener(namespace, key, value)
+
+    def forget(self) -> None:
+        """Drop everything live; objects that views hold stay the same."""
+        for live in self.live.values():
+            live.clear()
+        for dirty in self.dirty.values():
+            dirty.clear()
+
+
+class OperatorState:
+    """All tables of one operator subtask, at one version."""
+
+    def __init__(
+        self,
+        key_range: KeyGroupRange,
+        subtask: int,
+        parallelism: int,
+        grouper: KeyGrouper,
+        key_type: TypeInformation | None = None,
+        open_store: OpenStore = lambda: None,
+        cache_limit: int | None = None,
+    ) -> None:
+        self.version = ""
+        self.tables: dict[str, StateTable] = {}
+        self.grouper = grouper
+        self._range = key_range
+        self._subtask = subtask
+        self._parallelism = parallelism
+        self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
+        self._store = open_store()
+        self._cache_limit = cache_limit
+
+    def table(
+        self,
+        name: str,
+        value_type: TypeInformation,
+        redistribution: Redistribution = Redistribution.KEYED,
+        *,
+        key_type: TypeInformation | None = None,
+        in_memory: bool = False,
+    ) -> StateTable:
+        """The table of that name, made on first use. Must be called before `advance`."""
+        found = self.tables.get(name)
+        if found is None:
+            schema = TableSchema(name, key_type or self._key_type, value_type, redistribution)
+            keep = in_memory or redistribution is not Redistribution.KEYED
+            found = self.tables[name] = StateTable(schema, None if keep else self._store)
+        return found
+
+    def advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
+        """Come to the version of `lineage`; returns how many files had to be read."""
+        if self._store is not None:
+            self._store.refresh()
+        if self.version == lineage.version and (self._store is None or self._store.version == lineage.version):
+            return 0
+        files: dict[str, bytes] = {}
+
+        def content(handle: Handle) -> bytes:
+            if handle.name not in files:
+                files[handle.name] = read(handle)
+            return files[handle.name]
+
+        stored = set() if self._store is None else self._advance_store(self._store, lineage, content)
+        missing = lineage.missing(self.version)
+        if missing is None:
+            for table in self.tables.values():
+                table.forget()
+            for name, changes in self._everything(lineage, content):
+                if name not in stored:
+                    self.tables[name].take_over(changes)
+        else:
+            for handle in missing:
+                for name, _, changes in deltas.decode(content(handle), self._schemas()):
+                    self.tables[name].take_over(changes)
+        self.version = lineage.version
+        return len(files)
+
+    def _advance_store(self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]) -> set[str]:
+        stored = {name for name, table in self.tables.items() if table.store is not None}
+        missing = lineage.missing(store.version)
+        if missing is None:
+            every = ((name, changes) for name, changes in self._everything(lineage, content) if name in stored)
+            store.apply(every, lineage.version, afresh=True)
+        elif missing:
+            schemas = self._schemas()
+            found = (
+                (name, changes)
+                for handle in missing
+                for name, _, changes in deltas.decode(content(handle), schemas)
+                if name in stored
+            )
+            store.apply(found, lineage.version, afresh=False)
+        return stored
+
+    def _schemas(self) -> dict[str, TableSchema]:
+        return {name: table.schema for name, table in self.tables.items()}
+
+    def _everything(self, lineage: Lineage, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
+        """All changes from the beginning, cut to what belongs to this subtask at this parallelism."""
+        schemas = self._schemas()
+        position = 0
+        for index, (_, chain) in enumerate(lineage.restored):
+            for handle in chain:
+                for name, redistribution, changes in deltas.decode(content(handle), schemas):
+                    if redistribution is Redistribution.KEYED:
+                        yield name, _only(changes, [self._range.contains(group) for group in changes.key_groups])
+                    elif redistribution is Redistribution.UNION:
+                        keys = [(index, key) for key in changes.keys]
+                        yield name, Changes(changes.key_groups, changes.namespaces, keys, changes.deleted, changes.values)
+                    elif redistribution is Redistribution.BROADCAST and index == 0:
+                        yield name, changes
+                    elif redistribution is Redistribution.SPLIT:
+                        mine = [(position + n) % self._parallelism == self._subtask for n in range(len(changes))]
+                        position += len(changes)
+                        yield name, _only(changes, mine)
+        for handle in lineage.own:
+            for name, _, changes in deltas.decode(content(handle), schemas):
+                yield name, changes
+
+    def delta(self) -> tuple[bytes, int] | None:
+        """What this epoch changed as a state file and its number of entries; None when nothing did."""
+        changed = [
+            (table.schema, table.changes(self.grouper)) for table in self.tables.values() if any(table.dirty.values())
+        ]
+        return (deltas.encode(changed), sum(len(c) for _, c in changed)) if changed else None
+
+    def settle(self, version: str) -> None:
+        """The epoch is over and its delta is called `version`: go on from it, if it is accepted."""
+        self.version = version
+        for table in self.tables.values():
+            table.settle(self._cache_limit)
+
+    def abandon(self) -> None:
+        """An attempt failed in the middle: nothing in memory can be trusted any more."""
+        self.version = "abandoned"
+        for table in self.tables.values():
+            table.forget()
+
+    def compacted(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int] | None:
+        """Files `since`.. of the own chain and this epoch's changes as one; with since=0 everything, as a base."""
+        merged: dict[str, dict[tuple[Any, Any], tuple[int, bool, Any]]] = {name: {} for name in self.tables}
+        older = self._everything(lineage, read) if since == 0 else self._own(lineage, read, since)
+        for name, changes in older:
+            target = merged[name]
+            for group, namespace, key, gone, value in changes.rows():
+                target[namespace, key] = (group, gone, value)
+        for name, table in self.tables.items():
+            target = merged[name]
+            for group, namespace, key, gone, value in table.changes(self.grouper).rows():
+                target[namespace, key] = (int(group), gone, value)
+        return _encode_merged(self._schemas(), merged, base=since == 0)
+
+    def _own(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> Iterator[tuple[str, Changes]]:
+        for handle in lineage.own[since:]:
+            for name, _, changes in deltas.decode(read(handle), self._schemas()):
+                yield name, changes
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._store is not None:
+            self._store.close()
+
+
+def _only(changes: Changes, keep: list[bool]) -> Changes:
+    rows = [row for row, wanted in zip(changes.rows(), keep, strict=True) if wanted]
+    return Changes(*(list(column) for column in zip(*rows, strict=True))) if rows else Changes((), (), (), (), ())
+
+
+def _encode_merged(
+    schemas: dict[str, TableSchema], merged: dict[str, dict[tuple[Any, Any], tuple[int, bool, Any]]], *, base: bool
+) -> tuple[bytes, int]:
+    tables = []
+    for name, entries in merged.items():
+        kept = {at: entry for at, entry in entries.items() if not (base and entry[1])}
+        tables.append(
+            (
+                schemas[name],
+                Changes(
+                    [group for group, _, _ in kept.values()],
+                    [namespace for namespace, _ in kept],
+                    [key for _, key in kept],
+                    [gone for _, gone, _ in kept.values()],
+                    [value for _, _, value in kept.values()],
+                ),
+            )
+        )
+    return deltas.encode(tables), sum(len(changes) for _, changes in tables)

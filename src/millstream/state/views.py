@@ -1,0 +1,436 @@
+"""State as user code sees it: one key's view on the tables.
+
+Promises: the state interfaces of Flink, with its TTL rules; each call costs a dictionary lookup.
+Does not know: stores, files, epochs. The current key and time come from the `Scope` that the operator moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from millstream.model import state as model
+from millstream.model.functions import AggregateFunction, ReduceFunction
+from millstream.model.types import TypeInformation, Types
+from millstream.state.backend import ABSENT, OperatorState, StateTable
+from millstream.state.deltas import Redistribution
+
+
+class Scope:
+    """Where an operator stands: the key whose state is meant, the namespace, and the processing time of the epoch."""
+
+    __slots__ = ("key", "namespace", "now")
+
+    def __init__(self) -> None:
+        self.key: Any = None
+        self.namespace: Any = None
+        self.now = 0
+
+
+class _View:
+    """What all views share: the table, the scope, and the expiry of what is stored.
+
+    Without TTL a table holds plain values; with it, pairs (value, time of the last access that counts)."""
+
+    def __init__(self, table: StateTable, scope: Scope, ttl: model.StateTtlConfig | None) -> None:
+        self._table = table
+        self._scope = scope
+        self._ttl_millis = None if ttl is None else ttl.get_ttl().to_milliseconds()
+        self._touch_on_read = ttl is not None and ttl.get_update_type() == ttl.UpdateType.OnReadAndWrite
+        self._show_expired = (
+            ttl is not None and ttl.get_state_visibility() == ttl.StateVisibility.ReturnExpiredIfNotCleanedUp
+        )
+
+    def _expired(self, at: int) -> bool:
+        return self._ttl_millis is not None and at + self._ttl_millis <= self._scope.now
+
+    def _get(self) -> Any:
+        scope = self._scope
+        return self._table.get(scope.namespace, scope.key)
+
+    def _put(self, value: Any) -> None:
+        scope = self._scope
+        self._table.put(scope.namespace, scope.key, value)
+
+    def clear(self) -> None:
+        """Forget the value of the current key."""
+        self._put(ABSENT)
+
+
+class ValueView(_View, model.ValueState):
+    """ValueState without TTL in one namespace: the hot path of keyed functions."""
+
+    def __init__(self, table: StateTable, scope: Scope) -> None:
+        super().__init__(table, scope, None)
+        self._live, self._dirty = table.namespace(None)
+
+    def value(self) -> Any:
+        """The value of the current key, or None."""
+        value = self._live[self._scope.key]
+        return None if value is ABSENT else value
+
+    def update(self, value: Any) -> None:
+        """Set the value of the current key."""
+        key = self._scope.key
+        self._live[key] = value
+        self._dirty.add(key)
+
+    def clear(self) -> None:
+        """Forget the value of the current key."""
+        self.update(ABSENT)
+
+
+class ScopedValueView(_View, model.ValueState):
+    """ValueState in the scope's namespace, with or without TTL."""
+
+    def value(self) -> Any:
+        """The value of the current key, or None when there is none or it has expired."""
+        found = self._get()
+        if found is ABSENT:
+            return None
+        if self._ttl_millis is None:
+            return found
+        value, at = found
+        if self._expired(at):
+            if not self._show_expired:
+                self._put(ABSENT)
+                return None
+            return value
+        if self._touch_on_read:
+            self.update(value)
+        return value
+
+    def update(self, value: Any) -> None:
+        """Set the value of the current key."""
+        self._put(value if self._ttl_millis is None else (value, self._scope.now))
+
+
+class ListView(_View, model.ListState):
+    """ListState; with TTL each element expires by itself."""
+
+    def get(self) -> Iterator[Any]:
+        """The elements, oldest first."""
+        found = self._get()
+        if found is ABSENT:
+            return iter(())
+        if self._ttl_millis is None:
+            return iter(list(found))
+        kept = [pair for pair in found if self._show_expired or not self._expired(pair[1])]
+        if self._touch_on_read:
+            kept = [(value, self._scope.now) for value, _ in kept]
+        if kept != found:
+            self._put(kept or ABSENT)
+        return iter([value for value, _ in kept])
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self.add_all([value])
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        found = self._get()
+        elements = [] if found is ABSENT else found
+        elements.extend(self._stamped(values))
+        self._put(elements or ABSENT)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace all elements."""
+        self._put(self._stamped(values) or ABSENT)
+
+    def _stamped(self, values: Iterable[Any]) -> list[Any]:
+        return list(values) if self._ttl_millis is None else [(value, self._scope.now) for value in values]
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Move the elements of the current key from the source namespaces to the target one."""
+        key = self._scope.key
+        merged: list[Any] = []
+        for namespace in (target, *sources):
+            found = self._table.get(namespace, key)
+            if found is not ABSENT:
+                merged.extend(found)
+                self._table.delete(namespace, key)
+        if merged:
+            self._table.put(target, key, merged)
+
+
+class MapView(_View, model.MapState):
+    """MapState; with TTL each entry expires by itself."""
+
+    def _entries(self) -> dict[Any, Any]:
+        found = self._get()
+        if found is ABSENT:
+            return {}
+        if self._ttl_millis is None:
+            return found  # type: ignore[no-any-return]
+        kept = {key: pair for key, pair in found.items() if self._show_expired or not self._expired(pair[1])}
+        if len(kept) != len(found):
+            self._put(kept or ABSENT)
+        return kept
+
+    def _write(self, entries: dict[Any, Any]) -> None:
+        self._put(entries or ABSENT)
+
+    def _value(self, stored: Any) -> Any:
+        return stored if self._ttl_millis is None else stored[0]
+
+    def get(self, key: Any) -> Any:
+        """The value under `key`, or None."""
+        entries = self._entries()
+        if key not in entries:
+            return None
+        value = self._value(entries[key])
+        if self._touch_on_read:
+            self.put(key, value)
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value under `key`."""
+        self.put_all({key: value})
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        entries = self._entries()
+        if self._ttl_millis is None:
+            entries.update(dict_value)
+        else:
+            entries.update((key, (value, self._scope.now)) for key, value in dict_value.items())
+        self._write(entries)
+
+    def remove(self, key: Any) -> None:
+        """Forget one entry."""
+        entries = self._entries()
+        if key in entries:
+            del entries[key]
+            self._write(entries)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is an entry under `key`."""
+        return key in self._entries()
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """All entries."""
+        return [(key, self._value(stored)) for key, stored in self._entries().items()]
+
+    def keys(self) -> Iterable[Any]:
+        """All keys."""
+        return list(self._entries())
+
+    def values(self) -> Iterable[Any]:
+        """All values."""
+        return [self._value(stored) for stored in self._entries().values()]
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self._entries()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._entries()))
+
+
+class FoldingView(ScopedValueView):
+    """What ReducingState and AggregatingState share: a value that additions are folded into."""
+
+    def __init__(
+        self,
+        table: StateTable,
+        scope: Scope,
+        ttl: model.StateTtlConfig | None,
+        fold: Callable[[Any, Any], Any],
+        merge: Callable[[Any, Any], Any],
+        result: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(table, scope, ttl)
+        self._fold, self._merge, self._result = fold, merge, result
+
+    def get(self) -> Any:
+        """The result so far, or None."""
+        value = self.value()
+        return None if value is None else self._result(value)
+
+    def add(self, value: Any) -> None:
+        """Fold one more value in."""
+        self.update(self._fold(self.value(), value))
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Merge the current key's values of the source namespaces into the target one."""
+        key, merged = self._scope.key, ABSENT
+        for namespace in (target, *sources):
+            found = self._table.get(namespace, key)
+            if found is not ABSENT:
+                self._table.delete(namespace, key)
+                merged = found if merged is ABSENT else self._combined(merged, found)
+        if merged is not ABSENT:
+            self._table.put(target, key, merged)
+
+    def _combined(self, one: Any, other: Any) -> Any:
+        if self._ttl_millis is None:
+            return self._merge(one, other)
+        return self._merge(one[0], other[0]), max(one[1], other[1])
+
+
+class ReducingView(FoldingView, model.ReducingState):
+    """ReducingState."""
+
+
+class AggregatingView(FoldingView, model.AggregatingState):
+    """AggregatingState."""
+
+
+class OperatorListView(model.ListState):
+    """List state of an operator subtask, not of a key: it is split or united when the parallelism changes."""
+
+    def __init__(self, table: StateTable) -> None:
+        self._table = table
+
+    def get(self) -> Iterator[Any]:
+        """The elements of this subtask."""
+        return iter([value for _, value in sorted(self._table.scan(None), key=lambda item: str(item[0]))])
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self.add_all([value])
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        self.update([*self.get(), *values])
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace all elements."""
+        self.clear()
+        for index, value in enumerate(values):
+            self._table.put(None, f"{index:012d}", value)
+
+    def clear(self) -> None:
+        """Forget all elements."""
+        self._table.clear_namespace(None)
+
+
+class BroadcastView(model.BroadcastState):
+    """Broadcast state: a map that every subtask has a copy of."""
+
+    def __init__(self, table: StateTable) -> None:
+        self._table = table
+
+    def get(self, key: Any) -> Any:
+        """The value under `key`, or None."""
+        value = self._table.get(None, key)
+        return None if value is ABSENT else value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value under `key`."""
+        self._table.put(None, key, value)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Forget one entry."""
+        self._table.delete(None, key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is an entry under `key`."""
+        return self._table.get(None, key) is not ABSENT
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """All entries."""
+        return list(self._table.scan(None))
+
+    def keys(self) -> Iterable[Any]:
+        """All keys."""
+        return [key for key, _ in self._table.scan(None)]
+
+    def values(self) -> Iterable[Any]:
+        """All values."""
+        return [value for _, value in self._table.scan(None)]
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self.keys()
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._table.clear_namespace(None)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+
+def stored_type(descriptor: model.StateDescriptor) -> TypeInformation:
+    """The type of what a table holds for a descriptor: lists and maps whole, with TTL each value beside its time."""
+    ttl = _ttl(descriptor) is not None
+
+    def stamped(of: TypeInformation) -> TypeInformation:
+        return Types.TUPLE([of, Types.LONG()]) if ttl else of
+
+    match descriptor:
+        case model.ListStateDescriptor():
+            return Types.LIST(stamped(descriptor.type_info.elem_type))
+        case model.MapStateDescriptor():
+            return Types.MAP(descriptor.type_info.key_type, stamped(descriptor.type_info.value_type))
+    return stamped(descriptor.type_info)
+
+
+def view_of(
+    descriptor: model.StateDescriptor,
+    state: OperatorState,
+    scope: Scope,
+    *,
+    scoped: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The view for a descriptor: keyed, in the scope's namespace when `scoped`, else in none."""
+    table = state.table(f"user/{name or descriptor.name}", stored_type(descriptor))
+    ttl = _ttl(descriptor)
+    match descriptor:
+        case model.ReducingStateDescriptor():
+            reduce = _reduce(descriptor.get_reduce_function())
+            return ReducingView(table, scope, ttl, reduce, reduce, lambda value: value)
+        case model.AggregatingStateDescriptor():
+            return AggregatingView(table, scope, ttl, *aggregation(descriptor.get_agg_function()))
+        case model.ListStateDescriptor():
+            return ListView(table, scope, ttl)
+        case model.MapStateDescriptor():
+            return MapView(table, scope, ttl)
+    if scoped or ttl is not None:
+        return ScopedValueView(table, scope, ttl)
+    return ValueView(table, scope)
+
+
+def broadcast_view(descriptor: model.MapStateDescriptor, state: OperatorState) -> BroadcastView:
+    """The broadcast state of a descriptor."""
+    kind = descriptor.type_info
+    table = state.table(
+        f"broadcast/{descriptor.name}", kind.value_type, Redistribution.BROADCAST, key_type=kind.key_type
+    )
+    return BroadcastView(table)
+
+
+def operator_list_view(descriptor: model.ListStateDescriptor, state: OperatorState, *, union: bool) -> OperatorListView:
+    """The operator list state of a descriptor."""
+    how = Redistribution.UNION if union else Redistribution.SPLIT
+    name = f"operator/{descriptor.name}"
+    return OperatorListView(
+        state.table(name, descriptor.type_info.elem_type, how, key_type=Types.PICKLED_BYTE_ARRAY())
+    )
+
+
+def _reduce(function: ReduceFunction) -> Callable[[Any, Any], Any]:
+    return lambda one, other: other if one is None else function.reduce(one, other)
+
+
+def aggregation(
+    function: AggregateFunction,
+) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], Callable[[Any], Any]]:
+    """fold, merge and result of an aggregate function, from the first element on."""
+
+    def fold(accumulator: Any, value: Any) -> Any:
+        start = function.create_accumulator() if accumulator is None else accumulator
+        return function.add(value, start)
+
+    return fold, function.merge, function.get_result
+
+
+def _ttl(descriptor: model.StateDescriptor) -> model.StateTtlConfig | None:
+    config = descriptor.ttl_config
+    return config if config is not None and config.is_enabled() else None

@@ -1,0 +1,56 @@
+"""The engine contract in one process, without Spark: for tests and notebooks' unit tests only.
+
+Promises: the same levels, slots and blocks as on Spark; every block goes through bytes.
+Does not know: parallel work; slots run one after another."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import cloudpickle
+
+from millstream.engine import slot
+from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.runtime import block as blocks
+from millstream.runtime.block import BlockKind
+
+_attempts = itertools.count()
+
+
+class InlineEngine:
+    """Runs epochs in the calling thread."""
+
+    def __init__(self) -> None:
+        self._deployment: Deployment | None = None
+
+    def deploy(self, deployment: Deployment) -> None:
+        """Take a program over, through pickle as a worker would."""
+        self._deployment = pickle.loads(cloudpickle.dumps(deployment, 5))
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        """Run every level, slot by slot."""
+        deployment = self._deployment
+        assert deployment is not None, "deploy first"
+        slots = deployment.plan.slots
+        inboxes: list[list[bytes]] = [[] for _ in range(slots)]
+        for level, asked in enumerate(slot.level_requests(deployment, request)):
+            outboxes: list[list[bytes]] = [[] for _ in range(slots)]
+            for index in range(slots):
+                attempt = f"i{next(_attempts)}"
+                for target, data in slot.run_level(deployment, level, index, inboxes[index], asked, attempt):
+                    outboxes[target].append(data)
+            inboxes = outboxes
+        found = [(blocks.header(data).kind, data) for inbox in inboxes for data in inbox]
+        return EpochResult(
+            tuple(blocks.unpack_report(data) for kind, data in found if kind is BlockKind.REPORT),
+            tuple(blocks.unpack_failure(data) for kind, data in found if kind is BlockKind.FAILURE),
+        )
+
+    def cancel(self) -> None:
+        """Nothing runs while someone else could call this."""
+
+    def close(self) -> None:
+        """Forget the program and its tasks."""
+        self._deployment = None
+        slot.forget()

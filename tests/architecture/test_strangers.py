@@ -1,0 +1,21 @@
+"""Connectors do not import one another, nor do rewrite rules."""
+
+import pytest
+from sources import imported, trees
+
+SHARED = {"registry"}
+
+
+@pytest.mark.parametrize("family", ["connectors", "sql/rules"])
+def test_members_of_a_family_are_strangers(family):
+    package = f"millstream.{family.replace('/', '.')}."
+    met = []
+    for name, tree in trees().items():
+        if not name.startswith(f"{family}/") or name == f"{family}/__init__.py":
+            continue
+        own = name.removeprefix(f"{family}/").split("/")[0].removesuffix(".py")
+        for module, line in imported(tree):
+            other = module.removeprefix(package).split(".")[0] if module.startswith(package) else own
+            if own not in SHARED and other not in {own, *SHARED}:
+                met.append(f"{name}:{line} imports {module}")
+    assert not met

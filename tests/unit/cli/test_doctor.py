@@ -1,0 +1,60 @@
+import json
+import os
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from millstream.cli import doctor, main
+from millstream.cli.doctor import Finding, Status
+
+
+def test_a_directory_that_takes_checkpoints_is_left_as_it_was(tmp_path):
+    assert doctor.checkpoints(str(tmp_path / "new" / "deep")).status is Status.OK
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_a_file_fails_with_how_to_mend_it(tmp_path):
+    (tmp_path / "file").write_text("")
+    finding = doctor.checkpoints(str(tmp_path / "file"))
+    assert finding.status is Status.FAIL
+    assert finding.mend
+
+
+def test_a_remote_directory_is_not_called_ok():
+    assert doctor.checkpoints("s3://bucket/checkpoints").status is Status.WARN
+
+
+def test_a_missing_package_names_its_remedy():
+    assert doctor.package("no-such-package") == Finding(
+        "no-such-package", Status.FAIL, "not installed", "pip install no-such-package"
+    )
+
+
+@pytest.mark.parametrize(("name", "version"), [("pyspark", "3.5.0"), ("pandas", "3.0.1")])
+def test_a_version_that_was_not_asked_for_fails(name, version, monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
+    assert doctor.package(name).status is Status.FAIL
+
+
+def test_a_check_that_crashes_is_a_failure_and_the_others_still_run(monkeypatch):
+    monkeypatch.setattr(doctor, "loopback", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "java", lambda: Finding("java", Status.OK, "21"))
+    findings = {finding.check: finding for finding in doctor.examine()}
+    assert findings["loopback"].status is Status.FAIL
+    assert findings["python"].status is Status.OK
+
+
+@pytest.mark.parametrize(("status", "code"), [(Status.OK, 0), (Status.WARN, 0), (Status.FAIL, 1)])
+def test_the_exit_code_is_one_only_after_a_failure(status, code, monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "examine", lambda **_: [Finding("disk", status, "1 GiB", "free some")])
+    assert main(["doctor", "--json"]) == code
+    assert json.loads(capsys.readouterr().out) == [
+        {"check": "disk", "status": status.value, "seen": "1 GiB", "mend": "free some"}
+    ]
+
+
+def test_what_is_seen_is_shown_as_it_is_and_not_as_markup():
+    out = StringIO()
+    doctor.show([Finding("java", Status.FAIL, "[red]17[/red]", "install")], Console(file=out, width=80))
+    assert out.getvalue() == f"fail java        [red]17[/red]{os.linesep}                 -> install{os.linesep}"
