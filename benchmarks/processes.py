@@ -41,12 +41,13 @@ class Outcome:
     result: dict[str, Any] | None
     failure: str | None
     memory: Memory
+    others: float = 0.0  # cores that processes outside the session kept busy, on average
 
 
 def run(command: list[str], variables: dict[str, str], deadline: float, log: Path) -> Outcome:
     """Run a command to its end or to the deadline; its output goes to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    memory = Memory()
+    memory, ticks, busy, began = Memory(), dict[int, int](), _busy_ticks(), time.monotonic()
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -60,16 +61,19 @@ def run(command: list[str], variables: dict[str, str], deadline: float, log: Pat
             limit = time.monotonic() + deadline
             while process.poll() is None and time.monotonic() < limit:
                 memory = memory.joined(_memory(process.pid))
+                ticks.update(_ticks(process.pid))
                 time.sleep(SAMPLE_EVERY)
             late = process.poll() is None
+            foreign = _busy_ticks() - busy - sum(ticks.values())
+            others = max(0.0, foreign / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began))
         finally:
             _end(process)
     if late:
-        return Outcome(None, f"not done after {deadline:.0f} s; last lines: {_tail(log)}", memory)
+        return Outcome(None, f"not done after {deadline:.0f} s; last lines: {_tail(log)}", memory, others)
     result = _result(log)
     if process.returncode or result is None:
-        return Outcome(None, f"ended with status {process.returncode}; last lines: {_tail(log)}", memory)
-    return Outcome(result, None, memory)
+        return Outcome(None, f"ended with status {process.returncode}; last lines: {_tail(log)}", memory, others)
+    return Outcome(result, None, memory, others)
 
 
 def _result(log: Path) -> dict[str, Any] | None:
@@ -96,6 +100,25 @@ def _session(leader: int) -> list[int]:
         if int(fields[3]) == leader and fields[0] != "Z":
             found.append(int(entry.parent.name))
     return found
+
+
+def _ticks(leader: int) -> dict[int, int]:
+    """CPU time of each process of a session so far; a process that has ended since keeps what it had."""
+    found = {}
+    for pid in _session(leader):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found[pid] = int(fields[11]) + int(fields[12])
+    return found
+
+
+def _busy_ticks() -> int:
+    """CPU time of the whole machine so far, without idling; 0 where the system has no /proc."""
+    try:
+        user, nice, system, _, _, interrupts, soft = map(int, Path("/proc/stat").read_text().split()[1:8])
+    except OSError:
+        return 0
+    return user + nice + system + interrupts + soft
 
 
 def _memory(leader: int) -> Memory:

@@ -17,6 +17,9 @@ from statistics import median
 from benchmarks.plan import Benchmark, Contestant, Goal
 from benchmarks.processes import Outcome
 
+# Cores that others may keep busy before a figure is marked as taken on a noisy machine.
+NOISE = 0.2
+
 
 @dataclass(slots=True)
 class Rounds:
@@ -86,6 +89,9 @@ class Rounds:
         if self.benchmark.growth:
             own, mapped = (max(each) for each in zip(*((one.memory.own, one.memory.mapped) for one in outcomes)))
             parts.append(f"largest worker {own:,.0f} MiB, and {mapped:,.0f} MiB of mapped files")
+        others = max(each.others for each in outcomes)
+        if others >= NOISE:
+            parts.append(f"NOISY: other processes kept {others:.1f} cores busy")
         rounds = len(self.outcomes[contestant.name])
         if len(outcomes) < rounds:
             parts.append(f"failed in {rounds - len(outcomes)} of {rounds} rounds")

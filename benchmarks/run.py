@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -65,7 +66,7 @@ def run_one(
     expected = benchmark.expected()
     if outcome.result.get("check") != expected:
         failure = f"wrong output: {outcome.result.get('check')} where {expected} was expected"
-        return processes.Outcome(None, failure, outcome.memory)
+        return replace(outcome, result=None, failure=failure)
     return outcome
 
 

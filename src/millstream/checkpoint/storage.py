@@ -231,6 +231,10 @@ class CheckpointStorage:
         if job:
             self._path(job)
 
+    def of(self, root: str, job: str, *, sync: bool = True) -> CheckpointStorage:
+        """The storage of another directory or another use, on the same file system."""
+        return CheckpointStorage(root, job, fs=self._fs, sync=sync)
+
     # -- files ---------------------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes) -> StoredFile:
@@ -270,6 +274,12 @@ class CheckpointStorage:
         data = metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
         self._put(self._path(name), data)
         return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())
+
+    def exists(self, checkpoint: int | str) -> bool:
+        """Whether the checkpoint, or savepoint by directory name, was published and not deleted."""
+        path = self._path(self._metadata_name(checkpoint))
+        with self._telling("look for", path):
+            return self._fs.exists(path)
 
     def list_checkpoints(self) -> list[int]:
         """The numbers of the checkpoints that exist, in order."""

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from millstream import __version__
-from millstream.cli import doctor
+from millstream.cli import checkpoints, doctor, info, run
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (doctor,)
+COMMANDS = (run, info, checkpoints, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

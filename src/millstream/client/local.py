@@ -6,7 +6,7 @@ Does not know: how the job is run."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.client.job_client import JobClient
@@ -74,13 +74,15 @@ class LocalHandle:
         return int(1000 * ((self._running.ended_at or self._running.started_at) - self._running.started_at))
 
 
-def submit(graph: StreamGraph, configuration: Configuration, name: str, listener: Any = None) -> JobClient:
+def submit(
+    graph: StreamGraph, configuration: Configuration, name: str, listeners: Sequence[Callable[[Any], None]] = ()
+) -> JobClient:
     """Run a program in this process."""
     if _intercept:
         _intercept[-1](graph, configuration, name)
         raise PlanOnly
     entrypoint = importlib.import_module("millstream.cluster.entrypoint")
-    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listener=listener)))
+    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners)))
 
 
 def defaults() -> dict[str, str]:

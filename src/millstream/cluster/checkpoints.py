@@ -52,7 +52,7 @@ class Checkpoints:
 
     def files(self) -> JobStateFiles:
         """State files for the tasks."""
-        tasks = CheckpointStorage(self.storage.root, self.storage.job, sync=self.enabled)
+        tasks = self.storage.of(self.storage.root, self.storage.job, sync=self.enabled)
         return JobStateFiles(tasks, self._restored_from)
 
     # ------------------------------------------------------------------------------------------------- finding
@@ -62,10 +62,10 @@ class Checkpoints:
         directory = Path(path.removeprefix("file://")).absolute()
         if directory.name == "_metadata":
             directory = directory.parent
-        if not (directory / "_metadata").exists():
-            raise NoSuchCheckpoint(path, "it has no _metadata file")
         job = directory.parent
-        storage = CheckpointStorage(str(job.parent), job.name)
+        storage = self.storage.of(str(job.parent), job.name)
+        if not storage.exists(directory.name):
+            raise NoSuchCheckpoint(path, "it has no _metadata file")
         metadata = CheckpointMetadata.from_bytes(storage.read_metadata(directory.name))
         self._restored_from = storage
         self._verify(storage, metadata)

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream import options
@@ -97,7 +97,7 @@ def submit(
     configuration: Configuration,
     name: str,
     engine: Engine | None = None,
-    listener: Callable[[Observation], None] | None = None,
+    listeners: Sequence[Callable[[Observation], None]] = (),
 ) -> RunningJob:
     """Check a program and start it."""
     check_options(configuration)
@@ -108,8 +108,7 @@ def submit(
             node.sink.check()
     job_id = uuid.uuid4().hex
     running = RunningJob(job_id, name)
-    if listener is not None:
-        running.listeners.append(listener)
+    running.listeners.extend(listeners)
     scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
     checkpoints = _checkpoints(configuration, settings, job_id, scratch)
     classes = declared_classes(graph)

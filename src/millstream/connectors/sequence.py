@@ -1,7 +1,7 @@
 """A range of whole numbers as a source.
 
-Promises: every number from `start` to `end`, both included, once, whatever the parallelism; each split in order, so that
-one reader gives all numbers in order.
+Promises: every number from `start` to `end`, both included, once, whatever the parallelism; each split in order, so
+that one reader gives all numbers in order.
 Does not know: how large an epoch is."""
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream import options
@@ -48,6 +48,7 @@ class StreamExecutionEnvironment:
         if configuration is not None:
             self._configuration.add_all(configuration)
         self._program = Program()
+        self._listeners: list[Callable[[Any], None]] = []
         self._collect_prefix = f"collect-{os.getpid()}-{next(_environments)}"
 
     @staticmethod
@@ -174,6 +175,13 @@ class StreamExecutionEnvironment:
         codec.declare(*classes)
         return self
 
+    def register_listener(self, listener: Callable[[Any], None]) -> StreamExecutionEnvironment:
+        """Have `listener` called with every epoch, checkpoint and change of status of the jobs run from here.
+
+        It is called in the job's own thread, with the values of `millstream.cluster.observations`."""
+        self._listeners.append(listener)
+        return self
+
     # ----------------------------------------------------------------------------------------------------- sources
 
     def _stream(self, number: int) -> DataStream:
@@ -222,7 +230,7 @@ class StreamExecutionEnvironment:
         name = self._configuration.get(options.PIPELINE_NAME) or job_name
         graph = self._graph()
         self._program.clear()
-        return local.submit(graph, self._configuration, name)
+        return local.submit(graph, self._configuration, name, tuple(self._listeners))
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program to its end; Ctrl-C cancels it."""

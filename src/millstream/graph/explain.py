@@ -1,7 +1,7 @@
 """Any graph as text or JSON, for people and for tools.
 
-Promises: the same graph gives the same text; names are shown so that they cannot move a terminal's cursor or break out of
-a diagram; the JSON is Flink's plan format, field for field.
+Promises: the same graph gives the same text; names are shown so that they cannot move a terminal's cursor or break out
+of a diagram; the JSON is Flink's plan format, field for field.
 Does not know: how a plan is drawn (picture.py), or who asks."""
 
 from __future__ import annotations
@@ -123,17 +123,20 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
     rows = [
         (
             operator_kind(row.node),
-            "  " * row.depth + printable(row.node.name) + ("" if row.tag is None else f" (reads '{printable(row.tag)}')"),
+            "  " * row.depth
+            + printable(row.node.name)
+            + ("" if row.tag is None else f" (reads '{printable(row.tag)}')"),
             "" if row.node.uid is None else f"uid {printable(row.node.uid)}",
             row.node.operator,
         )
         for row in chain_rows(vertex)
     ]
-    lines += [f"      {line}" for line in _aligned(rows)]
+    lines += [f"      {line}" for line in aligned(rows)]
     names = {node.id: printable(node.name) for node in vertex.nodes}
     exchanges = [
         (
-            f"-> [{numbers[edge.downstream]}]" + (f" input {edge.stream_edge.side + 1}" if edge.stream_edge.side else ""),
+            f"-> [{numbers[edge.downstream]}]"
+            + (f" input {edge.stream_edge.side + 1}" if edge.stream_edge.side else ""),
             exchange_label(edge),
             f"from {names[edge.stream_edge.upstream]}" if len(names) > 1 else "",
             edge.reason.value,
@@ -141,11 +144,11 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
         for edge in plan.job.edges
         if edge.upstream == vertex.id
     ]
-    lines += [f"      {line}" for line in _aligned(exchanges)]
+    lines += [f"      {line}" for line in aligned(exchanges)]
     return lines
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines with columns of equal width; a column that is empty in all of them is left out."""
     used = [column for column in zip(*rows, strict=True) if any(column)]
     padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in used)
@@ -176,7 +179,8 @@ def _json_node(graph: StreamGraph, node: StreamNode) -> dict[str, Any]:
     }
     # Flink decides "first" or "second" by a list that is never empty at that point; its visualizer ignores the word.
     predecessors = [
-        {"id": edge.upstream, "ship_strategy": edge.partitioner.name, "side": "second"} for edge in graph.inputs(node.id)
+        {"id": edge.upstream, "ship_strategy": edge.partitioner.name, "side": "second"}
+        for edge in graph.inputs(node.id)
     ]
     return {**described, "predecessors": predecessors} if predecessors else described
 

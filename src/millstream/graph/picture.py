@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from xml.sax.saxutils import escape
 
 from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
@@ -38,7 +38,7 @@ _STYLE = (
     "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:13px;fill:#1d2733}"
     ".job{font-size:18px;font-weight:bold}.faint{font-size:11px;fill:#66717f}.label{font-size:11px;fill:#44505e}"
     ".number{font-size:11px;font-weight:bold;fill:#66717f}.badge{font-size:11px;font-weight:bold;fill:#fff}"
-    ".level{fill:#f4f6f9}.box{fill:#fff;stroke:#b4bdc9;stroke-width:1.2}.times{fill:#44505e}"
+    ".level{fill:#f4f6f9;rx:8px}.box{fill:#fff;stroke:#b4bdc9;stroke-width:1.2}.times{fill:#44505e}"
     ".arrow{fill:none;stroke:#7c8794;stroke-width:1.4}"
 )
 
@@ -93,7 +93,7 @@ def svg(plan: ExecutionPlan) -> str:
     ]
     for level, (left, wide) in enumerate(zip(lefts, widths, strict=True)):
         parts.append(
-            f'<rect class="level" x="{left - 10:.1f}" y="60" width="{wide + 20:.1f}" height="{bottom - 60:.1f}" rx="8"/>'
+            f'<rect class="level" x="{left - 10:.1f}" y="60" width="{wide + 20:.1f}" height="{bottom - 60:.1f}"/>'
             f'<text class="faint" x="{left:.1f}" y="76">level {level}</text>'
         )
     for edge, route in zip(plan.job.edges, routes, strict=True):
@@ -117,7 +117,7 @@ def _route(boxes: dict[str, _Box], edge: JobEdge) -> list[_Box]:
     """The boxes an arrow goes through, one a level."""
     first, last = boxes[edge.upstream], boxes[edge.downstream]
     route = [first, *(_Box(level, None, height=_PORT) for level in range(first.level + 1, last.level)), last]
-    for one, next_one in zip(route, route[1:], strict=False):
+    for one, next_one in pairwise(route):
         one.after.append(next_one)
         next_one.before.append(one)
     return route
@@ -145,7 +145,7 @@ def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
 
 def _crossings(columns: list[list[_Box]]) -> int:
     count = 0
-    for column, following in zip(columns, columns[1:], strict=False):
+    for column, following in pairwise(columns):
         place = {id(box): index for index, box in enumerate(following)}
         ends = [place[id(near)] for box in column for near in sorted(box.after, key=lambda near: place[id(near)])]
         count += sum(one > other for index, one in enumerate(ends) for other in ends[index + 1 :])
@@ -212,7 +212,7 @@ def _arrow(
     ends = edge.stream_edge
     label = _cut(exchange_label(edge), _WIDEST_LABEL)
     path = ""
-    for one, other in zip(route, route[1:], strict=False):
+    for one, other in pairwise(route):
         x = lefts[one.level] + (one.width if one.planned else widths[one.level])
         y = one.port(one.after, _turn(one, other, edge, plan, "after"))
         to_x = lefts[other.level]
@@ -237,7 +237,9 @@ def _turn(box: _Box, neighbour: _Box, edge: JobEdge, plan: ExecutionPlan, side: 
     twins = [place for place in turn if others[place] is neighbour]
     if len(twins) == 1:
         return turn.index(twins[0])
-    same = [each.index for each in plan.job.edges if (each.upstream, each.downstream) == (edge.upstream, edge.downstream)]
+    same = [
+        each.index for each in plan.job.edges if (each.upstream, each.downstream) == (edge.upstream, edge.downstream)
+    ]
     return turn.index(twins[same.index(edge.index)])
 
 
@@ -254,9 +256,8 @@ def _drawn(box: _Box, left: float, number: int) -> Iterable[str]:
     yield f'<rect class="box" x="{left:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
     yield f'<text class="number" x="{left + _PAD:.1f}" y="{box.y + 20:.1f}">{number}</text>'
     yield f'<rect class="times" x="{right - wide - 8:.1f}" y="{box.y + 7:.1f}" width="{wide:.1f}" height="18" rx="9"/>'
-    yield (
-        f'<text class="badge" text-anchor="middle" x="{right - wide / 2 - 8:.1f}" y="{box.y + 20:.1f}">{badge}</text></g>'
-    )
+    x = right - wide / 2 - 8
+    yield f'<text class="badge" text-anchor="middle" x="{x:.1f}" y="{box.y + 20:.1f}">{badge}</text></g>'
     for place, row in enumerate(chain_rows(vertex)):
         x, y = left + _PAD + _INDENT * row.depth, box.y + _HEAD + _ROW * place + 15
         told = "\n".join([printable(row.node.name), f"id {row.node.operator}"])

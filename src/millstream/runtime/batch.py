@@ -71,11 +71,9 @@ class Batch:
         array = self.array()
         return array.field(index % len(names)), self.kind.field_types[index]  # type: ignore[attr-defined]
 
-    def times(self) -> list[int | None]:
-        """The timestamps as Python integers, None where a record has none."""
-        if self.timestamps is None:
-            return [None] * len(self)
-        return [None if time == NO_TIMESTAMP else time for time in self.timestamps.tolist()]
+    def times(self) -> list[int]:
+        """The timestamps as Python integers, NO_TIMESTAMP where a record has none."""
+        return [NO_TIMESTAMP] * len(self) if self.timestamps is None else self.timestamps.tolist()
 
     def with_rows(self, kind: TypeInformation, rows: list[Any]) -> Batch:
         """As many other records, with the same timestamps."""

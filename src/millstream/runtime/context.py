@@ -10,6 +10,7 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.model import functions, state
 from millstream.model.timers import TimeDomain, TimerService
+from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.timers import Timers
@@ -185,15 +186,15 @@ class Call:
 
     def __init__(self, scope: Scope, timers: TimerService) -> None:
         self._scope, self._timers = scope, timers
-        self.time: int | None = None
+        self.time = NO_TIMESTAMP
         self.domain: TimeDomain | None = None
 
     def timer_service(self) -> TimerService:
         """The timers of the current key."""
         return self._timers
 
-    def timestamp(self) -> int | None:
-        """The timestamp of the record, or of the timer."""
+    def timestamp(self) -> int:
+        """The timestamp of the record, or of the timer; the least long where there is none, as in PyFlink."""
         return self.time
 
     def get_current_key(self) -> Any:

@@ -135,7 +135,7 @@ class Collector:
         self._side_rows: dict[str, list[Any]] = {}
         self._side_times: dict[str, list[int]] = {}
 
-    def take(self, results: Iterable[Any] | None, time: int | None) -> None:
+    def take(self, results: Iterable[Any] | None, time: int) -> None:
         """Take the results of one call, which all get `time`."""
         if results is None:
             return
@@ -147,12 +147,12 @@ class Collector:
             else:
                 rows.append(result)
         if len(rows) != before:
-            self._times.extend([NO_TIMESTAMP if time is None else time] * (len(rows) - before))
+            self._times.extend([time] * (len(rows) - before))
 
-    def side(self, tag: str, value: Any, time: int | None) -> None:
+    def side(self, tag: str, value: Any, time: int) -> None:
         """Take one record for a side output."""
         self._side_rows.setdefault(tag, []).append(value)
-        self._side_times.setdefault(tag, []).append(NO_TIMESTAMP if time is None else time)
+        self._side_times.setdefault(tag, []).append(time)
 
     def flush(self, context: OperatorContext) -> None:
         """Emit all that was taken."""
@@ -226,7 +226,7 @@ def _process_keyed_untimed(
     collector = Collector(name)
     out = collector.rows
     append = out.append
-    call.time = None
+    call.time = NO_TIMESTAMP
     row = key = _NOTHING
     try:
         for key, row in zip(keys, rows, strict=True):
@@ -235,7 +235,7 @@ def _process_keyed_untimed(
             if results is not None:
                 for result in results:
                     if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
-                        collector.side(result[0].tag_id, result[1], None)
+                        collector.side(result[0].tag_id, result[1], NO_TIMESTAMP)
                     else:
                         append(result)
     except (Exception, SystemExit) as problem:
@@ -269,7 +269,7 @@ def fold_keyed_rows(
 
 def each_keyed(
     context: OperatorContext,
-    visit: Callable[[Any, int | None], None],
+    visit: Callable[[Any, int], None],
     batch: Batch,
     keys: Sequence[Any],
     scope: Scope,

@@ -20,7 +20,7 @@ from millstream.model.watermarks import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.batch import Batch
 
 
 class Combined:
@@ -85,7 +85,7 @@ class Generator:
             if self._custom is not None:
                 vars(self._custom).update(codec.decode(bytes.fromhex(memory["custom"])))  # type: ignore[arg-type]
 
-    def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int | None], Any], None]) -> None:
+    def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int], Any], None]) -> None:
         """Take a batch's timestamps in. `on_event` runs the loop over rows for a generator of the user's own."""
         if self._custom is not None:
             on_event(self._custom.on_event, batch.rows(), batch.times(), self._output)
@@ -110,7 +110,7 @@ class Generator:
 
 
 def assign_timestamps(
-    strategy: WatermarkStrategy, batch: Batch, extract: Callable[[Any, list[Any], list[int | None]], list[int]]
+    strategy: WatermarkStrategy, batch: Batch, extract: Callable[[Any, list[Any], list[int]], list[int]]
 ) -> Batch:
     """The batch with the timestamps its strategy gives. `extract` runs the loop over rows."""
     assigner = strategy.timestamp_assigner
@@ -120,5 +120,5 @@ def assign_timestamps(
         column = batch.column(assigner.field)
         if column is not None and pa.types.is_integer(column[0].type):
             return batch.with_timestamps(column[0].cast("int64").to_numpy(zero_copy_only=False))
-    times = extract(assigner.extract_timestamp, batch.rows(), [NO_TIMESTAMP if t is None else t for t in batch.times()])
+    times = extract(assigner.extract_timestamp, batch.rows(), batch.times())
     return batch.with_timestamps(np.array(times, dtype=np.int64))

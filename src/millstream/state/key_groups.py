@@ -274,7 +274,7 @@ class _Groups(dict[Any, int]):
 class KeyGrouper:
     """Key groups of many keys. A key seen lately costs a dictionary look-up."""
 
-    def __init__(self, max_parallelism: int, *, remember: int = 1 << 16) -> None:
+    def __init__(self, max_parallelism: int, *, remember: int = 1 << 18) -> None:
         check_parallelism(1, max_parallelism)
         self.max_parallelism = max_parallelism
         self._groups = _Groups(max_parallelism, remember)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections.abc import Iterable
 
 import cloudpickle
 
@@ -15,14 +16,13 @@ from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
-_attempts = itertools.count()
-
 
 class InlineEngine:
     """Runs epochs in the calling thread."""
 
     def __init__(self) -> None:
         self._deployment: Deployment | None = None
+        self._attempts = itertools.count()
 
     def deploy(self, deployment: Deployment) -> None:
         """Take a program over, through pickle as a worker would."""
@@ -37,8 +37,7 @@ class InlineEngine:
         for level, asked in enumerate(slot.level_requests(deployment, request)):
             outboxes: list[list[bytes]] = [[] for _ in range(slots)]
             for index in range(slots):
-                attempt = f"i{next(_attempts)}"
-                for target, data in slot.run_level(deployment, level, index, inboxes[index], asked, attempt):
+                for target, data in self._attempt(deployment, level, index, inboxes[index], asked):
                     outboxes[target].append(data)
             inboxes = outboxes
         found = [(blocks.header(data).kind, data) for inbox in inboxes for data in inbox]
@@ -46,6 +45,13 @@ class InlineEngine:
             tuple(blocks.unpack_report(data) for kind, data in found if kind is BlockKind.REPORT),
             tuple(blocks.unpack_failure(data) for kind, data in found if kind is BlockKind.FAILURE),
         )
+
+    def _attempt(
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: slot.LevelRequest
+    ) -> Iterable[tuple[int, bytes]]:
+        """One attempt of one slot; what it was asked is its own copy, as a worker's is."""
+        own = pickle.loads(pickle.dumps(asked, 5))
+        return slot.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
 
     def cancel(self) -> None:
         """Nothing runs while someone else could call this."""

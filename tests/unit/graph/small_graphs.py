@@ -106,7 +106,10 @@ def diamond() -> ExecutionPlan:
 
 def wide() -> ExecutionPlan:
     """Six sources into one union."""
-    many = [source(number, f"Source: topic-{number} (a rather long name of a Kafka topic {number})") for number in range(1, 7)]
+    many = [
+        source(number, f"Source: topic-{number} (a rather long name of a Kafka topic {number})")
+        for number in range(1, 7)
+    ]
     return plan(
         *many,
         step(7, "Union map", *range(1, 7)),

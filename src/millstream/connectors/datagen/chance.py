@@ -65,7 +65,7 @@ def below(count: int, words: Hashes) -> Hashes:
 
 
 def skewed(count: int, skew: float, words: Hashes) -> Hashes:
-    """Whole numbers from 0 to below `count`, the k-th about k**-skew times as frequent as the first: like Zipf's law."""
+    """Whole numbers from 0 to below `count`, the k-th about k**-skew times as often as the first: like Zipf's law."""
     if skew == 0:
         return below(count, words)
     drawn = units(words)

@@ -72,9 +72,11 @@ class RandomInt(Field):
 
     def __post_init__(self) -> None:
         if not -(1 << 63) <= self.low <= self.high < 1 << 63:
-            raise InvalidField(f"there are no whole numbers of 64 bits from {self.low} to {self.high}")
+            msg = f"there are no whole numbers of 64 bits from {self.low} to {self.high}"
+            raise InvalidField(msg)
         if self.skew < 0:
-            raise InvalidField(f"the skew is {self.skew}", hint="0 is none, 1 is Zipf's law")
+            msg = f"the skew is {self.skew}"
+            raise InvalidField(msg, hint="0 is none, 1 is Zipf's law")
 
     @property
     def kind(self) -> TypeInformation:
@@ -96,7 +98,8 @@ class RandomFloat(Field):
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise InvalidField(f"there are no numbers from {self.low} to {self.high}")
+            msg = f"there are no numbers from {self.low} to {self.high}"
+            raise InvalidField(msg)
 
     @property
     def kind(self) -> TypeInformation:
@@ -119,7 +122,8 @@ class RandomBoolean(Field):
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
-            raise InvalidField(f"the probability is {self.probability}", hint="give a number from 0 to 1")
+            msg = f"the probability is {self.probability}"
+            raise InvalidField(msg, hint="give a number from 0 to 1")
 
     @property
     def kind(self) -> TypeInformation:
@@ -145,13 +149,17 @@ class RandomString(Field):
 
     def __post_init__(self) -> None:
         if self.cardinality is None and self.length is None:
-            raise InvalidField("random strings need a cardinality or a length", hint="as in RandomString(length=8)")
+            msg = "random strings need a cardinality or a length"
+            raise InvalidField(msg, hint="as in RandomString(length=8)")
         if self.cardinality is not None and not 0 < self.cardinality <= 1 << 63:
-            raise InvalidField(f"the cardinality is {self.cardinality}", hint="give a whole number above 0")
+            msg = f"the cardinality is {self.cardinality}"
+            raise InvalidField(msg, hint="give a whole number above 0")
         if self.length is not None and self.length < 0:
-            raise InvalidField(f"the length is {self.length}")
+            msg = f"the length is {self.length}"
+            raise InvalidField(msg)
         if self.skew < 0 or (self.skew and self.cardinality is None):
-            raise InvalidField(f"the skew is {self.skew}", hint="it must not be below 0, and needs a cardinality")
+            msg = f"the skew is {self.skew}"
+            raise InvalidField(msg, hint="it must not be below 0, and needs a cardinality")
 
     @property
     def kind(self) -> TypeInformation:
@@ -183,12 +191,15 @@ class Choice(Field):
 
     def __post_init__(self) -> None:
         if not len(self.values):
-            raise InvalidField("there is nothing to choose from")
+            msg = "there is nothing to choose from"
+            raise InvalidField(msg)
         if self.weights is not None:
             if len(self.weights) != len(self.values):
-                raise InvalidField(f"{len(self.weights)} weights for {len(self.values)} values")
+                msg = f"{len(self.weights)} weights for {len(self.values)} values"
+                raise InvalidField(msg)
             if min(self.weights) < 0 or not sum(self.weights) > 0:
-                raise InvalidField(f"the weights are {list(self.weights)}", hint="none below 0, not all 0")
+                msg = f"the weights are {list(self.weights)}"
+                raise InvalidField(msg, hint="none below 0, not all 0")
         self.kind.conform(list(self.values))
 
     @property
@@ -199,7 +210,8 @@ class Choice(Field):
         found = {type(value) for value in self.values} - {type(None)}
         kind = _KINDS.get(next(iter(found))) if len(found) == 1 else None
         if kind is None:
-            raise InvalidField(f"the type of {list(self.values)} is not clear", hint="pass type_info=Types...")
+            msg = f"the type of {list(self.values)} is not clear"
+            raise InvalidField(msg, hint="pass type_info=Types...")
         return kind
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
@@ -224,7 +236,8 @@ _KINDS: dict[type, TypeInformation] = {
 
 def _of_time(kind: TypeInformation) -> None:
     if kind not in (Types.LONG(), Types.SQL_TIMESTAMP()):
-        raise InvalidField(f"times cannot be of type {kind}", hint="use Types.LONG() or Types.SQL_TIMESTAMP()")
+        msg = f"times cannot be of type {kind}"
+        raise InvalidField(msg, hint="use Types.LONG() or Types.SQL_TIMESTAMP()")
 
 
 @dataclass(frozen=True)
@@ -264,7 +277,8 @@ class EventTime(Field):
     def __post_init__(self) -> None:
         _of_time(self.type_info)
         if self.step_ms < 0 or self.disorder_ms < 0:
-            raise InvalidField(f"the step is {self.step_ms} ms, the disorder {self.disorder_ms} ms", hint="not below 0")
+            msg = f"the step is {self.step_ms} ms, the disorder {self.disorder_ms} ms"
+            raise InvalidField(msg, hint="not below 0")
 
     @property
     def kind(self) -> TypeInformation:
@@ -305,5 +319,6 @@ class Computed(Field):
         array = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
         array = array if isinstance(array, pa.Array) else pa.array(array)
         if len(array) != len(indexes):
-            raise InvalidField(f"a computed column has {len(array)} values for {len(indexes)} records")
+            msg = f"a computed column has {len(array)} values for {len(indexes)} records"
+            raise InvalidField(msg)
         return array.cast(self.kind.arrow_type)

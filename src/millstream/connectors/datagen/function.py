@@ -1,7 +1,7 @@
 """Records made by a function of their index, under the names of Flink's data generator.
 
-Promises: the function sees every index from 0 to below the count once per run of its range; results do not depend on how
-the indexes are cut, if the function depends on its argument alone.
+Promises: the function sees every index from 0 to below the count once per run of its range; results do not depend on
+how the indexes are cut, if the function depends on its argument alone.
 Does not know: what the function makes."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a generator is: one position in one endless numbering of records, dealt out to lanes.
 
-Promises: every index from 0 on is planned once, in order; how many lanes there are, and how much an epoch takes, does not
-change which records exist. With a rate, records arrive by the plan's time and wait when they are not read.
+Promises: every index from 0 on is planned once, in order; how many lanes there are, and how much an epoch takes, does
+not change which records exist. With a rate, records arrive by the plan's time and wait when they are not read.
 Does not know: what the records hold."""
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ class InvalidGenerator(UserError):
 def check_generator(count: int | None, rate: float | None, splits: int | None) -> None:
     """Refuse what cannot be generated."""
     if count is not None and not 0 <= count < 1 << 63:
-        raise InvalidGenerator(f"the count is {count}", hint="give a whole number, or None for records without end")
+        msg = f"the count is {count}"
+        raise InvalidGenerator(msg, hint="give a whole number, or None for records without end")
     if rate is not None and not rate > 0:
-        raise InvalidGenerator(f"the rate is {rate} records per second", hint="give a number above 0, or None")
+        msg = f"the rate is {rate} records per second"
+        raise InvalidGenerator(msg, hint="give a number above 0, or None")
     if splits is not None and splits < 1:
-        raise InvalidGenerator(f"the number of splits is {splits}", hint="give a number above 0, or None")
+        msg = f"the number of splits is {splits}"
+        raise InvalidGenerator(msg, hint="give a number above 0, or None")
 
 
 class PositionEnumerator(SplitEnumerator):

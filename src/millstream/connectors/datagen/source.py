@@ -47,19 +47,24 @@ class DataGenSource(Source):
     def __post_init__(self) -> None:
         check_generator(self.count, self.rate, self.splits)
         if not self.fields:
-            raise InvalidField("a record needs at least one field")
-        for name, made in self.fields.items():
-            if not isinstance(made, Field):
-                raise InvalidField(f"field {name!r} is {made!r}", hint="use RandomInt(1, 9), Sequence(), ...")
+            msg = "a record needs at least one field"
+            raise InvalidField(msg)
+        strange = {name: made for name, made in self.fields.items() if not isinstance(made, Field)}
+        if strange:
+            msg = f"these are not fields: {strange}"
+            raise InvalidField(msg, hint="use RandomInt(1, 9), Sequence(), ...")
         if self.event_time is not None and not isinstance(self.fields.get(self.event_time), EventTime):
-            raise InvalidField(f"{self.event_time!r} is not one of the EventTime fields")
+            msg = f"{self.event_time!r} is not one of the EventTime fields"
+            raise InvalidField(msg)
         kind = self._kind()
         if set(kind.field_names) != set(self.fields):
-            raise InvalidField(f"{self.record_type!r} has fields {kind.field_names}, not {list(self.fields)}")
+            msg = f"{self.record_type!r} has fields {kind.field_names}, not {list(self.fields)}"
+            raise InvalidField(msg)
         for name, wanted in zip(kind.field_names, kind.field_types, strict=True):
             made_type = self.fields[name].kind
             if made_type.arrow_type != wanted.arrow_type:
-                raise InvalidField(f"field {name!r} of {self.record_type!r} holds {wanted}, generated is {made_type}")
+                msg = f"field {name!r} of {self.record_type!r} holds {wanted}, generated is {made_type}"
+                raise InvalidField(msg)
 
     def _kind(self) -> StructTypeInfo:
         if self.record_type is None:

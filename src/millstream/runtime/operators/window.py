@@ -198,9 +198,9 @@ class WindowOperator(Operator):
         rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
         self._collector.flush(self.context)
 
-    def _element(self, value: Any, time: int | None) -> None:
+    def _element(self, value: Any, time: int) -> None:
         key = self.scope.key = self.context.scope.key
-        windows = self.spec.assigner.assign_windows(value, time, self._assigning)  # type: ignore[arg-type]
+        windows = self.spec.assigner.assign_windows(value, time, self._assigning)
         skipped = True
         for window in windows:
             actual = window if self._merging is None else self._merging.add(key, window, self._merge)
@@ -212,9 +212,9 @@ class WindowOperator(Operator):
             self.scope.namespace = self._state_window(actual)
             self._contents.add(value)
             self.scope.namespace = actual
-            self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)  # type: ignore[arg-type]
+            self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
-        if skipped and self._event_time and time is not None and time + self.spec.allowed_lateness <= self.watermark:
+        if skipped and self._event_time and time + self.spec.allowed_lateness <= self.watermark:
             self.context.metrics.count(LATE_COUNT)
             if self.spec.late_tag is not None:
                 self._collector.side(self.spec.late_tag, value, time)

@@ -1,0 +1,104 @@
+"""`millstream info job.py`: the plan of a program that is not run.
+
+Promises: no job starts; standard output holds the plan and nothing else, whatever the program prints.
+Does not know: how a plan is made or shown."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.cli.run import add_program, guarded, take_program
+from millstream.client.program import run_program
+from millstream.errors import ExternalError, UserError
+from millstream.graph import explain
+from millstream.graph.execution_plan import execution_plan
+from millstream.graph.job_graph import job_graph
+from millstream.graph.picture import svg
+from millstream.graph.stream_graph import StreamGraph
+from millstream.model.configuration import Configuration
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+class NothingPlanned(UserError):
+    """The program ended without a job."""
+
+    hint = "a job begins with execute(); did the program end before it?"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the program '{path}' did not execute a job")
+
+
+class OneFormAtATime(UserError):
+    """Several forms were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("--json, --mermaid and --svg exclude one another", hint="run the command once for each")
+
+
+class CannotWrite(ExternalError):
+    """The picture could not be stored."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"cannot write {path}: {(error.strerror or str(error)).lower()}", hint="name another file")
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its arguments."""
+    usage = "millstream info [--json | --mermaid | --svg FILE] job.py [arguments]"
+    told = "show the plan of a program without running it"
+    parser = subparsers.add_parser("info", usage=usage, help=told, allow_abbrev=False)
+    declare(parser)
+    add_program(parser)
+    parser.set_defaults(run=run)
+
+
+def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Declare the options."""
+    add = parser.add_argument
+    return [
+        add("--json", action="store_true", help="as JSON, in the format of Flink's plan visualizer"),
+        add("--mermaid", action="store_true", help="as a Mermaid flowchart"),
+        add("--svg", metavar="FILE", help="as a picture"),
+    ]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the program up to its job, and show the plan."""
+    path, arguments = take_program(args, declare)
+    if args.json + args.mermaid + (args.svg is not None) > 1:
+        raise OneFormAtATime
+    planned: list[tuple[StreamGraph, str]] = []
+
+    def keep(graph: StreamGraph, _: Configuration, name: str) -> None:
+        planned.append((graph, name))
+
+    with contextlib.redirect_stdout(sys.stderr):
+        code = guarded(path, lambda: run_program(path, arguments, on_execute=keep))
+    if code:
+        return code
+    if not planned:
+        raise NothingPlanned(path)
+    for graph, name in planned:
+        _show(args, graph, name)
+    return 0
+
+
+def _show(args: argparse.Namespace, graph: StreamGraph, name: str) -> None:
+    plan = execution_plan(job_graph(graph, name))
+    if args.json:
+        print(explain.flink_json(graph))
+    elif args.mermaid:
+        print(explain.mermaid(plan), end="")
+    elif args.svg is not None:
+        try:
+            Path(args.svg).write_text(svg(plan), encoding="utf-8")
+        except OSError as error:
+            raise CannotWrite(args.svg, error) from error
+    else:
+        print(explain.text(plan), end="")

@@ -1,0 +1,175 @@
+"""In which directory below the base path a record is written.
+
+Promises: a bucket depends on the record and the epoch's processing time alone; no bucket leads out of the base path.
+Does not know: files."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import PurePosixPath
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from millstream.errors import InternalError, UserError
+
+_ZONES = "/zoneinfo/"
+_OFFSET = re.compile(r"(?:UTC|GMT|UT|Z)?(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
+_PATTERN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+_LETTERS = {
+    "yyyy": "%Y",
+    "uuuu": "%Y",
+    "yy": "%y",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "hh": "%I",
+    "mm": "%M",
+    "ss": "%S",
+    "DDD": "%j",
+    "a": "%p",
+}
+
+
+class BadBucket(UserError):
+    """A bucket that is no directory below the base path."""
+
+    hint = "a bucket is a relative path without '.' or '..', and '' is the base path itself"
+
+    def __init__(self, bucket: object) -> None:
+        self.bucket = bucket
+        super().__init__(f"{bucket!r} is not a bucket")
+
+
+class BadTimePattern(UserError):
+    """A pattern of dates, or a time zone, that is not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketContext:
+    """What a bucket may depend on beside the record: its timestamp, and the processing time of the epoch."""
+
+    timestamp: int | None
+    epoch_time: int | None
+
+    @property
+    def now(self) -> int:
+        """The processing time of the epoch."""
+        if self.epoch_time is None:
+            message = "the sink was not told the processing time of its epoch"
+            raise InternalError(message)
+        return self.epoch_time
+
+
+class BucketAssigner(ABC):
+    """Says in which bucket a record is written. Subclasses are picklable and depend on their arguments alone."""
+
+    @abstractmethod
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        """The bucket, as a path relative to the base path; empty for the base path itself."""
+
+    def bucket_of_all(self, context: BucketContext) -> str | None:  # noqa: ARG002
+        """The bucket of every record of an epoch, when it does not depend on the record."""
+        return None
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """No buckets: all files are in the base path."""
+        return BasePathBucketAssigner()
+
+    @staticmethod
+    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
+        """Buckets by processing time, in Java's pattern letters; the zone is the system's unless given."""
+        return DateTimeBucketAssigner(format_str, timezone_id)
+
+
+class BasePathBucketAssigner(BucketAssigner):
+    """All files are in the base path."""
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+        """The base path."""
+        return ""
+
+    def bucket_of_all(self, context: BucketContext) -> str:  # noqa: ARG002
+        """The base path."""
+        return ""
+
+
+class DateTimeBucketAssigner(BucketAssigner):
+    """One bucket for each hour, or whatever the pattern tells apart, of processing time."""
+
+    def __init__(self, format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> None:
+        self._format = _python_format(format_str)
+        # The zone of the program counts, not that of whoever runs the task.
+        self._zone_id = timezone_id if timezone_id is not None else _system_zone()
+        _zone(self._zone_id)
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+        """The processing time, formatted."""
+        return self.bucket_of_all(context)
+
+    def bucket_of_all(self, context: BucketContext) -> str:
+        """The processing time, formatted."""
+        moment = datetime.fromtimestamp(context.now / 1000, tz=UTC)
+        return moment.astimezone(_zone(self._zone_id)).strftime(self._format)
+
+
+def checked(bucket: Any, reserved: str) -> str:
+    """The bucket, if it is a directory below the base path and not the reserved one."""
+    if bucket == "":
+        return ""
+    if not isinstance(bucket, str) or "\0" in bucket or bucket.startswith("/"):
+        raise BadBucket(bucket)
+    parts = PurePosixPath(bucket).parts
+    if ".." in bucket.split("/") or not parts or parts[0] == reserved:
+        raise BadBucket(bucket)
+    return "/".join(parts)
+
+
+def _python_format(pattern: str) -> str:
+    made, at = [], 0
+    while at < len(pattern):
+        found = _PATTERN.match(pattern, at)
+        if found is None:
+            message = f"the pattern {pattern!r} has a quote without its pair"
+            raise BadTimePattern(message)
+        text, letter = found.group(), found.group(2)
+        if letter is None:
+            literal = text if found.group(1) is None else found.group(1).replace("''", "'") or "'"
+            made.append(literal.replace("%", "%%"))
+        elif text in _LETTERS:
+            made.append(_LETTERS[text])
+        else:
+            message = f"the pattern {pattern!r} has {text!r}, which is not known here"
+            raise BadTimePattern(message, hint=f"use {', '.join(_LETTERS)}; other letters stand in quotes")
+        at = found.end()
+    return "".join(made)
+
+
+def _zone(name: str) -> tzinfo:
+    offset = _OFFSET.fullmatch(name)
+    if name and offset is not None:
+        sign, hours, minutes = offset.groups()
+        ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        if ahead < timedelta(hours=19):
+            return timezone(-ahead if sign == "-" else ahead)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = f"the time zone {name!r} is not known"
+        raise BadTimePattern(message, hint='use a name such as "Europe/Berlin", "UTC" or "GMT-08:00"') from None
+
+
+def _system_zone() -> str:
+    name = os.environ.get("TZ", "").lstrip(":")
+    if not name:
+        link = os.path.realpath("/etc/localtime")
+        name = link.partition(_ZONES)[2]
+    try:
+        _zone(name)
+    except BadTimePattern:
+        return "UTC"
+    return name

@@ -1,0 +1,113 @@
+"""How large part files become and what they are called.
+
+Promises: a part is complete at the latest with the checkpoint that makes it visible.
+Does not know: records, directories."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from millstream.errors import UserError
+
+_log = logging.getLogger("millstream.files")
+
+_MINUTE = 60 * 1000
+_NO_LIMIT = 1 << 62
+
+
+class BadOutputFile(UserError):
+    """A size or name that a part file cannot have."""
+
+
+@dataclass(frozen=True)
+class RollingPolicy:
+    """When a part file is finished and the next one begun. Every checkpoint finishes what is open."""
+
+    part_size: int = _NO_LIMIT
+
+    def __post_init__(self) -> None:
+        if self.part_size <= 0:
+            message = f"the part size is {self.part_size} bytes"
+            raise BadOutputFile(message, hint="give a number above 0")
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128, rollover_interval: int = _MINUTE, inactivity_interval: int = _MINUTE
+    ) -> DefaultRollingPolicy:
+        """A part is finished when it has `part_size` bytes, and by every checkpoint.
+
+        Because a checkpoint finishes every part, the intervals (in milliseconds) have no effect."""
+        if (rollover_interval, inactivity_interval) != (_MINUTE, _MINUTE):
+            _log.warning(
+                "rollover_interval and inactivity_interval have no effect: every checkpoint finishes all parts"
+            )
+        return DefaultRollingPolicy(part_size)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """A part is finished by every checkpoint, and by nothing else."""
+        return OnCheckpointRollingPolicy()
+
+
+@dataclass(frozen=True)
+class DefaultRollingPolicy(RollingPolicy):
+    """By size and checkpoint."""
+
+    part_size: int = 1024 * 1024 * 128
+
+
+@dataclass(frozen=True)
+class OnCheckpointRollingPolicy(RollingPolicy):
+    """By checkpoint."""
+
+
+@dataclass(frozen=True)
+class OutputFileConfig:
+    """The beginning and the end of the names of part files."""
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for text in (self.part_prefix, self.part_suffix):
+            if not isinstance(text, str) or "/" in text or "\0" in text:
+                message = f"{text!r} cannot be in the name of a file"
+                raise BadOutputFile(message)
+        if self.part_prefix.startswith("."):
+            message = f"files that begin with {self.part_prefix!r} are hidden"
+            raise BadOutputFile(message, hint="readers would leave them out; use another prefix")
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Builds one step by step."""
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        """The beginning."""
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        """The end."""
+        return self.part_suffix
+
+    class OutputFileConfigBuilder:
+        """Builds an OutputFileConfig."""
+
+        def __init__(self) -> None:
+            self.part_prefix = "part"
+            self.part_suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the beginning."""
+            self.part_prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end."""
+            self.part_suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """The configuration."""
+            return OutputFileConfig(self.part_prefix, self.part_suffix)

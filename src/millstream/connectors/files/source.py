@@ -1,0 +1,214 @@
+"""Files as a source: lines of text or JSON, of a set of files or of directories that are watched.
+
+Promises: each line of each file once; the same range gives the same lines or an error that says what changed.
+Does not know: how ranges are planned; what lines mean."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import logging
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import islice
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from millstream.connectors.files import paths
+from millstream.connectors.files.enumerator import FileEnumerator
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.lines import blocks
+from millstream.errors import UserError
+from millstream.model.source import (
+    Boundedness,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.model.time import Duration, Time, millis
+from millstream.model.types import TypeInformation
+
+_log = logging.getLogger("millstream.files")
+
+_COMPRESSED: dict[str, Callable[[str], Any]] = {
+    ".gz": gzip.open,
+    ".gzip": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+_REFUSED = {".deflate", ".zip", ".zst", ".lz4", ".snappy"}
+
+
+class DamagedFile(UserError):
+    """A compressed file that cannot be unpacked."""
+
+    def __init__(self, path: str, problem: Exception) -> None:
+        self.path = path
+        super().__init__(f"cannot unpack {path}: {problem}", hint="the file is damaged, or its name misleads")
+
+
+@dataclass(frozen=True)
+class FileEnumeratorProvider:
+    """Whether files may be cut into several splits. Hidden files are left out, directories are searched."""
+
+    splits_files: bool
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Large files are cut, unless they are compressed or their character set does not allow it."""
+        return FileEnumeratorProvider(True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """A file is one split, read in one epoch."""
+        return FileEnumeratorProvider(False)
+
+
+class FileSplitAssignerProvider:
+    """Which reader gets which split. Spark places tasks, so there is nothing to choose here."""
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """The default."""
+        return FileSplitAssignerProvider()
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """Reads files below `roots`; without an `interval`, those that are there when the job starts."""
+
+    format: StreamFormat
+    roots: tuple[str, ...]
+    interval: int | None = None
+    splits_files: bool = True
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """A source of the records of files and of all files in directories, read with the format.
+
+        Files that end in .gz, .gzip, .bz2 or .xz are unpacked."""
+        return FileSourceBuilder(FileSource(stream_format, _roots(paths)))
+
+    def type_info(self) -> TypeInformation:
+        """That of the format."""
+        return self.format.type_info()
+
+    def boundedness(self) -> Boundedness:
+        """Bounded unless directories are watched."""
+        return Boundedness.BOUNDED if self.interval is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """A search for files, or its continuation."""
+        return FileEnumerator(self.roots, self.interval, self._can_split, parallelism, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader of ranges of bytes."""
+        return FileReader(self.format, context.block_records)
+
+    def _can_split(self, path: str) -> bool:
+        ending = os.path.splitext(path)[1].lower()
+        if ending in _REFUSED:
+            hint = "unpack it first; .gz, .bz2 and .xz are unpacked while reading"
+            raise paths.UnusablePath(path, "is compressed in a way that cannot be read", hint=hint)
+        return self.splits_files and self.format.splittable and ending not in _COMPRESSED
+
+
+class FileSourceBuilder:
+    """Makes a FileSource."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+
+    def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
+        """Look for new files again and again; the source does not end. A file is read once, as it was found."""
+        interval = millis(discovery_interval)
+        if interval <= 0:
+            raise paths.UnusablePath(", ".join(self._source.roots), f"cannot be watched every {interval} ms")
+        self._source = replace(self._source, interval=interval)
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files that are there when the job starts: the default."""
+        self._source = replace(self._source, interval=None)
+        return self
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Say whether files may be cut."""
+        self._source = replace(self._source, splits_files=file_enumerator.splits_files)
+        return self
+
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:  # noqa: ARG002
+        """Accepted for Flink's sake; Spark decides where a split is read."""
+        _log.warning("set_split_assigner has no effect: Spark decides where a split is read")
+        return self
+
+    def build(self) -> FileSource:
+        """The source."""
+        return self._source
+
+
+def _roots(given: tuple[str, ...]) -> tuple[str, ...]:
+    if not given:
+        raise paths.UnusablePath(repr(given), "has nothing to read", hint="give at least one path")
+    return tuple(paths.local(path) for path in given)
+
+
+class FileReader(SourceReader):
+    """Reads the lines of ranges. `skipped` counts lines that a format left out because they were malformed."""
+
+    def __init__(self, stream_format: StreamFormat, block: int) -> None:
+        self._format = stream_format
+        self._block = block
+        self.skipped = 0
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        """The records whose lines begin in the range."""
+        path, planned = part.start["path"], (part.start["size"], part.start["modified"])
+        _verify(path, planned)
+        unpack = _COMPRESSED.get(os.path.splitext(path)[1].lower())
+        with _opened(path, unpack) as file:
+            if not self._format.splittable:
+                yield from self._texts(file)
+            else:
+                end, size = (None, None) if unpack else (part.end, planned[0])
+                for block in blocks(file, part.start["at"], end, size):
+                    values, skipped = self._format.decode(path, block)
+                    self.skipped += skipped
+                    for start in range(0, len(values), self._block):
+                        yield Records(values[start : start + self._block])
+        _verify(path, planned)
+
+    def _texts(self, file: BinaryIO) -> Iterator[Records]:
+        """The lines of a whole file in a character set whose line feeds are more than one byte."""
+        text = io.TextIOWrapper(file, encoding=self._format.charset, errors="replace", newline=None)
+        while lines := [line.removesuffix("\n") for line in islice(text, self._block)]:
+            yield Records(pa.array(lines, pa.string()))
+
+
+def _verify(path: str, planned: tuple[int, int]) -> None:
+    found = paths.look_at(path)
+    if found != planned:
+        raise paths.FileChanged(path, planned, found)
+
+
+@contextmanager
+def _opened(path: str, unpack: Callable[[str], Any] | None) -> Iterator[BinaryIO]:
+    try:
+        with unpack(path) if unpack else open(path, "rb") as file:
+            yield cast(BinaryIO, file)
+    except FileNotFoundError:
+        raise paths.FileVanished(path) from None
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as problem:
+        raise DamagedFile(path, problem) from problem
+    except OSError as error:
+        raise paths.UnreadableFile(path, error) from error

@@ -1,0 +1,16 @@
+"""PyFlink's `datastream.connectors.base`: what connectors are made of."""
+
+from enum import Enum
+
+from millstream.model.sink import Sink
+from millstream.model.source import Source
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]
+
+
+class DeliveryGuarantee(Enum):
+    """What a sink promises about records when something fails."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2

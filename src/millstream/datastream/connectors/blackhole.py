@@ -1,0 +1,5 @@
+"""A sink that keeps nothing."""
+
+from millstream.connectors.blackhole import BlackHoleSink
+
+__all__ = ["BlackHoleSink"]
