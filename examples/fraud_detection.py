@@ -6,17 +6,19 @@
 Four results, each a directory of JSON lines:
     alerts      a tiny payment, then a large one with the same card within a minute: how a stolen card is tried out
     spending    cards that spent a lot within five minutes, looked at every minute
-    sessions    bursts of payments with one card
+    sessions    bursts of higher payments with one card
     late        payments that came too late for the windows: their terminal was offline
 """
 
 import argparse
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import fraud_demo
 import numpy as np
 import pyarrow as pa
 
@@ -24,7 +26,7 @@ from millstream.client.progress import progress
 from millstream.common import Configuration, Duration, Encoder, Time, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import Computed, DataGenSource, RandomInt, RandomString, Sequence
-from millstream.datastream.connectors.file_system import FileSink
+from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
 from millstream.datastream.functions import ProcessWindowFunction
 from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
@@ -34,7 +36,7 @@ NAME = "fraud detection"
 RESULTS = ("alerts", "spending", "sessions", "late")
 
 MINUTE = 60_000
-SMALL, LARGE = 100, 50_000  # cents
+SMALL, HIGHER, LARGE = 100, 40_000, 50_000  # cents
 START = 1_767_225_600_000  # the first of January 2026
 STEP = 10  # milliseconds between two payments
 DISORDER = 2_000  # milliseconds a payment may be on its way
@@ -134,6 +136,7 @@ def build(
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", str(checkpoints))
     configuration.set_integer("millstream.epoch.max-records", EPOCH_RECORDS)
+    configuration.set_string("millstream.epoch.target-duration", "5 s")  # the number of records decides, not the time
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2).enable_checkpointing(2_000)
 
@@ -166,9 +169,10 @@ def build(
     spending = spent.filter(lambda row: row["cents"] > 900_000)
 
     sessions = (
-        payments.map(lambda payment: (payment.card, 1, payment.cents), COUNTED)
+        payments.filter(lambda payment: payment.cents >= HIGHER)
+        .map(lambda payment: (payment.card, 1, payment.cents), COUNTED)
         .key_by(0)
-        .window(EventTimeSessionWindows.with_gap(Time.seconds(10)))
+        .window(EventTimeSessionWindows.with_gap(Time.seconds(30)))
         .reduce(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2]), Session(), Types.STRING())
         .name("sessions")
         .uid("sessions")
@@ -182,7 +186,8 @@ def build(
         "late": late.map(lambda payment: json.dumps(vars(payment)), Types.STRING()),
     }
     for name, stream in lines.items():
-        sink = FileSink.for_row_format(str(out / name), Encoder.simple_string_encoder()).build()
+        files = FileSink.for_row_format(str(out / name), Encoder.simple_string_encoder())
+        sink = files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
         stream.sink_to(sink).name(name).uid(f"sink-{name}")
     return env
 
@@ -190,7 +195,7 @@ def build(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Card fraud found in a stream of payments.")
     parser.add_argument("--demo", action="store_true", help="break the job twice and compare with a run that was not")
-    parser.add_argument("--records", type=int, default=200_000, help="how many payments are generated")
+    parser.add_argument("--records", type=int, default=120_000, help="how many payments are generated")
     parser.add_argument("--rate", type=float, help="payments per second; as fast as possible unless given")
     parser.add_argument("--out", type=Path, help="where results go; a new temporary directory unless given")
     parser.add_argument("--checkpoints", type=Path, help="where checkpoints go; below the results unless given")
@@ -198,9 +203,9 @@ def main() -> None:
     out = args.out or Path(tempfile.mkdtemp(prefix="fraud-"))
     checkpoints = args.checkpoints or out / "checkpoints"
     if args.demo:
-        import fraud_demo
-
-        fraud_demo.run(build, NAME, RESULTS, out, checkpoints, args.records, args.rate, keep=args.out is not None)
+        fraud_demo.run(fraud_demo.Plan(build, NAME, RESULTS, out, checkpoints, args.records, args.rate or 6_000))
+        if args.out is None:
+            shutil.rmtree(out)
         return
     env = build(out, checkpoints, args.records, args.rate)
     with progress(NAME) as listener:

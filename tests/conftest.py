@@ -1,7 +1,9 @@
 """What holds for all tests: which of them need Spark, and how randomised ones are seeded."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -18,3 +20,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in ON_SPARK):
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark_context() -> Iterator[Any]:
+    """A running Spark with two cores, one for all tests that need it; its JVM is gone after the last of them."""
+    from pyspark import SparkContext  # here, so that unit tests start without it
+
+    from millstream.engine.spark import session
+
+    context = session.spark_context({"millstream.spark.master": "local[2]", "spark.driver.memory": "1g"}, slots=2)
+    jvm = SparkContext._gateway.proc
+    yield context
+    session.stop()
+    assert jvm.poll() is not None, "a JVM was left running"

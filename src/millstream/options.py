@@ -45,6 +45,12 @@ OPERATOR_CHAINING = Option(
     bool,
     ("pipeline.operator-chaining",),
 )
+CHAIN_MIXED_MAX_PARALLELISM = Option(
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+    True,
+    "Whether operators whose max parallelism differs are fused too.",
+    bool,
+)
 AUTO_WATERMARK_INTERVAL = Option(
     "pipeline.auto-watermark-interval",
     Duration.of_millis(200),
@@ -410,7 +416,6 @@ _IGNORED: dict[str, str] = {
         execution.terminate-application-on-any-job-terminated-exceptionally""",
     "vertices are named and chained in one way": """pipeline.vertex-description-mode
         pipeline.vertex-name-include-index-prefix pipeline.cached-files
-        pipeline.operator-chaining.chain-operators-with-different-max-parallelism
         pipeline.watermark-alignment.allow-unaligned-source-splits pipeline.watermark-alignment.buffer-size""",
 }
 for _reason, _keys in _IGNORED.items():

@@ -48,10 +48,24 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.output_tag import OutputTag
 from millstream.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-from millstream.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from millstream.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.datastream.time_domain import TimeDomain
 from millstream.datastream.timerservice import TimerService
-from millstream.datastream.window import MergingWindowAssigner, TimeWindow, Trigger, TriggerResult, Window, WindowAssigner
+from millstream.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -44,7 +44,7 @@ class CloseableIterator:
     def __enter__(self) -> CloseableIterator:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ Does not know: DataStream's class; results are made by the streams it is given."
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
@@ -96,20 +96,26 @@ class ConnectedStreams:
 class BroadcastStream:
     """A stream that goes to every subtask, with the state it is kept in."""
 
-    def __init__(self, stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
-        for descriptor in descriptors:
+    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+        for descriptor in broadcast_state_descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
                 raise UserError(f"broadcast state is a map, not {descriptor!r}", hint="give MapStateDescriptors")
-        self.stream = stream
-        self.descriptors = descriptors
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = tuple(broadcast_state_descriptors)
 
 
 class BroadcastConnectedStream:
     """A stream beside a broadcast stream."""
 
-    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream,
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: Sequence[MapStateDescriptor],
+    ) -> None:
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
+        self.broadcast_state_descriptors = tuple(broadcast_state_descriptors)
 
     def process(
         self,
@@ -122,7 +128,7 @@ class BroadcastConnectedStream:
         wanted: Any = BroadcastProcessFunction if key is None else KeyedBroadcastProcessFunction
         function = as_function(func, wanted)
         kind = _result_type(output_type, function, "process_element", element=True)
-        spec = BroadcastSpec(function, self.broadcast_stream.descriptors, key)
-        inputs = stream._inputs + _second(self.broadcast_stream.stream._inputs)
+        spec = BroadcastSpec(function, self.broadcast_state_descriptors, key)
+        inputs = stream._inputs + _second(self.broadcast_stream.input_stream._inputs)
         number = stream._env._program.add("Co-Process-Broadcast", spec, kind, inputs, **stream._keyed())
         return stream._env._stream(number)

@@ -6,6 +6,7 @@ Does not know: graphs beyond transformations, engines, state."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.connectors.printing import PrintSink
@@ -287,7 +288,7 @@ class DataStream(Named):
     def connect(self, ds: DataStream | BroadcastStream) -> Any:
         """Two streams side by side, with their types kept, or a stream beside broadcast state."""
         if isinstance(ds, BroadcastStream):
-            return BroadcastConnectedStream(self, ds)
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
@@ -355,30 +356,40 @@ class KeyedStream(DataStream):
         function = as_function(func, ReduceFunction)
         return self._apply("Reduce", ReduceSpec(function, self._key), self.get_type(), **self._keyed())
 
-    def _aggregate(self, kind: str, position: int | str) -> DataStream:
+    class AccumulateType(Enum):
+        """The running aggregates."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def _aggregate(self, kind: AccumulateType, position: int | str) -> DataStream:
         if not isinstance(position, int | str):
-            raise UserError(f"{kind}({position!r}): give the position (int) or the name (str) of a field")
-        return self.reduce(FieldAggregate(kind, position)).name(f"Keyed Aggregation ({kind})")
+            name = kind.name.lower()
+            raise UserError(f"{name}({position!r}) names no field", hint="give its position (int) or its name (str)")
+        return self.reduce(FieldAggregate(kind.name.lower(), position))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """The running sum of a field."""
-        return self._aggregate("sum", position_to_sum)
+        return self._aggregate(self.AccumulateType.SUM, position_to_sum)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """The running minimum of a field, in the first record."""
-        return self._aggregate("min", position_to_min)
+        return self._aggregate(self.AccumulateType.MIN, position_to_min)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """The running maximum of a field, in the first record."""
-        return self._aggregate("max", position_to_max)
+        return self._aggregate(self.AccumulateType.MAX, position_to_max)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
         """The record with the least value of a field so far; the first of equals."""
-        return self._aggregate("min_by", position_to_min_by)
+        return self._aggregate(self.AccumulateType.MIN_BY, position_to_min_by)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
         """The record with the greatest value of a field so far; the first of equals."""
-        return self._aggregate("max_by", position_to_max_by)
+        return self._aggregate(self.AccumulateType.MAX_BY, position_to_max_by)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Windows by key."""

@@ -126,6 +126,10 @@ class StreamExecutionEnvironment:
         """Whether operators are fused where they can be."""
         return self._configuration.get(options.OPERATOR_CHAINING)
 
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Whether operators whose max parallelism differs are fused too."""
+        return self._configuration.get(options.CHAIN_MIXED_MAX_PARALLELISM)
+
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
         """Take a checkpoint every `interval` milliseconds."""
         config = self.get_checkpoint_config()
@@ -141,6 +145,10 @@ class StreamExecutionEnvironment:
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """Exactly once or at least once."""
         return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Exactly once or at least once."""
+        return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Whether unaligned checkpoints were asked for; an epoch boundary needs no alignment."""
@@ -219,6 +227,7 @@ class StreamExecutionEnvironment:
             parallelism=self.get_parallelism(),
             max_parallelism=limit if limit > 0 else None,
             chaining=self.is_chaining_enabled(),
+            chain_mixed_max_parallelism=self.is_chaining_of_operators_with_different_max_parallelism_enabled(),
         )
 
     def get_execution_plan(self) -> str:

@@ -22,6 +22,8 @@ from millstream.state.lmdb import LmdbStore
 LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
 
 _tasks: dict[tuple[str, str, int], Task] = {}
+_recent: list[str] = []  # deployments, newest last
+_KEPT = 4  # deployments whose tasks stay in a process
 
 
 def run_level(
@@ -55,7 +57,8 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     key = (deployment.id, vertex, subtask)
     found = _tasks.get(key)
     if found is None:
-        forget(keep=deployment.id)
+        if deployment.id not in _recent:
+            _make_room(deployment.id)
         codec.declare(*deployment.classes)
         shared = next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex)
         spec = copy.deepcopy(shared)  # subtasks that meet in one process must not share function objects
@@ -70,11 +73,20 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     return found
 
 
-def forget(keep: str | None = None) -> None:
-    """Let go of the tasks of all deployments of the same job but one."""
-    job = None if keep is None else keep.split("/")[0]
-    for key in [k for k in _tasks if job is None or (k[0].split("/")[0] == job and k[0] != keep)]:
+def _make_room(deployment: str) -> None:
+    """A new deployment arrives: those of its job before it, and the oldest of others, are let go."""
+    job = deployment.split("/")[0]
+    kept = [each for each in _recent if each.split("/")[0] != job][-_KEPT + 1 :]
+    _recent[:] = [*kept, deployment]
+    for key in [key for key in _tasks if key[0] not in _recent]:
         _tasks.pop(key).close()
+
+
+def forget() -> None:
+    """Let go of all tasks."""
+    _recent.clear()
+    while _tasks:
+        _tasks.popitem()[1].close()
 
 
 def _store(deployment: Deployment, operator: str, subtask: int) -> OpenStore:

@@ -27,17 +27,17 @@ class ChainBreak(Enum):
 def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
     """Why this edge must be an exchange; None when both ends can run as one."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
-    if not isinstance(edge.partitioner, Forward):
-        return ChainBreak.PARTITIONING
     if upstream.parallelism != downstream.parallelism:
         return ChainBreak.PARALLELISM
+    if not isinstance(edge.partitioner, Forward):
+        return ChainBreak.PARTITIONING
     if len(graph.inputs(edge.downstream)) > 1:
         return ChainBreak.INPUTS
     if upstream.slot_group != downstream.slot_group:
         return ChainBreak.SLOT_GROUP
     if not graph.chaining:
         return ChainBreak.DISABLED
-    if upstream.max_parallelism != downstream.max_parallelism:
+    if upstream.max_parallelism != downstream.max_parallelism and not graph.chains_mixed_max_parallelism:
         return ChainBreak.MAX_PARALLELISM
     if upstream.chaining is Chaining.NEVER or downstream.chaining is not Chaining.ALWAYS:
         return ChainBreak.REQUESTED

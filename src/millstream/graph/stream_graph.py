@@ -74,6 +74,7 @@ class StreamGraph:
     nodes: tuple[StreamNode, ...]
     edges: tuple[StreamEdge, ...]
     chaining: bool = True
+    chains_mixed_max_parallelism: bool = True
 
     def node(self, node_id: int) -> StreamNode:
         """The node of that id."""
@@ -94,6 +95,7 @@ def stream_graph(
     parallelism: int,
     max_parallelism: int | None = None,
     chaining: bool = True,
+    chain_mixed_max_parallelism: bool = True,
 ) -> StreamGraph:
     """The stream graph of a program; refuses what cannot run."""
     if not transformations:
@@ -135,7 +137,7 @@ def stream_graph(
         for each in by_id.values()
         for given in each.inputs
     ]
-    return StreamGraph(tuple(nodes.values()), tuple(edges), chaining)
+    return StreamGraph(tuple(nodes.values()), tuple(edges), chaining, chain_mixed_max_parallelism)
 
 
 def _inherited_group(each: Transformation, nodes: Mapping[int, StreamNode]) -> str:
@@ -169,6 +171,8 @@ def _operator_ids(transformations: Sequence[Transformation]) -> dict[int, str]:
                 raise UidTaken(each.uid, uids[each.uid], each.name)
             uids[each.uid] = each.name
         if each.uid_hash is not None:
+            if each.uid_hash in found.values():
+                raise UidTaken(each.uid_hash, "another operator", each.name)
             found[each.id] = each.uid_hash
             continue
         if each.uid is not None:

@@ -83,6 +83,12 @@ class Batch:
         """The same records with other timestamps."""
         return Batch(self.kind, rows=self._rows, array=self._array, timestamps=timestamps, keys=self.keys)
 
+    def without_keys(self) -> Batch:
+        """The same records, no longer keyed."""
+        if self.keys is None:
+            return self
+        return Batch(self.kind, rows=self._rows, array=self._array, timestamps=self.timestamps)
+
     def take(self, indices: np.ndarray) -> Batch:
         """The records at `indices`, in the form they are in."""
         times = None if self.timestamps is None else self.timestamps[indices]

@@ -31,6 +31,11 @@ class Metrics:
         return taken
 
 
+    def forget(self) -> None:
+        """What was counted belongs to an attempt that failed."""
+        self.counts.clear()
+
+
 class Counter:
     """A counter of a user function."""
 

@@ -103,6 +103,10 @@ class Operator:
         """All inputs are idle."""
         self.out.emit_watermark(None)
 
+    def on_active(self) -> None:
+        """Inputs are no longer idle, though event time has not moved: whoever comes after must wait for them again."""
+        self.out.emit_watermark(self.watermark)
+
     def on_end(self) -> None:
         """The input has ended; the last watermark has been seen."""
 

@@ -116,6 +116,7 @@ class Router:
 
     def split(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """The batch cut by target; the order inside each part is kept."""
+        batch = batch.without_keys()  # those of an earlier exchange
         match self._partitioner:
             case Forward():
                 yield self._subtask, batch

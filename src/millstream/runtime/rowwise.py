@@ -6,6 +6,7 @@ Does not know: what the functions mean; operators say which loop they need."""
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.state.views import Scope
 
-_HERE = str(Path(__file__).resolve().parent.parent)
+_HERE = str(Path(__file__).resolve().parent.parent) + os.sep
 _NOTHING = object()
 
 
@@ -116,6 +117,20 @@ def flat_map_rows(
     except (Exception, SystemExit) as problem:
         raise failure(operator, problem, record=row) from problem
     return out, np.diff(np.array(marks, dtype=np.int64), prepend=0)
+
+
+def keyed_call(context: OperatorContext, call: Callable[[Any], Any], keys: Sequence[Any]) -> Callable[[Any], Any]:
+    """`call` for rows that come with `keys`, one by one: the scope is moved to the key, and a failure names it."""
+    following, scope, name = iter(keys), context.scope, context.name
+
+    def keyed(row: Any) -> Any:
+        scope.key = next(following)
+        try:
+            return call(row)
+        except (Exception, SystemExit) as problem:
+            raise failure(name, problem, scope.key, row) from problem
+
+    return keyed
 
 
 def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.ndarray | None:

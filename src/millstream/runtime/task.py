@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from millstream.errors import MillstreamError, UserError
+from millstream.errors import ExternalError, UserError
 from millstream.model.types import TypeInformation
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import block as blocks
@@ -199,6 +199,22 @@ class _Exchange:
         self._task.outbox.extend((target, packed) for target in self.router.reachable())
 
 
+class _Printed(io.StringIO):
+    """What user functions print, up to a limit; the rest is only counted."""
+
+    dropped = 0
+
+    def write(self, text: str) -> int:
+        kept = text[: max(0, _MAX_PRINTED - self.tell())]
+        self.dropped += len(text) - len(kept)
+        super().write(kept)
+        return len(text)
+
+    def text(self) -> str:
+        kept = self.getvalue()
+        return f"{kept}\n... {self.dropped} more characters were printed and dropped\n" if self.dropped else kept
+
+
 def joined(batches: list[Batch]) -> Batch:
     """Several batches of one type as one, in rows."""
     if len(batches) == 1:
@@ -298,7 +314,7 @@ class Task:
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
         started = time.perf_counter()
-        printed = io.StringIO()
+        printed = _Printed()
         try:
             with contextlib.redirect_stdout(printed):
                 self._begin(request)
@@ -311,8 +327,10 @@ class Task:
                 self._end(request)
                 report = self._report(request, combined, printed, started)
         except BaseException as problem:
-            for context in self._contexts:
+            for context, fan in zip(self._contexts, self._fans, strict=True):
                 context.state.abandon()
+                context.metrics.forget()
+                fan.emitted = 0
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -327,9 +345,9 @@ class Task:
         if isinstance(problem, UserFunctionFailed):
             return {"domain": "user", "vertex": where, **problem.to_json()}
         domain = "internal"
-        if isinstance(problem, MillstreamError):
-            domain = "user" if isinstance(problem, UserError) else "external"
-        elif isinstance(problem, OSError):
+        if isinstance(problem, UserError):
+            domain = "user"
+        elif isinstance(problem, ExternalError | OSError):
             domain = "external"
         trace = "" if domain != "internal" else "".join(traceback.format_exception(problem))
         found = UserFunctionFailed(self.spec.name, str(problem) or repr(problem), trace)
@@ -350,7 +368,7 @@ class Task:
         for context in self._contexts:
             lineage = request.lineages.get(context.operator, Lineage())
             context.state.advance(lineage, self.environment.files.read)
-        for operator in self._operators:
+        for operator in reversed(self._operators):  # what fires here already sends to the operators after it
             operator.begin_epoch()
 
     def _combined(self) -> Combined:
@@ -361,11 +379,14 @@ class Task:
         head = self._operators[0]
         edge = next(edge for edge in self.spec.inputs if edge.edge == header.edge)
         if header.kind is BlockKind.WATERMARK:
+            was_idle = combined.idle
             if combined.update(f"{header.edge}/{header.upstream}", blocks.unpack_watermark(data)):
                 if combined.idle:
                     head.on_idle()
                 elif combined.watermark > head.watermark:
                     head.on_watermark(combined.watermark)
+                elif was_idle:
+                    head.on_active()
             return
         batch = blocks.unpack_batch(data, edge.record_type)
         self._contexts[0].metrics.count("records_in", len(batch))
@@ -386,7 +407,7 @@ class Task:
             self._opened = False
 
     def _report(
-        self, request: TaskRequest, combined: Combined, printed: io.StringIO, started: float
+        self, request: TaskRequest, combined: Combined, printed: _Printed, started: float
     ) -> dict[str, Any]:
         report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
@@ -408,14 +429,11 @@ class Task:
             context.metrics.count("records_out", fan.emitted)
             fan.emitted = 0
             metrics[context.operator] = context.metrics.take()
-        text = printed.getvalue()
-        if len(text) > _MAX_PRINTED:
-            text = f"{text[:_MAX_PRINTED]}\n... {len(text) - _MAX_PRINTED} more characters were printed and dropped\n"
         report.update(
             results=results,
             timer=min(timers, default=None),
             metrics=metrics,
-            printed=text,
+            printed=printed.text(),
             watermark=self._operators[0].watermark,
             busy=time.perf_counter() - started,
         )
@@ -427,7 +445,7 @@ class Task:
         state, files = context.state, self.environment.files
         changed = state.delta() if since is None else state.compacted(lineage, files.read, since)
         if changed is None:
-            state.settle(lineage.version)
+            state.unchanged()
             return None
         data, rows = changed
         name = f"{context.operator}-{self.subtask}-{request.epoch}-{request.attempt}"

@@ -8,14 +8,29 @@ User code pays one dictionary lookup: `table.live[namespace][key]` is the value 
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from millstream.model.types import TypeInformation, Types
+from millstream.errors import ExternalError
+from millstream.model.types import TypeInformation, Types, UnknownType, type_from_json
 from millstream.state import deltas
 from millstream.state.deltas import Changes, Redistribution, TableSchema
-from millstream.state.handles import Handle, Lineage
+from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
+
+_STORE_ATTEMPTS = 16
+
+
+class StoreContended(ExternalError):
+    """Other workers of this host kept moving the store to other versions."""
+
+    hint = "an earlier attempt may still be running; the task is tried again"
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        super().__init__(f"the local store could not be brought to version {version!r}")
 
 
 class _Absent:
@@ -48,10 +63,15 @@ class Store(Protocol):
         """Every namespace that has entries."""
 
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
-        """Take over accepted changes in one transaction; `afresh` forgets all that was before."""
+        """Take over accepted changes in one transaction; `afresh` forgets all that was before.
+
+        Changes that begin at another version than the store has by now are not applied."""
 
     def refresh(self) -> None:
-        """See what other processes of this host applied."""
+        """See what other processes of this host applied; what is read from now on is of that one version."""
+
+    def release(self) -> None:
+        """Let go of the version that is read, so that its space can be used again."""
 
     def close(self) -> None:
         """Let go of files."""
@@ -219,6 +239,7 @@ class OperatorState:
         self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
         self._store = open_store()
         self._cache_limit = cache_limit
+        self._found: set[str] = set()
 
     def table(
         self,
@@ -229,58 +250,92 @@ class OperatorState:
         key_type: TypeInformation | None = None,
         in_memory: bool = False,
     ) -> StateTable:
-        """The table of that name, made on first use. Must be called before `advance`."""
+        """The table of that name, made on first use. One that is `in_memory` must be asked for before `advance`."""
+        schema = TableSchema(name, key_type or self._key_type, value_type, redistribution)
         found = self.tables.get(name)
         if found is None:
-            schema = TableSchema(name, key_type or self._key_type, value_type, redistribution)
             keep = in_memory or redistribution is not Redistribution.KEYED
             found = self.tables[name] = StateTable(schema, None if keep else self._store)
+        elif name in self._found:
+            self._found.discard(name)
+            found.schema = schema
         return found
+
+    def _find_tables(self, data: bytes) -> None:
+        """Make tables that a file has and nobody asked for yet: triggers and windows ask while records are processed."""
+        for entry in deltas.describe(data):
+            name = entry["name"]
+            if name not in self.tables:
+                with contextlib.suppress(UnknownType):  # of a class that the program no longer has: dropped
+                    self.table(
+                        name,
+                        type_from_json(entry["value"]),
+                        Redistribution(entry["redistribution"]),
+                        key_type=type_from_json(entry["key"]),
+                    )
+                    self._found.add(name)
 
     def advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
         """Come to the version of `lineage`; returns how many files had to be read."""
-        if self._store is not None:
-            self._store.refresh()
-        if self.version == lineage.version and (self._store is None or self._store.version == lineage.version):
-            return 0
         files: dict[str, bytes] = {}
 
         def content(handle: Handle) -> bytes:
             if handle.name not in files:
                 files[handle.name] = read(handle)
+                self._find_tables(files[handle.name])
             return files[handle.name]
 
-        stored = set() if self._store is None else self._advance_store(self._store, lineage, content)
-        missing = lineage.missing(self.version)
+        missing = self._missing(lineage, self.version)
+        for handle in lineage.handles if missing is None else missing:
+            content(handle)
+        if self._store is not None:
+            self._advance_store(self._store, lineage, content)
         if missing is None:
             for table in self.tables.values():
                 table.forget()
             for name, changes in self._everything(lineage, content):
-                if name not in stored:
+                if self.tables[name].store is None:
                     self.tables[name].take_over(changes)
         else:
             for handle in missing:
                 for name, _, changes in deltas.decode(content(handle), self._schemas()):
                     self.tables[name].take_over(changes)
-        self.version = lineage.version
+        self.version = self._version(lineage)
         return len(files)
 
-    def _advance_store(self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]) -> set[str]:
-        stored = {name for name, table in self.tables.items() if table.store is not None}
-        missing = lineage.missing(store.version)
-        if missing is None:
-            every = ((name, changes) for name, changes in self._everything(lineage, content) if name in stored)
-            store.apply(every, lineage.version, afresh=True)
-        elif missing:
-            schemas = self._schemas()
+    def _advance_store(self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]) -> None:
+        """Bring the store to the version of `lineage` and stay on it, whatever other workers of this host do to it."""
+        for _ in range(_STORE_ATTEMPTS):
+            store.refresh()
+            missing = self._missing(lineage, store.version)
+            if missing == ():
+                return
+            for handle in lineage.handles if missing is None else missing:
+                content(handle)
             found = (
-                (name, changes)
-                for handle in missing
-                for name, _, changes in deltas.decode(content(handle), schemas)
-                if name in stored
+                self._everything(lineage, content)
+                if missing is None
+                else ((n, c) for handle in missing for n, _, c in deltas.decode(content(handle), self._schemas()))
             )
-            store.apply(found, lineage.version, afresh=False)
-        return stored
+            kept = ((name, changes) for name, changes in found if self.tables[name].store is not None)
+            store.apply(kept, self._version(lineage), afresh=missing is None)
+        raise StoreContended(lineage.version)
+
+    def _version(self, lineage: Lineage) -> str:
+        """What a store is at after `lineage`. The same files of others give each subtask of each parallelism its own."""
+        if lineage.own or not lineage.restored:
+            return lineage.version
+        return f"{lineage.version}@{self._subtask}/{self._parallelism}"
+
+    def _missing(self, lineage: Lineage, version: str) -> Chain | None:
+        """The files that something at `version` lacks; None when it must be rebuilt."""
+        if lineage.restored:
+            begin = Lineage(restored=lineage.restored)
+            if version == self._version(begin):
+                return lineage.missing(begin.version)
+            if version == begin.version:  # the old subtask's own store: it holds other key groups
+                return None
+        return lineage.missing(version)
 
     def _schemas(self) -> dict[str, TableSchema]:
         return {name: table.schema for name, table in self.tables.items()}
@@ -288,21 +343,24 @@ class OperatorState:
     def _everything(self, lineage: Lineage, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
         """All changes from the beginning, cut to what belongs to this subtask at this parallelism."""
         schemas = self._schemas()
-        position = 0
+        split: dict[str, dict[str, Any]] = {}
         for index, (_, chain) in enumerate(lineage.restored):
             for handle in chain:
                 for name, redistribution, changes in deltas.decode(content(handle), schemas):
                     if redistribution is Redistribution.KEYED:
                         yield name, _only(changes, [self._range.contains(group) for group in changes.key_groups])
-                    elif redistribution is Redistribution.UNION:
-                        keys = [(index, key) for key in changes.keys]
-                        yield name, Changes(changes.key_groups, changes.namespaces, keys, changes.deleted, changes.values)
-                    elif redistribution is Redistribution.BROADCAST and index == 0:
-                        yield name, changes
-                    elif redistribution is Redistribution.SPLIT:
-                        mine = [(position + n) % self._parallelism == self._subtask for n in range(len(changes))]
-                        position += len(changes)
-                        yield name, _only(changes, mine)
+                    elif redistribution is Redistribution.BROADCAST:
+                        if index == 0:
+                            yield name, changes
+                    else:  # lists of several subtasks meet: an element's place is known by its subtask too
+                        keys = [f"{index:05d}/{key}" for key in changes.keys]
+                        if redistribution is Redistribution.UNION:
+                            yield name, dataclasses.replace(changes, keys=keys)
+                        else:
+                            _collect(split.setdefault(name, {}), keys, changes)
+        for name, elements in split.items():
+            mine = sorted(elements)[self._subtask :: self._parallelism]
+            yield name, _entries(mine, [elements[place] for place in mine])
         for handle in lineage.own:
             for name, _, changes in deltas.decode(content(handle), schemas):
                 yield name, changes
@@ -319,12 +377,20 @@ class OperatorState:
         self.version = version
         for table in self.tables.values():
             table.settle(self._cache_limit)
+        if self._store is not None:
+            self._store.release()
+
+    def unchanged(self) -> None:
+        """The epoch is over and changed nothing."""
+        self.settle(self.version)
 
     def abandon(self) -> None:
         """An attempt failed in the middle: nothing in memory can be trusted any more."""
         self.version = "abandoned"
         for table in self.tables.values():
             table.forget()
+        if self._store is not None:
+            self._store.release()
 
     def compacted(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int] | None:
         """Files `since`.. of the own chain and this epoch's changes as one; with since=0 everything, as a base."""
@@ -349,6 +415,19 @@ class OperatorState:
         """Let go of the store."""
         if self._store is not None:
             self._store.close()
+
+
+def _collect(elements: dict[str, Any], keys: list[str], changes: Changes) -> None:
+    for key, gone, value in zip(keys, changes.deleted, changes.values, strict=True):
+        if gone:
+            elements.pop(key, None)
+        else:
+            elements[key] = value
+
+
+def _entries(keys: list[str], values: list[Any]) -> Changes:
+    count = len(keys)
+    return Changes([-1] * count, [None] * count, keys, [False] * count, values)
 
 
 def _only(changes: Changes, keep: list[bool]) -> Changes:

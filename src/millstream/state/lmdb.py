@@ -20,6 +20,7 @@ from millstream.state.key_groups import key_bytes
 
 _VERSION = b"\0version"
 _LONGEST_KEY = 500
+_LONGEST_PART = 200  # of a table's name, and of a namespace
 _MAP_SIZE = 1 << 40  # an upper bound of the address range, not of memory
 
 
@@ -39,9 +40,8 @@ class LmdbStore:
     def _prefix(self, table: str, namespace: Any) -> bytes:
         found = self._namespaces.get((table, namespace))
         if found is None:
-            name = table.encode()
-            space = b"" if namespace is None else _namespace_bytes(namespace)
-            found = b"\1%c%s%c%s" % (len(name), name, len(space) % 256, space)
+            space = b"" if namespace is None else _short(_namespace_bytes(namespace))
+            found = b"%s%c%s" % (_table_prefix(table), len(space), space)
             if len(self._namespaces) > 10_000:
                 self._namespaces.clear()
             self._namespaces[table, namespace] = found
@@ -76,8 +76,7 @@ class LmdbStore:
 
     def namespaces(self, table: str) -> Iterable[Any]:
         """Every namespace that has entries."""
-        name = table.encode()
-        prefix = b"\1%c%s" % (len(name), name)
+        prefix = _table_prefix(table)
         cursor = self._transaction().cursor()
         found: dict[Any, None] = {}
         if cursor.set_range(prefix):
@@ -92,8 +91,7 @@ class LmdbStore:
         self._end_reading()
         with self._environment.begin(write=True) as transaction:
             now = transaction.get(_VERSION, b"").decode()
-            if now == version:  # another worker of this host was quicker
-                self.version = version
+            if now == version or (not afresh and now != self.version):  # another worker of this host was quicker
                 return
             if afresh:
                 transaction.drop(self._environment.open_db(txn=transaction), delete=False)
@@ -105,12 +103,15 @@ class LmdbStore:
                     else:
                         transaction.put(address, codec.encode((namespace, key, value)))
             transaction.put(_VERSION, version.encode())
-        self.version = version
 
     def refresh(self) -> None:
-        """See what other processes of this host wrote."""
+        """See what other processes of this host wrote; what is read from now on is of that one version."""
         self._end_reading()
         self.version = self._transaction().get(_VERSION, b"").decode()
+
+    def release(self) -> None:
+        """Stop reading: pages of a version that someone reads are not used again."""
+        self._end_reading()
 
     def _end_reading(self) -> None:
         if self._reading is not None:
@@ -121,6 +122,16 @@ class LmdbStore:
         """Let go of the file."""
         self._end_reading()
         self._environment.close()
+
+
+def _short(part: bytes) -> bytes:
+    """A part of an address that fits beside the others; a long one by its hash."""
+    return part if len(part) <= _LONGEST_PART else b"#" + hashlib.blake2b(part, digest_size=32).digest()
+
+
+def _table_prefix(table: str) -> bytes:
+    name = _short(table.encode())
+    return b"\1%c%s" % (len(name), name)
 
 
 def _namespace_bytes(namespace: Any) -> bytes:

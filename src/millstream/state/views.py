@@ -91,10 +91,8 @@ class ScopedValueView(_View, model.ValueState):
             return found
         value, at = found
         if self._expired(at):
-            if not self._show_expired:
-                self._put(ABSENT)
-                return None
-            return value
+            self._put(ABSENT)
+            return value if self._show_expired else None
         if self._touch_on_read:
             self.update(value)
         return value
@@ -114,12 +112,15 @@ class ListView(_View, model.ListState):
             return iter(())
         if self._ttl_millis is None:
             return iter(list(found))
-        kept = [pair for pair in found if self._show_expired or not self._expired(pair[1])]
+        living = [pair for pair in found if not self._expired(pair[1])]
+        shown = [value for value, _ in (found if self._show_expired else living)]
         if self._touch_on_read:
-            kept = [(value, self._scope.now) for value, _ in kept]
-        if kept != found:
-            self._put(kept or ABSENT)
-        return iter([value for value, _ in kept])
+            living = [(value, self._scope.now) for value, _ in living]
+        elif self._show_expired and living:
+            return iter(shown)  # expired elements go with the last living one, or when someone writes
+        if living != found:
+            self._put(living or ABSENT)
+        return iter(shown)
 
     def add(self, value: Any) -> None:
         """Append an element."""
@@ -155,32 +156,39 @@ class ListView(_View, model.ListState):
 class MapView(_View, model.MapState):
     """MapState; with TTL each entry expires by itself."""
 
-    def _entries(self) -> dict[Any, Any]:
+    def _stored(self) -> dict[Any, Any]:
         found = self._get()
-        if found is ABSENT:
-            return {}
-        if self._ttl_millis is None:
-            return found  # type: ignore[no-any-return]
-        kept = {key: pair for key, pair in found.items() if self._show_expired or not self._expired(pair[1])}
-        if len(kept) != len(found):
-            self._put(kept or ABSENT)
-        return kept
+        return {} if found is ABSENT else found
 
     def _write(self, entries: dict[Any, Any]) -> None:
         self._put(entries or ABSENT)
 
-    def _value(self, stored: Any) -> Any:
-        return stored if self._ttl_millis is None else stored[0]
+    def _read(self, keys: Iterable[Any] | None = None) -> dict[Any, Any]:
+        """The entries under `keys`, or all; with TTL reading drops what has expired, which is seen once at most."""
+        stored = self._stored()
+        wanted = list(stored) if keys is None else [key for key in keys if key in stored]
+        if self._ttl_millis is None:
+            return {key: stored[key] for key in wanted}
+        seen: dict[Any, Any] = {}
+        kept = dict(stored)
+        for key in wanted:
+            value, at = stored[key]
+            expired = self._expired(at)
+            if expired:
+                del kept[key]
+            elif self._touch_on_read:
+                kept[key] = (value, self._scope.now)
+            if self._show_expired or not expired:
+                seen[key] = value
+        if kept != stored:
+            self._write(kept)
+        return seen
 
     def get(self, key: Any) -> Any:
         """The value under `key`, or None."""
-        entries = self._entries()
-        if key not in entries:
-            return None
-        value = self._value(entries[key])
-        if self._touch_on_read:
-            self.put(key, value)
-        return value
+        if self._ttl_millis is None:
+            return self._stored().get(key)
+        return self._read([key]).get(key)
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value under `key`."""
@@ -188,7 +196,7 @@ class MapView(_View, model.MapState):
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         """Set several entries."""
-        entries = self._entries()
+        entries = self._stored()
         if self._ttl_millis is None:
             entries.update(dict_value)
         else:
@@ -197,33 +205,35 @@ class MapView(_View, model.MapState):
 
     def remove(self, key: Any) -> None:
         """Forget one entry."""
-        entries = self._entries()
+        entries = self._stored()
         if key in entries:
             del entries[key]
             self._write(entries)
 
     def contains(self, key: Any) -> bool:
         """Whether there is an entry under `key`."""
-        return key in self._entries()
+        return key in (self._stored() if self._ttl_millis is None else self._read([key]))
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """All entries."""
-        return [(key, self._value(stored)) for key, stored in self._entries().items()]
+        return list(self._read().items())
 
     def keys(self) -> Iterable[Any]:
         """All keys."""
-        return list(self._entries())
+        return list(self._read())
 
     def values(self) -> Iterable[Any]:
         """All values."""
-        return [self._value(stored) for stored in self._entries().values()]
+        return list(self._read().values())
 
     def is_empty(self) -> bool:
         """Whether there is no entry."""
-        return not self._entries()
+        if self._ttl_millis is None:
+            return not self._stored()
+        return all(self._expired(at) and not self._show_expired for _, at in self._stored().values())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._entries()))
+        return iter(self._read())
 
 
 class FoldingView(ScopedValueView):

@@ -96,9 +96,8 @@ class FileEnumerator(SplitEnumerator):
         ranges: list[SplitRange] = []
         bytes_left, records_left = max(budget.bytes, 1), float(max(budget.records, 1))
         share: int | None = None
-        for region in self._in_order():
-            if bytes_left <= 0 or records_left <= 0:
-                break
+        regions = self._in_order()
+        while bytes_left > 0 and records_left > 0 and (region := next(regions, None)) is not None:
             if region.name in budget.held:
                 continue
             width = self._width(region.file)

@@ -190,9 +190,9 @@ class FileReader(SourceReader):
 
     def _texts(self, file: BinaryIO) -> Iterator[Records]:
         """The lines of a whole file in a character set whose line feeds are more than one byte."""
-        text = io.TextIOWrapper(file, encoding=self._format.charset, errors="replace", newline=None)
-        while lines := [line.removesuffix("\n") for line in islice(text, self._block)]:
-            yield Records(pa.array(lines, pa.string()))
+        with io.TextIOWrapper(file, encoding=self._format.charset, errors="replace", newline=None) as text:
+            while lines := [line.removesuffix("\n") for line in islice(text, self._block)]:
+                yield Records(pa.array(lines, pa.string()))
 
 
 def _verify(path: str, planned: tuple[int, int]) -> None:

@@ -191,14 +191,20 @@ class FileWriter(SinkWriter):
 
     def abort(self) -> None:
         """Remove what was staged."""
+        self.close()
         for part in self._parts:
+            with suppress(OSError):
+                os.remove(os.path.join(self._base, part.staged))
+        self._parts, self._open = [], {}
+
+    def close(self) -> None:
+        """Let go of files that are still open."""
+        for part in self._streams.values():
             if part.stream is not None:
                 with suppress(OSError):
                     part.stream.close()
                 part.stream = None
-            with suppress(OSError):
-                os.remove(os.path.join(self._base, part.staged))
-        self._parts, self._open, self._streams = [], {}, {}
+        self._streams = {}
 
 
 def _owner(context: WriterContext) -> str:

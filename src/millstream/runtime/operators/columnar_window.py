@@ -75,7 +75,8 @@ class ColumnarWindowOperator(Operator):
         for start in due:
             self._fire(start)
         if due:
-            self.context.memory["panes"] = [start for start in open_windows if start not in set(due)]
+            fired = set(due)
+            self.context.memory["panes"] = [start for start in open_windows if start not in fired]
         super().on_watermark(watermark)
 
     def end_epoch(self) -> None:
@@ -96,8 +97,9 @@ class ColumnarWindowOperator(Operator):
             living[rows] = True
             if len(rows):
                 self._merge(*columns.grouped(batches, spec.key, start, rows, self._aggregates))
-        if not living.all():
-            self._late(batches, np.flatnonzero(~living))
+        late = ~living & (times <= watermark)  # a record between two windows is in none, but not late
+        if late.any():
+            self._late(batches, np.flatnonzero(late))
 
     def _merge(self, windows: np.ndarray, keys: pa.Array, partials: list[list[Any]]) -> None:
         names = self._spec.key_type.from_arrow(keys)

@@ -59,13 +59,7 @@ class _Elementwise(FunctionOperator):
         """`call` with the scope moved to the key of the record at hand."""
         if self._key is None:
             return call
-        keys, scope = iter(self._key.keys(batch, self.context.name)), self.context.scope
-
-        def keyed(row: Any) -> Any:
-            scope.key = next(keys)
-            return call(row)
-
-        return keyed
+        return rowwise.keyed_call(self.context, call, self._key.keys(batch, self.context.name))
 
 
 class MapOperator(_Elementwise):

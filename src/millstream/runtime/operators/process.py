@@ -137,13 +137,7 @@ class CoElementwiseOperator(FunctionOperator):
         """Call the method of the side for every record."""
         name, kind, method = self.context.name, self.context.output_type, self._methods[side]
         if self._keys:
-            keys, scope = iter(self._keys[side].keys(batch, name)), self.context.scope
-            inner = method
-
-            def method(row: Any) -> Any:
-                scope.key = next(keys)
-                return inner(row)
-
+            method = rowwise.keyed_call(self.context, method, self._keys[side].keys(batch, name))
         rows, counts = rowwise.flat_map_rows(name, method, batch.rows())
         times = rowwise.repeat_timestamps(batch.timestamps, counts)
         self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, rows), timestamps=times))

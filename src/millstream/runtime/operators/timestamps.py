@@ -58,6 +58,9 @@ class TimestampsOperator(Operator):
     def on_idle(self) -> None:
         """Idleness of the input is measured here by the strategy's own timeout."""
 
+    def on_active(self) -> None:
+        """As for idleness."""
+
     def end_epoch(self) -> None:
         """Emit the watermark of what was seen, or say that nothing comes."""
         memory = self.context.memory

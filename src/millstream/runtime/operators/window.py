@@ -180,6 +180,7 @@ class WindowOperator(Operator):
     def begin_epoch(self) -> None:
         """Fire the processing-time timers that are due."""
         self.scope.now = self.context.now
+        self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
         self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(self.context.now))
 
     def on_watermark(self, watermark: int) -> None:

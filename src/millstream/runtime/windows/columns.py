@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.model.aggregations import Aggregate
+from millstream.model.arrow_types import python_values
 from millstream.runtime.batch import Batch
 
 
@@ -43,10 +44,7 @@ def grouped(
         kinds = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
         wanted.extend((name, kind) for kind in kinds)
     table = pa.table(columns).group_by(["window", "key"], use_threads=False).aggregate(wanted)
-    made = [
-        table.column("count_all" if kind == "count_all" else f"{name}_{kind}").to_numpy(zero_copy_only=False)
-        for name, kind in wanted
-    ]
+    made = [table.column("count_all" if kind == "count_all" else f"{name}_{kind}") for name, kind in wanted]
     partials = iter(_values(column) for column in made)
     lists = [
         list(zip(next(partials), [0 if s is None else s for s in next(partials)], strict=True))
@@ -68,10 +66,11 @@ def _column(batches: Sequence[Batch], field: str | int, rows: np.ndarray) -> pa.
     return whole if len(rows) == len(whole) else whole.take(pa.array(rows))
 
 
-def _values(column: np.ndarray) -> list[Any]:
-    """A numpy column as Python values; missing ones (NaN of an integer column, None) as None."""
-    values = column.tolist()
-    return [None if value != value else value for value in values] if column.dtype.kind in "fO" else values
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """A column as Python values."""
+    if column.null_count or not pa.types.is_integer(column.type):  # numpy would make floats of integers beside nulls
+        return [value for chunk in column.chunks for value in python_values(chunk)]
+    return column.to_numpy().tolist()  # type: ignore[no-any-return]
 
 
 def combined(aggregate: Aggregate, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,202 @@
+"""The fraud detector broken on purpose, twice, and its results compared with those of a run that was not.
+
+First a Python process of its Spark is killed while it works on a task. Spark starts the task again: the job does not
+even restart. Then a function of the job raises: the job restarts from its last checkpoint. At last the same job runs
+again undisturbed, and the files of both runs must hold the same lines, each as often.
+"""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import SparkContext
+from rich.console import Console
+from rich.table import Table
+
+from millstream.client.progress import Progress, progress
+from millstream.common import JobClient
+from millstream.datastream import StreamExecutionEnvironment
+
+KILLS = 5  # tries to hit a process that works
+PATIENCE = 20.0  # seconds for a failed task to be seen
+
+
+@dataclass(frozen=True)
+class Plan:
+    build: Callable[..., StreamExecutionEnvironment]
+    name: str
+    results: tuple[str, ...]
+    out: Path
+    checkpoints: Path
+    records: int
+    rate: float
+
+
+class DemoFailed(SystemExit):
+    """The demo did not show what it promises."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the demo failed: {why}")
+
+
+def run(plan: Plan) -> None:
+    console = Console(highlight=False)
+    began = time.monotonic()
+    for name in ("broken", "undisturbed"):
+        if (plan.out / name).exists():
+            raise DemoFailed(f"{plan.out / name} is there already: give --out a directory without it")
+    console.print(f"{plan.records:,} payments, {plan.rate:,.0f} a second; results go to {plan.out}\n")
+
+    console.print("1. The job, broken twice while it runs.")
+    killed, restarts = broken(plan)
+    console.print(f"   worker {killed} was killed with signal 9: Spark ran its task again, the job went on")
+    console.print("   a function raised an error: the job restarted from its last checkpoint\n")
+
+    console.print("2. The same job once more, as fast as it can, and nothing happens to it.")
+    undisturbed(plan)
+
+    console.print("\n3. The files of both runs, line by line.")
+    compare(plan, console)
+    console.print(
+        f"\nEvery line is there, none twice, after 1 killed process and {restarts} restart. "
+        f"That took {time.monotonic() - began:.0f} s."
+    )
+
+
+def broken(plan: Plan) -> tuple[int, int]:
+    """Run the job, break it twice; the process that was killed, and how often the job restarted."""
+    marker = plan.out / "has-failed-once"
+    fails_at = plan.records * 2 // 3
+    env = plan.build(plan.out / "broken", plan.checkpoints / "broken", plan.records, plan.rate, fails_at, str(marker))
+    with progress(f"{plan.name}, broken twice") as shown:
+        env.register_listener(shown)
+        client = env.execute_async(plan.name)
+        try:
+            wait_until(client, lambda: shown.checkpoint is not None, "a first checkpoint")
+            killed = kill_a_working_process(client, shown)
+            client.get_job_execution_result().result()
+        except BaseException:
+            client.cancel()
+            raise
+    if not marker.exists():
+        raise DemoFailed("the function that should fail never did")
+    if shown.restarts != 1:
+        raise DemoFailed(f"one restart was expected, not {shown.restarts}")
+    return killed, shown.restarts
+
+
+def undisturbed(plan: Plan) -> None:
+    env = plan.build(plan.out / "undisturbed", plan.checkpoints / "undisturbed", plan.records, None)
+    with progress(f"{plan.name}, undisturbed") as shown:
+        env.register_listener(shown)
+        env.execute(plan.name)
+    if shown.restarts:
+        raise DemoFailed("the run that nothing should happen to was restarted")
+
+
+def kill_a_working_process(client: JobClient, shown: Progress) -> int:
+    """Kill a Python process that works on a task of ours, and wait until Spark has seen that the task failed."""
+    tracker = SparkContext.getOrCreate().statusTracker()
+    for _ in range(KILLS):
+        wait_until(client, lambda: bool(tracker.getActiveStageIds()), "a running task")
+        stages = set(tracker.getActiveStageIds())
+        worker = busiest(workers())
+        if worker is None:
+            raise DemoFailed("no Python process of this program's Spark was found")
+        os.kill(worker, signal.SIGKILL)
+        shown.note(f"killed Python worker {worker} (signal 9)")
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and not client.wait(0.02):
+            stages |= set(tracker.getActiveStageIds())
+            for stage in stages:
+                info = tracker.getStageInfo(stage)
+                if info is not None and info.numFailedTasks:
+                    shown.note(f"Spark saw the task fail in stage {stage} and runs it again: no restart of the job")
+                    return worker
+        shown.note("it had no task at that moment: trying another one")
+    raise DemoFailed(f"{KILLS} processes were killed, and none of them had a task")
+
+
+def wait_until(client: JobClient, happened: Callable[[], bool], what: str) -> None:
+    while not happened():
+        if client.wait(0.01):
+            client.get_job_execution_result().result()
+            raise DemoFailed(f"the job ended before there was {what}: give it more --records")
+
+
+def workers() -> list[int]:
+    """The Python workers of this program's own Spark: children of its daemon, which descends from this process."""
+    parents, commands = processes()
+
+    def descends(pid: int) -> bool:
+        while pid in parents:
+            pid = parents[pid]
+            if pid == os.getpid():
+                return True
+        return False
+
+    daemons = {pid for pid, command in commands.items() if "pyspark.daemon" in command and descends(pid)}
+    return [pid for pid in daemons if parents[pid] in daemons]
+
+
+def processes() -> tuple[dict[int, int], dict[int, str]]:
+    """The parent and the command line of every process."""
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
+    parents, commands = {}, {}
+    for line in listing.splitlines():
+        pid, parent, command = line.split(None, 2) if len(line.split(None, 2)) == 3 else (*line.split(), "")
+        parents[int(pid)], commands[int(pid)] = int(parent), command
+    return parents, commands
+
+
+def busiest(pids: list[int]) -> int | None:
+    """The process that used the most of its CPU just now."""
+    before = {pid: cpu_time(pid) for pid in pids}
+    time.sleep(0.05)
+    return max(pids, key=lambda pid: cpu_time(pid) - before[pid], default=None)
+
+
+def cpu_time(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return float(int(fields[11]) + int(fields[12]))
+    except OSError:  # not Linux, or gone: then any worker is as good as another
+        return 0.0
+
+
+def compare(plan: Plan, console: Console) -> None:
+    """Show and compare what both runs left, and fail if it is not the same."""
+    table = Table("result", "lines, broken", "lines, undisturbed", "SHA-256 of the sorted lines")
+    different, empty = [], []
+    for result in plan.results:
+        one, other = (committed(plan.out / name / result) for name in ("broken", "undisturbed"))
+        digests = [hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] for lines in (one, other)]
+        if one != other:
+            different.append(result)
+        if not other:
+            empty.append(result)
+        table.add_row(
+            result, f"{len(one):,}", f"{len(other):,}", " = ".join(digests) if one == other else " / ".join(digests)
+        )
+    console.print(table)
+    sys.stdout.flush()
+    if different:
+        raise DemoFailed(f"the runs differ in {', '.join(different)}")
+    if empty:
+        raise DemoFailed(f"nothing was compared: no lines in {', '.join(empty)}; give it more --records")
+
+
+def committed(directory: Path) -> list[str]:
+    """All lines of a result, sorted; files whose names begin with a dot or underscore are not results yet."""
+    lines = []
+    for path in directory.rglob("*"):
+        inside = path.relative_to(directory).parts
+        if path.is_file() and not any(part.startswith((".", "_")) for part in inside):
+            lines += path.read_text(encoding="utf-8").splitlines()
+    return sorted(lines)

@@ -1,0 +1,153 @@
+"""A file system in memory, and one that tasks reach by name.
+
+Promises: what `FileSystem` promises, without a disk: `replace` is atomic, a missing file or directory is the error it
+would be; `Named` stays the same file system when it is pickled, so a simulated worker writes where its driver reads.
+Does not know: faults; `FaultyFileSystem` wraps it for those."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import itertools
+import os
+from dataclasses import dataclass
+
+from millstream.checkpoint.storage import FileSystem
+
+_named: dict[str, FileSystem] = {}
+_names = itertools.count()
+
+
+class MemoryFileSystem:
+    """Files by path; directories are remembered too, because a write into none must fail."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.directories: set[str] = {"/"}
+
+    def copy(self) -> MemoryFileSystem:
+        """Another file system with the same files."""
+        made = MemoryFileSystem()
+        made.files, made.directories = dict(self.files), set(self.directories)
+        return made
+
+    def _parent(self, path: str) -> None:
+        if os.path.dirname(path) not in self.directories:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _file(self, path: str) -> bytes:
+        if path in self.directories:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self.files[path]
+
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102, ARG002
+        self._parent(path)
+        self.files[path] = bytes(data)
+
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102, ARG002
+        self._parent(path)
+        self.files[path] = self.files.get(path, b"") + bytes(data)
+
+    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102, ARG002
+        self.files[path] = self._file(path)[:size]
+
+    def replace(self, source: str, target: str) -> None:  # noqa: D102
+        self._parent(target)
+        self.files[target] = self._file(source)
+        del self.files[source]
+
+    def remove(self, path: str) -> None:  # noqa: D102
+        if path in self.directories:
+            if self.list(path):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+            self.directories.discard(path)
+            return
+        self._file(path)
+        del self.files[path]
+
+    def make_dirs(self, path: str) -> None:  # noqa: D102
+        while path not in self.directories:
+            self.directories.add(path)
+            path = os.path.dirname(path)
+
+    def sync_dir(self, path: str) -> None:  # noqa: D102
+        self.list(path)
+
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        return self._file(path)
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        return path in self.files or path in self.directories
+
+    def list(self, path: str) -> builtins.list[str]:  # noqa: D102
+        if path not in self.directories:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        inside = path.rstrip("/") + "/"
+        found = (*self.files, *self.directories)
+        return sorted({each[len(inside) :].split("/")[0] for each in found if each.startswith(inside) and each != inside})
+
+    def size(self, path: str) -> int:  # noqa: D102
+        return len(self._file(path))
+
+    def resolve(self, path: str) -> str:  # noqa: D102
+        return os.path.normpath(path)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file system of this process that is found by its name, so that pickling it does not copy it."""
+
+    name: str
+
+    @classmethod
+    def of(cls, inner: FileSystem) -> Named:
+        """A name for `inner`."""
+        made = cls(f"files-{next(_names)}")
+        _named[made.name] = inner
+        return made
+
+    def become(self, inner: FileSystem) -> None:
+        """From now on, another file system under this name."""
+        _named[self.name] = inner
+
+    def forget(self) -> None:
+        """Nobody will ask for this name again."""
+        _named.pop(self.name, None)
+
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        _named[self.name].write_bytes(path, data, sync)
+
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        _named[self.name].append_bytes(path, data, sync)
+
+    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
+        _named[self.name].truncate(path, size, sync)
+
+    def replace(self, source: str, target: str) -> None:  # noqa: D102
+        _named[self.name].replace(source, target)
+
+    def remove(self, path: str) -> None:  # noqa: D102
+        _named[self.name].remove(path)
+
+    def make_dirs(self, path: str) -> None:  # noqa: D102
+        _named[self.name].make_dirs(path)
+
+    def sync_dir(self, path: str) -> None:  # noqa: D102
+        _named[self.name].sync_dir(path)
+
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        return _named[self.name].read_bytes(path)
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        return _named[self.name].exists(path)
+
+    def list(self, path: str) -> builtins.list[str]:  # noqa: D102
+        return _named[self.name].list(path)
+
+    def size(self, path: str) -> int:  # noqa: D102
+        return _named[self.name].size(path)
+
+    def resolve(self, path: str) -> str:  # noqa: D102
+        return _named[self.name].resolve(path)

@@ -1,0 +1,359 @@
+"""Small programs whose results depend on nothing but their input: what simulations run.
+
+Promises: bounded, without late records, and insensitive to how two streams are interleaved; each uses another part of
+the system.
+Does not know: engines, faults."""
+
+# ruff: noqa: D101, D102 - what the functions do is told by the program that uses them
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.datastream.data_stream import DataStream
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.model.aggregations import Aggregations, Count, Max, Sum
+from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.model.functions import (
+    AggregateFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+)
+from millstream.model.output import OutputTag
+from millstream.model.sessions import EventTimeSessionWindows
+from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
+from millstream.model.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from millstream.model.time import Duration, Time
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+
+Event = tuple[str, int, int]  # key, timestamp, value
+EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+NAMED_EVENT = Types.ROW_NAMED(["key", "at", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+@dataclass(frozen=True)
+class SplitsSource(Source):
+    """Several splits of records, read at different speeds, in order."""
+
+    splits: tuple[tuple[Event, ...], ...]
+    kind: TypeInformation = EVENT
+
+    def type_info(self) -> TypeInformation:
+        return self.kind
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:  # noqa: ARG002
+        return _SplitsEnumerator([len(split) for split in self.splits], state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _SplitsReader(self.splits, context.block_records)
+
+
+class _SplitsEnumerator(SplitEnumerator):
+    def __init__(self, counts: list[int], state: list[int] | None) -> None:
+        self._counts = counts
+        self._at = [0] * len(counts) if state is None else list(state)
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        left, ranges = max(budget.records, 1), []
+        parts = sum(range(1, len(self._at) + 1))
+        for index, at in enumerate(self._at):
+            name = f"s{index}"
+            count = min(self._counts[index] - at, left, max(1, budget.records * (index + 1) // parts))
+            if count > 0 and name not in budget.held:
+                ranges.append(SplitRange(name, at, at + count, count))
+                left -= count
+        self.replayed(ranges)
+        return ranges
+
+    def skip(self, done: SplitRange) -> None:
+        self._at[int(done.split[1:])] = done.end
+
+    def snapshot(self) -> list[int]:
+        return list(self._at)
+
+    def finished(self) -> bool:
+        return self._at == self._counts
+
+    def splits(self) -> list[str]:
+        return [f"s{index}" for index, at in enumerate(self._at) if at < self._counts[index]]
+
+    def lag(self) -> int:
+        return sum(self._counts) - sum(self._at)
+
+
+class _SplitsReader(SourceReader):
+    def __init__(self, splits: tuple[tuple[Event, ...], ...], block: int) -> None:
+        self._splits, self._block = splits, block
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        rows = self._splits[int(part.split[1:])][part.start : part.end]
+        for start in range(0, len(rows), self._block):
+            yield Records(list(rows[start : start + self._block]))
+
+
+class EventTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
+        return int(value[1])
+
+
+def events(count: int, keys: int = 5, step: int = 7, shake: int = 20) -> tuple[Event, ...]:
+    """Records out of order by less than `shake` ms."""
+    return tuple((f"k{i * 7 % keys}", 100 + i * step + (i * 13 % shake), i) for i in range(count))
+
+
+def strategy(shake: int = 25) -> WatermarkStrategy:
+    """Watermarks behind the greatest timestamp by `shake` ms."""
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(shake)).with_timestamp_assigner(EventTime())
+
+
+def one_split(env: StreamExecutionEnvironment, count: int = 40) -> DataStream:
+    """A stream in order: one split, one reader."""
+    return env.from_source(SplitsSource((events(count),)), strategy(), "one").set_parallelism(1)
+
+
+def many_splits(env: StreamExecutionEnvironment, kind: TypeInformation = EVENT) -> DataStream:
+    """A stream of splits that end at different times; the slow ones are far behind in event time."""
+    splits = (events(24), events(9, step=3), events(30, step=11), events(16, keys=3, step=5))
+    return env.from_source(SplitsSource(splits, kind), strategy(), "many")
+
+
+def by_key(value: Any) -> str:
+    """The key of an event."""
+    return str(value[0])
+
+
+class Collect(ProcessWindowFunction):
+    """The sorted values of a window; remembers per key in how many windows it was."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        seen = context.global_state().get_state(ValueStateDescriptor("windows", Types.LONG()))
+        seen.update((seen.value() or 0) + 1)
+        window = context.window()
+        yield key, window.start, window.end, sorted(value[2] for value in elements), seen.value()
+
+
+class Average(AggregateFunction):
+    def create_accumulator(self) -> Any:
+        return (0, 0)
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + value[2], accumulator[1] + 1
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+
+class Pairs(KeyedCoProcessFunction):
+    """Every pair of a left and a right value of one key."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.left = runtime_context.get_list_state(ListStateDescriptor("left", Types.LONG()))
+        self.right = runtime_context.get_map_state(MapStateDescriptor("right", Types.LONG(), Types.LONG()))
+
+    def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.left.add(value[2])
+        return [(ctx.get_current_key(), value[2], other) for other in self.right.keys()]  # noqa: SIM118
+
+    def process_element2(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.right.put(value[2], value[1])
+        return [(ctx.get_current_key(), other, value[2]) for other in self.left.get()]
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+
+
+class ApplyRules(KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
+    """Keeps values until the end, then says which rules hold for each."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.waiting = runtime_context.get_list_state(ListStateDescriptor("waiting", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.waiting.add(value[2])
+        ctx.timer_service().register_event_time_timer(1 << 50)
+        return ()
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        rules = ctx.get_broadcast_state(RULES)
+        if value[1] == 0:
+            rules.remove(value[0])
+        else:
+            rules.put(value[0], value[1])
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+        rules = ctx.get_broadcast_state(RULES)
+        for value in sorted(self.waiting.get()):
+            yield ctx.get_current_key(), value, sorted(name for name, by in rules.items() if value % by == 0)
+
+
+ODD = OutputTag("odd", EVENT)
+
+
+class Part(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+        yield (ODD, value) if value[2] % 2 else value
+
+
+class Running(KeyedProcessFunction):
+    """Sum and greatest value so far, for records in order."""
+
+    def open(self, runtime_context: Any) -> None:
+        add = ReducingStateDescriptor("sum", lambda one, other: one + other, Types.LONG())
+        self.sum = runtime_context.get_reducing_state(add)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.sum.add(value[2])
+        yield ctx.get_current_key(), value[2], self.sum.get()
+
+
+def keyed_timers(env: StreamExecutionEnvironment) -> DataStream:
+    """Keyed state and event-time timers."""
+    return many_splits(env).key_by(by_key, Types.STRING()).process(LateCount())
+
+
+class LateCount(KeyedProcessFunction):
+    """A timer per record at the end of its 50 ms; each tells how many records of its key came before that end."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.at = runtime_context.get_map_state(MapStateDescriptor("at", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        end = value[1] // 50 * 50 + 49
+        self.at.put(end, (self.at.get(end) or 0) + 1)
+        ctx.timer_service().register_event_time_timer(end)
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), timestamp, self.at.get(timestamp)
+        self.at.remove(timestamp)
+
+
+def ordered_timers(env: StreamExecutionEnvironment) -> DataStream:
+    """Running state of an ordered stream."""
+    return one_split(env).key_by(by_key, Types.STRING()).process(Running())
+
+
+def tumbling(env: StreamExecutionEnvironment) -> DataStream:
+    """Tumbling windows with state of their own over the windows of a key."""
+    return many_splits(env).key_by(by_key).window(TumblingEventTimeWindows.of(Time.milliseconds(60))).process(Collect())
+
+
+def sliding(env: StreamExecutionEnvironment) -> DataStream:
+    """Sliding windows with an aggregate."""
+    windows = SlidingEventTimeWindows.of(Time.milliseconds(80), Time.milliseconds(40))
+    return many_splits(env).key_by(by_key).window(windows).aggregate(Average(), Collect2())
+
+
+class Collect2(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        return [(key, context.window().start, *elements)]
+
+
+def session(env: StreamExecutionEnvironment) -> DataStream:
+    """Sessions, which merge."""
+    stream = many_splits(env).filter(lambda value: value[2] % 3 != 0)
+    return stream.key_by(by_key).window(EventTimeSessionWindows.with_gap(Time.milliseconds(30))).process(Collect())
+
+
+def columns(env: StreamExecutionEnvironment) -> DataStream:
+    """Built-in aggregates on whole columns."""
+    stream = many_splits(env, NAMED_EVENT).key_by("key")
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(60))
+    return stream.window(windows).aggregate(Aggregations(total=Sum("value"), n=Count(), top=Max("value")))
+
+
+def reduce(env: StreamExecutionEnvironment) -> DataStream:
+    """A running reduce of an ordered stream."""
+    return one_split(env).key_by(by_key).reduce(lambda one, other: (one[0], max(one[1], other[1]), one[2] + other[2]))
+
+
+def connect(env: StreamExecutionEnvironment) -> DataStream:
+    """Two keyed streams that meet."""
+    left, right = one_split(env, 20), many_splits(env).filter(lambda value: value[2] < 9)
+    return left.connect(right).key_by(by_key, by_key, Types.STRING()).process(Pairs())
+
+
+def union(env: StreamExecutionEnvironment) -> DataStream:
+    """Two streams as one, rebalanced, then counted in windows."""
+    both = one_split(env).union(many_splits(env)).rebalance().map(lambda value: (value[0], value[1], 1), EVENT)
+    return both.key_by(by_key).window(TumblingEventTimeWindows.of(Time.milliseconds(100))).process(Collect())
+
+
+def broadcast(env: StreamExecutionEnvironment) -> DataStream:
+    """Rules for every subtask."""
+    given = [("half", 2), ("third", 4), ("third", 3), ("gone", 5), ("gone", 0), ("seventh", 7)]
+    rules = env.from_collection(given, Types.TUPLE([Types.STRING(), Types.LONG()]))
+    return many_splits(env).key_by(by_key, Types.STRING()).connect(rules.broadcast(RULES)).process(ApplyRules())
+
+
+def side_output(env: StreamExecutionEnvironment) -> DataStream:
+    """A stream parted in two, one half counted, and together again."""
+    parted = many_splits(env).process(Part(), EVENT)
+    odd = parted.get_side_output(ODD)
+    counted = odd.key_by(by_key).window(TumblingEventTimeWindows.of(Time.milliseconds(90))).process(Collect())
+    return parted.map(str).union(counted.map(str))
+
+
+def count_window(env: StreamExecutionEnvironment) -> DataStream:
+    """Windows by count: the trigger has state."""
+    return one_split(env).key_by(by_key).count_window(3).reduce(lambda one, other: (one[0], one[1], one[2] + other[2]))
+
+
+def reminders(env: StreamExecutionEnvironment) -> DataStream:
+    """Timers that are taken back, downstream of another keyed operator."""
+    counted = one_split(env).key_by(by_key, Types.STRING()).process(Running(), EVENT)
+    return counted.map(lambda value: value, EVENT).key_by(lambda value: value[1] % 3).process(Total())
+
+
+class Total(KeyedProcessFunction):
+    """Everything of a key at the end of time."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.all = runtime_context.get_list_state(ListStateDescriptor("all", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.all.add(value[2])
+        ctx.timer_service().delete_event_time_timer(1 << 40)
+        ctx.timer_service().register_event_time_timer(1 << 40)
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), timestamp, sorted(self.all.get())
+        self.all.clear()
+
+
+PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
+    made.__name__: made
+    for made in (
+        keyed_timers,
+        ordered_timers,
+        tumbling,
+        sliding,
+        session,
+        columns,
+        reduce,
+        connect,
+        union,
+        broadcast,
+        side_output,
+        count_window,
+        reminders,
+    )
+}
+
+__all__: Sequence[str] = ("PROGRAMS",)

@@ -1,0 +1,375 @@
+"""The whole system in one process on a virtual clock, with failures at chosen places.
+
+Promises: a `World` holds what outlives a process (files, the clock, workers' local stores); `run` is one life of a driver
+in it, with the faults asked for; the same arguments give the same run. `python -m millstream.testing.simulation --seeds N`
+lives through N random histories and compares what became visible with the run without faults.
+Does not know: Spark, threads, real time."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
+from millstream.cluster.settings import job_settings
+from millstream.datastream.data_stream import DataStream
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.engine import slot
+from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.errors import ExternalError
+from millstream.graph.execution_plan import ExecutionPlan, execution_plan
+from millstream.graph.job_graph import job_graph
+from millstream.model.configuration import Configuration
+from millstream.model.job_status import JobStatus
+from millstream.testing import sample_programs
+from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, SimulatedCrash
+from millstream.testing.inline_engine import InlineEngine
+from millstream.testing.memory_files import MemoryFileSystem, Named
+from millstream.testing.visible_output import VisibleOutput, shown
+
+Program = Callable[[StreamExecutionEnvironment], DataStream]
+
+ROOT = "/checkpoints"
+OUTPUT = "/output"
+EPOCH_MILLIS = 10  # what an epoch costs on the virtual clock
+_LONGEST = 7_200_000  # virtual milliseconds before a run counts as stuck
+
+
+class ManualClock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, now: int = 1_000_000) -> None:
+        self.millis = float(now)
+
+    def now(self) -> int:
+        """Milliseconds."""
+        return round(self.millis)
+
+    def precise(self) -> float:
+        """Seconds."""
+        return self.millis / 1000
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes."""
+        self.millis += seconds * 1000
+
+
+class Stuck(BaseException):
+    """A run that does not end. No handler of errors may see it, so it is not an `Exception`."""
+
+
+class EngineLost(ExternalError):
+    """The engine failed because it was asked to."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What goes wrong in one life of a driver. Everything counts from 0.
+
+    `storage`: at which storage operation, and how; `engine`: epochs whose run fails; `forget`: chance that a worker is
+    gone before a level; `flip`: chance that its successor has the other state backend; `attempts`: how each slot is
+    attempted: "once", "twice" (the second counts), "broken" (the first dies half-way)."""
+
+    storage: tuple[int, Mode] | None = None
+    engine: frozenset[int] = frozenset()
+    forget: float = 0.0
+    flip: float = 0.0
+    attempts: str = "once"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A program and how it is cut. `checkpoint_every` counts epochs; None for no checkpoints."""
+
+    program: Program
+    parallelism: int = 2
+    epoch_records: int = 7
+    block_records: int = 3
+    checkpoint_every: int | None = 2
+    backend: str = "hashmap"
+    options: Mapping[str, str] = field(default_factory=dict)
+    repeats: bool = False
+    job: str = "job"
+
+    def configuration(self) -> Configuration:
+        """The setup as options."""
+        configuration = Configuration()
+        settings = {
+            "parallelism.default": str(self.parallelism),
+            "millstream.epoch.max-records": str(self.epoch_records),
+            "millstream.epoch.idle-interval": "20 ms",
+            **self.options,
+        }
+        if self.checkpoint_every is not None:
+            settings.setdefault("execution.checkpointing.interval", f"{self.checkpoint_every * EPOCH_MILLIS} ms")
+        for key, value in settings.items():
+            configuration.set_string(key, value)
+        return configuration
+
+
+class World:
+    """What outlives a process."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryFileSystem()
+        self.disk.make_dirs(ROOT)
+        self.disk.make_dirs(OUTPUT)
+        self.files = Named.of(self.disk)
+        self.clock = ManualClock()
+        self.local = tempfile.mkdtemp(prefix="millstream-simulation-")
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        slot.forget()
+        self.files.forget()
+        shutil.rmtree(self.local, ignore_errors=True)
+
+    def visible(self) -> list[str]:
+        """The rows that anyone can see."""
+        return shown(self.disk, OUTPUT)
+
+
+class _Engine(InlineEngine):
+    """The inline engine, with the faults of its workers."""
+
+    def __init__(self, clock: ManualClock, faults: Faults) -> None:
+        super().__init__()
+        self._clock, self._faults = clock, faults
+        self._chance = np.random.default_rng([faults.seed, 7])
+        self._epochs = itertools.count()
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        """Run, or fail as asked."""
+        self._clock.sleep(EPOCH_MILLIS / 1000)
+        if self._clock.millis > _LONGEST:
+            raise Stuck
+        number = next(self._epochs)
+        if number in self._faults.engine:
+            raise EngineLost(f"the engine was lost in epoch {request.epoch}")
+        return super().run_epoch(request)
+
+    def _attempt(
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: slot.LevelRequest
+    ) -> Iterable[tuple[int, bytes]]:
+        faults = self._faults
+        if self._chance.random() < faults.forget:
+            slot.forget()
+            if self._chance.random() < faults.flip:
+                other = "lmdb" if deployment.backend == "hashmap" else "hashmap"
+                assert self._deployment is not None
+                deployment = self._deployment = replace(self._deployment, backend=other)
+        elif self._deployment is not None:
+            deployment = self._deployment
+        if faults.attempts == "twice":
+            list(super()._attempt(deployment, level, index, inbox, asked))
+        elif faults.attempts == "broken":
+            first = iter(super()._attempt(deployment, level, index, inbox, asked))
+            for _ in range(int(self._chance.integers(0, 3))):
+                next(first, None)
+            first.close()  # type: ignore[attr-defined]
+        return list(super()._attempt(deployment, level, index, inbox, asked))
+
+
+@dataclass
+class Life:
+    """How one life of a driver ended: `crashed`, or a final status."""
+
+    crashed: bool = False
+    status: JobStatus | None = None
+    failure: BaseException | None = None
+    seen: list[Observation] = field(default_factory=list)
+    slept: list[int] = field(default_factory=list)
+    operations: int = 0
+    master: JobMaster | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job reported its end, even if the process died while it tidied up."""
+        return any(isinstance(each, StatusChanged) and each.status is JobStatus.FINISHED for each in self.seen)
+
+    @property
+    def epochs(self) -> list[EpochDone]:
+        """The accepted epochs."""
+        return [each for each in self.seen if isinstance(each, EpochDone)]
+
+    @property
+    def checkpoints(self) -> list[CheckpointDone]:
+        """The completed checkpoints."""
+        return [each for each in self.seen if isinstance(each, CheckpointDone)]
+
+
+def plan_of(setup: Setup, world: World) -> ExecutionPlan:
+    """The execution plan of a setup, its output going to the world."""
+    environment = StreamExecutionEnvironment(setup.configuration())
+    setup.program(environment).sink_to(VisibleOutput(world.files, OUTPUT, setup.repeats)).uid("visible output")
+    return execution_plan(job_graph(environment._graph(), "simulation"))
+
+
+def run(
+    setup: Setup,
+    world: World,
+    faults: Faults | None = None,
+    *,
+    listen: Callable[[Observation, JobMaster], None] | None = None,
+) -> Life:
+    """One life of a driver that runs the job of the setup, from whatever the world holds of it."""
+    faults = faults or Faults()
+    faulty = FaultyFileSystem(world.disk, *(faults.storage or (None, "before")))
+    world.files.become(faulty)
+    configuration = setup.configuration()
+    settings = job_settings(configuration)
+    plan = plan_of(setup, world)
+    storage = CheckpointStorage(ROOT, setup.job, fs=world.files)
+    checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
+    life = Life()
+
+    def deployment(name: str) -> Deployment:
+        return Deployment(
+            id=name,
+            plan=plan,
+            files=checkpoints.files(),
+            local=world.local,
+            backend=setup.backend,
+            block_records=setup.block_records,
+        )
+
+    def observe(observation: Observation) -> None:
+        life.seen.append(observation)
+        if listen is not None:
+            listen(observation, master)
+
+    def sleep(seconds: float) -> None:
+        life.slept.append(round(seconds * 1000))
+        world.clock.sleep(seconds)
+        if world.clock.millis > _LONGEST:
+            raise Stuck
+
+    master = life.master = JobMaster(
+        SubmittedJob(setup.job, "simulation", plan, settings, deployment),
+        _Engine(world.clock, faults),
+        checkpoints,
+        world.clock,
+        sleep,
+        observe,
+        lambda _: None,
+    )
+    try:
+        master.run()
+        life.status, life.failure = master.job.status, master.failure
+    except SimulatedCrash:
+        life.crashed = True
+        slot.forget()
+    finally:
+        life.operations = len(faulty.operations)
+        world.files.become(world.disk)
+    return life
+
+
+def reference(setup: Setup) -> list[str]:
+    """What the program gives when nothing is cut and nothing goes wrong."""
+    with World() as world:
+        whole = replace(setup, parallelism=1, epoch_records=100_000, block_records=65536, checkpoint_every=None)
+        life = run(whole, world)
+        if life.status is not JobStatus.FINISHED:
+            raise life.failure or AssertionError(life)
+        return world.visible()
+
+
+def live(setup: Setup, world: World, lives: Iterable[Faults] = (), *, most: int = 50) -> list[Life]:
+    """Live after life until the job has finished or failed; after the last of `lives`, without faults."""
+    ended: list[Life] = []
+    planned = iter(lives)
+    while len(ended) < most:
+        ended.append(run(setup, world, next(planned, None)))
+        if not ended[-1].crashed or ended[-1].finished:
+            return ended
+    raise Stuck
+
+
+# ------------------------------------------------------------------------------------------------- random histories
+
+
+def random_setup(seed: int, programs: Mapping[str, Program] = sample_programs.PROGRAMS) -> tuple[str, Setup]:
+    """A program and a way to cut it."""
+    chance = np.random.default_rng(seed)
+    name = str(chance.choice(sorted(programs)))
+    setup = Setup(
+        programs[name],
+        parallelism=int(chance.integers(1, 5)),
+        epoch_records=int(chance.choice([1, 2, 5, 9, 30, 1000])),
+        block_records=int(chance.choice([1, 2, 7, 65536])),
+        checkpoint_every=int(chance.integers(1, 5)),
+        backend=str(chance.choice(["hashmap", "lmdb"])),
+        options={"execution.checkpointing.num-retained": str(chance.integers(1, 4))},
+    )
+    return name, setup
+
+
+def random_faults(chance: Any) -> Faults:
+    """What goes wrong in one life."""
+    return Faults(
+        storage=(int(chance.integers(0, 400)), CRASHES[int(chance.integers(0, 3))]) if chance.random() < 0.7 else None,
+        engine=frozenset(map(int, chance.integers(0, 30, int(chance.integers(0, 3))))),
+        forget=float(chance.choice([0.0, 0.1, 0.5])),
+        flip=float(chance.choice([0.0, 0.5])),
+        attempts=str(chance.choice(["once", "twice", "broken"])),
+        seed=int(chance.integers(0, 1 << 30)),
+    )
+
+
+def history(seed: int) -> str | None:
+    """One random history: several lives, each with faults and perhaps another parallelism. None when all was right."""
+    name, setup = random_setup(seed)
+    expected = reference(setup)
+    chance = np.random.default_rng([seed, 1])
+    told = [name]
+    with World() as world:
+        for _ in range(int(chance.integers(1, 6))):
+            life = run(setup, world, random_faults(chance))
+            told.append(f"p={setup.parallelism}:{'crashed' if life.crashed else life.status}")
+            if not life.crashed or life.finished:
+                break
+            setup = replace(setup, parallelism=int(chance.integers(1, 5)))
+        else:
+            life = live(setup, world)[-1]
+        visible = world.visible()
+        if (life.finished or life.status is JobStatus.FINISHED) and visible == expected:
+            return None
+        missing = [row for row in expected if row not in visible]
+        return f"{' > '.join(told)}: {life.status} {life.failure}, {len(visible)} rows, missing {missing[:5]}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Live through many histories; prints the seeds that went wrong."""
+    parser = argparse.ArgumentParser(prog="python -m millstream.testing.simulation", description=main.__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many histories")
+    first = int(os.environ.get("MILLSTREAM_SEED", "0"))
+    asked = parser.parse_args(arguments)
+    wrong = 0
+    for seed in range(first, first + asked.seeds):
+        problem = history(seed)
+        if problem is not None:
+            wrong += 1
+            sys.stdout.write(f"MILLSTREAM_SEED={seed}: {problem}\n")
+    sys.stdout.write(f"{asked.seeds} histories from seed {first}, {wrong} wrong\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

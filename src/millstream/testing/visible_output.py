@@ -1,0 +1,103 @@
+"""A sink whose visible output survives crashes, so that it can be compared.
+
+Promises: staged per attempt, shown per epoch in one atomic rename; showing again what is shown changes nothing. An epoch
+that is shown from another attempt than before is a broken law, and an error, unless the same rows were promised again.
+Does not know: checkpoints, engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.checkpoint.storage import FileSystem
+from millstream.errors import ExternalError, InternalError
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+
+
+class StagedFileLost(ExternalError):
+    """A checkpoint names output that is neither staged nor visible."""
+
+
+class ShownTwice(InternalError):
+    """An epoch became visible from two attempts."""
+
+
+@dataclass(frozen=True)
+class VisibleOutput(Sink):
+    """Rows as text in `directory`. `repeats`: an epoch may be shown again from another attempt if its rows are equal,
+    as after the loss of a checkpoint that was committed."""
+
+    files: FileSystem
+    directory: str
+    repeats: bool = False
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """Stages the rows of one epoch."""
+        return _Staging(self, context)
+
+    def create_committer(self) -> Committer:
+        """Shows epochs."""
+        return _Showing(self)
+
+
+class _Staging(SinkWriter):
+    def __init__(self, sink: VisibleOutput, context: WriterContext) -> None:
+        self._sink, self._context = sink, context
+        self._rows: list[str] = []
+
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:  # noqa: ARG002
+        self._rows.extend(map(repr, values))
+
+    def prepare_commit(self) -> list[Any]:
+        context, files = self._context, self._sink.files
+        name = f"{context.sink[:8]}-{context.epoch:05d}-{context.subtask}-{context.attempt}"
+        files.make_dirs(f"{self._sink.directory}/staged")
+        files.write_bytes(f"{self._sink.directory}/staged/{name}", json.dumps(self._rows).encode(), True)
+        return [[f"{context.sink[:8]}-{context.epoch:05d}", name]]
+
+
+class _Showing(Committer):
+    def __init__(self, sink: VisibleOutput) -> None:
+        self._sink, self._files = sink, sink.files
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:  # noqa: ARG002
+        epochs: dict[str, list[str]] = {}
+        for epoch, name in committables:
+            epochs.setdefault(epoch, []).append(name)
+        for epoch, names in epochs.items():
+            self._show(epoch, sorted(names))
+        self.abort(committables)
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        for _, name in committables:
+            path = f"{self._sink.directory}/staged/{name}"
+            if self._files.exists(path):
+                self._files.remove(path)
+
+    def _show(self, epoch: str, names: list[str]) -> None:
+        path = f"{self._sink.directory}/visible/{epoch}"
+        before = json.loads(self._files.read_bytes(path)) if self._files.exists(path) else None
+        if before is not None and before["staged"] == names:
+            return
+        rows: list[str] = []
+        for name in names:
+            staged = f"{self._sink.directory}/staged/{name}"
+            if not self._files.exists(staged):
+                raise StagedFileLost(f"the staged file {staged} is gone and epoch {epoch} is not visible")
+            rows += json.loads(self._files.read_bytes(staged))
+        if before is not None and not (self._sink.repeats and sorted(before["rows"]) == sorted(rows)):
+            raise ShownTwice(f"epoch {epoch} was shown as {before}, and again as {names} with {rows}")
+        self._files.make_dirs(f"{self._sink.directory}/visible")
+        self._files.write_bytes(f"{path}.tmp", json.dumps({"staged": names, "rows": rows}).encode(), True)
+        self._files.replace(f"{path}.tmp", path)
+
+
+def shown(files: FileSystem, directory: str) -> list[str]:
+    """All visible rows, sorted: order between keys is open."""
+    visible = f"{directory}/visible"
+    if not files.exists(visible):
+        return []
+    names = [name for name in files.list(visible) if not name.endswith(".tmp")]
+    return sorted(row for name in names for row in json.loads(files.read_bytes(f"{visible}/{name}"))["rows"])

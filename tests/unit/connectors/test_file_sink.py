@@ -1,0 +1,335 @@
+"""Laws of the file sink: nothing is seen before its commit, and a commit shows everything once, whatever happens."""
+
+import itertools
+import json
+import os
+import pickle
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import NamedTuple
+
+import pytest
+
+from millstream.connectors.files import BucketAssigner, FileSink, JsonLinesEncoder, OutputFileConfig, RollingPolicy
+from millstream.connectors.files import commit as committing
+from millstream.connectors.files.buckets import BadBucket, BadTimePattern, BucketContext
+from millstream.connectors.files.commit import OutputDamaged, OutputLost
+from millstream.connectors.files.paths import UnusablePath
+from millstream.connectors.files.rolling import BadOutputFile
+from millstream.connectors.files.staging import NotAPath
+from millstream.model.row import Row, RowKind
+from millstream.model.serialization import Encoder, NotSerializable
+from millstream.model.sink import WriterContext
+
+
+@dataclass(frozen=True)
+class Told(WriterContext):
+    now: int = 0
+    job: str = "job"
+
+
+def sink_to(path, **choices):
+    builder = FileSink.for_row_format(str(path), choices.get("encoder", Encoder.simple_string_encoder()))
+    builder.with_bucket_assigner(choices.get("buckets", BucketAssigner.base_path_bucket_assigner()))
+    builder.with_output_file_config(choices.get("names", OutputFileConfig("part", ".txt")))
+    return builder.with_rolling_policy(choices.get("rolling", RollingPolicy.default_rolling_policy())).build()
+
+
+def staged(sink, epoch, values, subtask=0, attempt="0-1.1", **more):
+    writer = sink.create_writer(Told("op", subtask, 2, epoch, attempt, **more))
+    try:
+        writer.write(values, None)
+        return json.loads(json.dumps(writer.prepare_commit()))
+    finally:
+        writer.close()
+
+
+def visible(path):
+    """What a reader sees: the files that are not hidden, with their content."""
+    files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    return {name: file.read_text() for name, file in files.items() if not name.startswith(".")}
+
+
+def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
+    sink = sink_to(tmp_path / "out")
+    made = staged(sink, 1, ["a", "b"])
+    assert visible(tmp_path / "out") == {}
+    committer = sink.create_committer()
+    committer.commit(1, made)
+    committer.close()
+    assert visible(tmp_path / "out") == {"part-0-1.txt": "a\nb\n"}
+    assert os.listdir(tmp_path / "out") == ["part-0-1.txt"]
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_committing_twice_is_committing_once(tmp_path, close):
+    sink = sink_to(tmp_path)
+    made = staged(sink, 1, ["a"]) + staged(sink, 1, ["b"], 1) + staged(sink, 2, ["c"])
+    for _ in range(3):
+        committer = sink.create_committer()
+        committer.commit(1, made)
+        if close:
+            committer.close()
+    assert visible(tmp_path) == {"part-0-1.txt": "a\nc\n", "part-1-1.txt": "b\n"}
+
+
+class Crash(BaseException):
+    """The driver dies."""
+
+
+class DyingOs:
+    """The os module until its n-th change, which happens or not before the process dies."""
+
+    def __init__(self, steps, after):
+        self.steps, self.after = steps, after
+
+    def __getattr__(self, name):
+        real = getattr(os, name)
+        if name not in ("rename", "replace", "remove", "makedirs", "fsync"):
+            return real
+
+        def dying(*arguments, **named):
+            self.steps -= 1
+            if self.steps > 0:
+                return real(*arguments, **named)
+            if self.after:
+                real(*arguments, **named)
+            raise Crash
+
+        return dying
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after, foreign):
+    for step in range(1, 100):
+        base = tmp_path / str(step)
+        sink = sink_to(base, buckets=ByFirstLetter())
+        made = []
+        for epoch, subtask in itertools.product((3, 4), (0, 1)):
+            made += staged(sink, epoch, [f"a{epoch}", f"b{subtask}"], subtask)
+        if foreign:
+            (base / "a").mkdir()
+            (base / "a" / "part-0-3.txt").write_text("a3\na4\n")  # of an earlier job, with the very same content
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(committing, "os", DyingOs(step, after))
+            try:
+                sink.create_committer().commit(1, made)
+                crashed = False
+            except Crash:
+                crashed = True
+        whole = {"a3\na4\n", "b0\nb0\n", "b1\nb1\n"}
+        assert set(visible(base).values()) <= whole  # no part of a file is ever seen
+        sink.create_committer().commit(1, made)
+        sink.create_committer().commit(1, made)
+        found = sorted(visible(base).values())
+        assert found == sorted(["a3\na4\n"] * (3 if foreign else 2) + ["b0\nb0\n", "b1\nb1\n"])
+        assert not (base / ".staging").exists() or os.listdir(base / ".staging") == []
+        if not crashed:
+            return
+    raise AssertionError("the commit never came to its end")
+
+
+class ByFirstLetter(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return element[0]
+
+
+def test_files_of_an_earlier_job_are_kept(tmp_path):
+    for _ in range(3):
+        sink = sink_to(tmp_path)
+        sink.create_committer().commit(1, staged(sink, 1, ["same"]))
+    assert sorted(visible(tmp_path)) == ["part-0-1-1.txt", "part-0-1-2.txt", "part-0-1.txt"]
+
+
+def test_epochs_of_a_checkpoint_become_one_file_as_far_as_the_size_allows(tmp_path):
+    sink = sink_to(tmp_path, rolling=RollingPolicy.default_rolling_policy(part_size=6))
+    made = [c for epoch in range(1, 6) for c in staged(sink, epoch, [str(epoch)])]
+    sink.create_committer().commit(1, made)
+    assert visible(tmp_path) == {"part-0-1.txt": "1\n2\n3\n", "part-0-4.txt": "4\n5\n"}
+
+
+def test_a_part_that_is_large_enough_is_finished(tmp_path):
+    sink = sink_to(tmp_path, rolling=RollingPolicy.default_rolling_policy(part_size=10))
+    sink.create_committer().commit(1, staged(sink, 1, ["0123456789"] * 3000))
+    assert sorted(visible(tmp_path)) == ["part-0-1-1.txt", "part-0-1-2.txt", "part-0-1.txt"]
+    assert sum(map(len, visible(tmp_path).values())) == 3000 * 11
+
+
+def test_dead_attempts_leave_nothing_behind(tmp_path):
+    sink = sink_to(tmp_path)
+    staged(sink, 1, ["dead"], attempt="0-1.0")
+    made = staged(sink, 1, ["alive"], attempt="0-1.1")
+    running = staged(sink, 2, ["later"])
+    others = staged(sink, 1, ["another job"], job="other")
+    sink.create_committer().commit(1, made)
+    left = set(os.listdir(tmp_path / ".staging"))
+    assert left == {os.path.basename(c["staged"]) for c in running + others}
+    assert visible(tmp_path) == {"part-0-1.txt": "alive\n"}
+
+
+def test_what_is_aborted_is_gone(tmp_path):
+    sink = sink_to(tmp_path)
+    sink.create_committer().abort(staged(sink, 1, ["a"]))
+    writer = sink.create_writer(Told("op", 0, 1, 2, "0"))
+    writer.write(["b"], None)
+    writer.abort()
+    assert os.listdir(tmp_path / ".staging") == []
+
+
+def test_lost_and_damaged_output_is_reported(tmp_path):
+    sink = sink_to(tmp_path)
+    (made,) = staged(sink, 1, ["a"])
+    os.truncate(tmp_path / made["staged"], 1)
+    with pytest.raises(OutputDamaged, match="has 1 bytes, 2 were written"):
+        sink.create_committer().commit(1, [made])
+    os.remove(tmp_path / made["staged"])
+    with pytest.raises(OutputLost, match=r"part-0-1\.txt"):
+        sink.create_committer().commit(1, [made])
+    both = staged(sink, 2, ["a"]) + staged(sink, 3, ["b"])
+    os.remove(tmp_path / both[1]["staged"])
+    with pytest.raises(OutputLost):
+        sink.create_committer().commit(2, both)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", ""])
+def test_a_committable_cannot_lead_out_of_the_base_path(tmp_path, name):
+    sink = sink_to(tmp_path)
+    (made,) = staged(sink, 1, ["a"])
+    for field in ("staged", "final"):
+        with pytest.raises(NotAPath):
+            sink.create_committer().commit(1, [{**made, field: name}])
+
+
+def test_more_buckets_than_open_files_are_written(tmp_path):
+    sink = sink_to(tmp_path, buckets=ByNumber())
+    writer = sink.create_writer(Told("op", 0, 1, 1, "0"))
+    for _ in range(2):
+        writer.write([str(number) for number in range(70)], None)
+    sink.create_committer().commit(1, writer.prepare_commit())
+    assert visible(tmp_path) == {f"n={number}/part-0-1.txt": f"{number}\n" * 2 for number in range(70)}
+
+
+class ByNumber(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return f"n={element}"
+
+
+class Fixed(BucketAssigner):
+    def __init__(self, bucket):
+        self.bucket = bucket
+
+    def get_bucket_id(self, element, context):
+        return self.bucket
+
+
+@pytest.mark.parametrize("bucket", ["..", "/abs", "a/../..", ".staging", ".", None, "a\0"])
+def test_a_bucket_cannot_lead_out_of_the_base_path(tmp_path, bucket):
+    with pytest.raises(BadBucket):
+        staged(sink_to(tmp_path, buckets=Fixed(bucket)), 1, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "bucket"),
+    [
+        ("yyyy-MM-dd--HH", "UTC", "2024-02-29--23"),
+        ("yyyy-MM-dd--HH", "Europe/Berlin", "2024-03-01--00"),
+        ("yyyy-MM-dd--HH", "GMT-08:00", "2024-02-29--15"),
+        ("'year='yyyy/'day='DDD", "UTC", "year=2024/day=060"),
+        ("HHmm'' '%'", "UTC", "2358' %"),
+    ],
+)
+def test_buckets_of_time_follow_the_epochs_processing_time(pattern, zone, bucket):
+    assigner = BucketAssigner.date_time_bucket_assigner(pattern, zone)
+    assert assigner.get_bucket_id("x", BucketContext(None, 1_709_251_139_999)) == bucket
+
+
+@pytest.mark.parametrize(("pattern", "zone"), [("yyyy-QQ", "UTC"), ("'open", "UTC"), ("yyyy", "Atlantis/City")])
+def test_patterns_and_zones_that_are_not_known_are_refused(pattern, zone):
+    with pytest.raises(BadTimePattern):
+        BucketAssigner.date_time_bucket_assigner(pattern, zone)
+
+
+def test_without_orders_there_is_a_bucket_for_each_hour(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    sink.create_committer().commit(1, staged(sink, 1, ["a"], now=3_600_000))
+    assert visible(tmp_path) == {"1970-01-01--01/part-0-1": "a\n"}
+
+
+class Pair(NamedTuple):
+    a: int
+    b: object
+
+
+@dataclass
+class Thing:
+    when: date
+    price: Decimal
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (Row(a=1, b=Row(c="é")), '{"a": 1, "b": {"c": "é"}}'),
+        (Row(1, None), "[1, null]"),
+        (Pair(1, (2, 3)), '{"a": 1, "b": [2, 3]}'),
+        ({"x": [Thing(date(2024, 1, 2), Decimal("1.10"))]}, '{"x": [{"when": "2024-01-02", "price": "1.10"}]}'),
+        ("a\nb", '"a\\nb"'),
+        (b"\x00\xff", '"AP8="'),
+    ],
+)
+def test_json_lines_hold_records_with_their_names(tmp_path, value, line):
+    sink = sink_to(tmp_path, encoder=JsonLinesEncoder())
+    sink.create_committer().commit(1, staged(sink, 1, [value]))
+    assert visible(tmp_path) == {"part-0-1.txt": f"{line}\n"}
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), Row.of_kind(RowKind.DELETE, 1), {(1, 2): 3}])
+def test_what_json_cannot_hold_is_refused(tmp_path, value):
+    with pytest.raises(NotSerializable):
+        staged(sink_to(tmp_path, encoder=JsonLinesEncoder()), 1, [value])
+
+
+@pytest.mark.parametrize("charset", ["UTF-8", "latin-1", "utf-16"])
+def test_strings_are_written_together_as_one_by_one(tmp_path, charset):
+    encoder = Encoder.simple_string_encoder(charset)
+    sink = sink_to(tmp_path, encoder=encoder)
+    (many,) = staged(sink, 1, ["é", "", "b"])
+    one_by_one = staged(sink, 2, ["é"]) + staged(sink, 3, [""]) + staged(sink, 4, ["b"])
+    read = [(tmp_path / made["staged"]).read_bytes() for made in (many, *one_by_one)]
+    assert read[0] == b"".join(read[1:])
+
+
+def test_a_base_path_that_cannot_be_written_is_refused_before_the_job(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnusablePath, match="is not a directory"):
+        sink_to(tmp_path / "file").check()
+    with pytest.raises(UnusablePath, match="there is no directory"):
+        sink_to(tmp_path / "no" / "out").check()
+    sink_to(tmp_path / "out").check()
+    sink_to(tmp_path).check()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_directory_without_permission_is_refused_before_the_job(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UnusablePath, match="not writable"):
+        sink_to(tmp_path / "out").check()
+
+
+def test_names_that_no_file_can_have_are_refused():
+    config = OutputFileConfig.builder().with_part_prefix("p").with_part_suffix(".x").build()
+    assert (config.get_part_prefix(), config.get_part_suffix()) == ("p", ".x")
+    for prefix in ("a/b", ".hidden"):
+        with pytest.raises(BadOutputFile):
+            OutputFileConfig(prefix, "")
+    with pytest.raises(BadOutputFile):
+        RollingPolicy.default_rolling_policy(part_size=0)
+
+
+def test_the_description_travels(tmp_path):
+    sink = pickle.loads(pickle.dumps(sink_to(tmp_path, encoder=JsonLinesEncoder())))
+    sink.create_committer().commit(1, staged(sink, 1, [1]))
+    assert visible(tmp_path) == {"part-0-1.txt": "1\n"}
