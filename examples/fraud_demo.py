@@ -78,7 +78,7 @@ def broken(plan: Plan) -> tuple[int, int]:
         env.register_listener(shown)
         client = env.execute_async(plan.name)
         try:
-            wait_until(client, lambda: shown.checkpoint is not None, "a first checkpoint")
+            wait_until(client, lambda: midway(plan, shown), "a checkpoint and a quarter of the payments")
             killed = kill_a_working_process(client, shown)
             client.get_job_execution_result().result()
         except BaseException:
@@ -89,6 +89,10 @@ def broken(plan: Plan) -> tuple[int, int]:
     if shown.restarts != 1:
         raise DemoFailed(f"one restart was expected, not {shown.restarts}")
     return killed, shown.restarts
+
+
+def midway(plan: Plan, shown: Progress) -> bool:
+    return shown.checkpoint is not None and shown.records >= plan.records // 4
 
 
 def undisturbed(plan: Plan) -> None:

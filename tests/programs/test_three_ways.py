@@ -62,7 +62,9 @@ def environment(parallelism: int, directory: Path, **settings: str) -> StreamExe
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
 
 
-def committed(env: StreamExecutionEnvironment, program: Any, name: str, kill_after: int | None = None) -> tuple[list[str], str | None]:
+def committed(
+    env: StreamExecutionEnvironment, program: Any, name: str, kill_after: int | None = None
+) -> tuple[list[str], str | None]:
     """What the program made visible, and the path of its last checkpoint."""
     paths: list[str] = []
     clients: list[Any] = []

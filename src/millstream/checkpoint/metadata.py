@@ -94,8 +94,9 @@ class CheckpointMetadata:
         try:
             read = json.loads(data)
             if read["format"] > FORMAT:
+                msg = f"the checkpoint has format {read['format']}, this release reads up to {FORMAT}"
                 raise UnreadableMetadata(
-                    f"the checkpoint has format {read['format']}, this release reads up to {FORMAT}",
+                    msg,
                     hint="use the release that wrote it, or a later one",
                 )
             return cls(
@@ -112,7 +113,8 @@ class CheckpointMetadata:
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
             )
         except (KeyError, TypeError, ValueError) as problem:
-            raise UnreadableMetadata(f"the checkpoint metadata is not what this release writes: {problem!r}") from problem
+            msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
+            raise UnreadableMetadata(msg) from problem
 
 
 def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
@@ -142,8 +144,6 @@ def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
         uid=data["uid"],
         parallelism=data["parallelism"],
         max_parallelism=data["max_parallelism"],
-        lineages=tuple(
-            Lineage(chain(part["files"])) for part in data["subtasks"]
-        ),
+        lineages=tuple(Lineage(chain(part["files"])) for part in data["subtasks"]),
         memory=tuple(part["memory"] for part in data["subtasks"]),
     )

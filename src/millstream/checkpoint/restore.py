@@ -4,8 +4,8 @@ Promises: keyed state goes to the subtask that owns its key group at the new par
 program no longer has is refused unless that is allowed; so is a changed max parallelism.
 Does not know: files' content, engines.
 
-After a change of parallelism every subtask reads the chains of all old ones and keeps its part; its first epoch writes a
-base of its own, so no checkpoint ever names a chain of another parallelism than its own."""
+After a change of parallelism every subtask reads the chains of all old ones and keeps its part; its first epoch writes
+a base of its own, so no checkpoint ever names a chain of another parallelism than its own."""
 
 from __future__ import annotations
 

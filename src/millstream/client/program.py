@@ -25,7 +25,8 @@ def run_program(
     """Run the file; with `on_execute`, each job is handed to it instead of being run."""
     file = Path(path)
     if not file.is_file():
-        raise UserError(f"there is no program file '{path}'", hint="give the path of a Python file")
+        msg = f"there is no program file '{path}'"
+        raise UserError(msg, hint="give the path of a Python file")
     before_argv, before_path = sys.argv, sys.path[:]
     before_defaults = dict(local._defaults)
     sys.argv = [str(file), *args]

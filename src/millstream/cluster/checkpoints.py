@@ -1,7 +1,7 @@
 """The checkpoints of one job: taken, found, kept and deleted.
 
-Promises: a checkpoint exists wholly or not at all; recovery takes the newest one that is intact and names those that are
-not; a state file is deleted only when no kept checkpoint and no running epoch needs it.
+Promises: a checkpoint exists wholly or not at all; recovery takes the newest one that is intact and names those that
+are not; a state file is deleted only when no kept checkpoint and no running epoch needs it.
 Does not know: engines, sources, sinks."""
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class NoSuchCheckpoint(UserError):
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(
-            f"'{path}' is not a checkpoint: {why}", hint="give the chk-N directory; `millstream checkpoints DIR` lists them"
+            f"'{path}' is not a checkpoint: {why}",
+            hint="give the chk-N directory; `millstream checkpoints DIR` lists them",
         )
 
 

@@ -122,7 +122,7 @@ def submit(
             local=str(scratch / "stores"),
             backend="hashmap" if configuration.get(options.STATE_BACKEND) == "hashmap" else "lmdb",
             classes=classes,
-            parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
+            parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS) or {}),  # type: ignore[arg-type]
             block_records=configuration.get(options.BLOCK_MAX_RECORDS),
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
         )
@@ -145,11 +145,12 @@ def check_options(configuration: Configuration) -> None:
     unknown = options.unknown_keys(configuration)
     if unknown:
         key, near = unknown[0]
-        raise UserError(f"unknown option '{key}'", hint=f"did you mean '{near}'?" if near else "see the options page")
-    for key in options.ignored_keys(configuration):
+        msg = f"unknown option '{key}'"
+        raise UserError(msg, hint=f"did you mean '{near}'?" if near else "see the options page")
+    for key, reason in options.ignored_keys(configuration):
         if key not in _warned:
             _warned.add(key)
-            _log.warning("option '%s' is accepted but has no meaning in millstream", key)
+            _log.warning("option '%s' has no effect. %s", key, reason)
 
 
 def declared_classes(graph: StreamGraph) -> tuple[type, ...]:

@@ -5,7 +5,7 @@ Does not know: threads, time, engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from millstream.cluster.events import (
     Action,
@@ -38,7 +38,7 @@ class Job:
     """Status, restarts and how it came to be."""
 
     status: JobStatus = JobStatus.CREATED
-    strategy: RestartStrategy = NoRestart()
+    strategy: RestartStrategy = field(default_factory=NoRestart)
     restarts: int = 0
     cause: str | None = None
     history: tuple[str, ...] = ("CREATED",)
@@ -53,7 +53,7 @@ def on_event(job: Job, event: Event) -> tuple[Job, tuple[Action, ...]]:
     match job.status, event:
         case JobStatus.CREATED, Started():
             return job.to(JobStatus.RUNNING), (RunEpochs(),)
-        case (JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), EpochFailed(cause=cause, at=at):
+        case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), EpochFailed(cause=cause, at=at)):
             strategy, delay = job.strategy.after_failure(at) if event.retryable else (job.strategy, None)
             if delay is None:
                 return job.to(JobStatus.FAILED, cause), (Finish(),)
@@ -63,7 +63,7 @@ def on_event(job: Job, event: Event) -> tuple[Job, tuple[Action, ...]]:
             return job.to(JobStatus.RUNNING), (RunEpochs(),)
         case JobStatus.RUNNING, InputEnded():
             return job.to(JobStatus.FINISHED), (Finish(),)
-        case (JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), CancelRequested():
+        case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), CancelRequested()):
             return job.to(JobStatus.CANCELLING), (CancelEpoch(),)
         case JobStatus.CANCELLING, Stopped() | EpochFailed() | InputEnded():
             return job.to(JobStatus.CANCELED), (Finish(),)

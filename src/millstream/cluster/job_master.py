@@ -183,7 +183,8 @@ class JobMaster:
         self._start_from(found, self._checkpoints.logged_plans(found, path) if found is not None else [])
 
     def _recover(self) -> None:
-        assert self._sinks is not None and self._sources is not None
+        assert self._sinks is not None
+        assert self._sources is not None
         self._sinks.abort()
         self._sources.close()
         self._engine.close()
@@ -193,9 +194,7 @@ class JobMaster:
             found = self._checkpoints.open(self._settings.recovery_path)
         self._start_from(found, self._checkpoints.logged_plans(found, None), generation)
 
-    def _start_from(
-        self, found: CheckpointMetadata | None, logged: list[dict[str, Any]], generation: int = 0
-    ) -> None:
+    def _start_from(self, found: CheckpointMetadata | None, logged: list[dict[str, Any]], generation: int = 0) -> None:
         """Come to the state of a checkpoint, or to the beginning; then replay what was planned after it."""
         shapes = [
             OperatorShape(node.id, node.name, planned.task.parallelism, planned.task.max_parallelism)
@@ -297,10 +296,12 @@ class JobMaster:
 
     def _accept(self, plan: EpochPlan, result: EpochResult, seconds: float) -> None:
         """Every subtask has reported: this epoch happened."""
-        assert self._sinks is not None and self._sources is not None
+        assert self._sinks is not None
+        assert self._sources is not None
         expected = sum(planned.task.parallelism for planned in self._plan.vertices)
         if len(result.reports) != expected:
-            raise InternalError(f"epoch {plan.epoch}: {len(result.reports)} reports from {expected} subtasks")
+            msg = f"epoch {plan.epoch}: {len(result.reports)} reports from {expected} subtasks"
+            raise InternalError(msg)
         progress = self._progress
         lineages = {name: list(parts) for name, parts in progress.lineages.items()}
         memory = {name: list(parts) for name, parts in progress.memory.items()}
@@ -325,7 +326,9 @@ class JobMaster:
         )
         self._sinks.stage(result.reports)
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
-            self._checkpoints.sweep([h for parts in self._progress.lineages.values() for each in parts for h in each.handles])
+            self._checkpoints.sweep(
+                [h for parts in self._progress.lineages.values() for each in parts for h in each.handles]
+            )
         records = self._measure(plan, result, seconds)
         self._size = self._size.after(records, seconds)
 
@@ -336,7 +339,7 @@ class JobMaster:
                 totals = metrics.setdefault(operator, {})
                 for name, count in counts.items():
                     totals[name] = totals.get(name, 0) + count if isinstance(count, int) else count
-        records = sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources)
+        records: int = sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources)
         marks = [report["watermark"] for report in result.reports]
         assert self._sources is not None
         self._observe(
@@ -356,7 +359,8 @@ class JobMaster:
 
     def _checkpoint(self, *, final: bool = False) -> None:
         """Make the epoch boundary durable, then its output visible."""
-        assert self._sinks is not None and self._sources is not None
+        assert self._sinks is not None
+        assert self._sources is not None
         started = self._clock.precise()
         metadata = self._snapshot()
         if final and not self._checkpoints.enabled:
@@ -387,7 +391,8 @@ class JobMaster:
         )
 
     def _snapshot(self) -> CheckpointMetadata:
-        assert self._sinks is not None and self._sources is not None
+        assert self._sinks is not None
+        assert self._sources is not None
         progress = self._progress
         operators = tuple(
             OperatorSnapshot(
@@ -455,4 +460,3 @@ def _failure(data: Mapping[str, Any]) -> MillstreamError:
     if data["domain"] == "external":
         return TaskFailed(text)
     return InternalError(f"{text}\n{data['trace']}")
-

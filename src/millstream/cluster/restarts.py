@@ -16,14 +16,14 @@ class RestartStrategy(Protocol):
     """Decides after each failure; gives the strategy to use next time too."""
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """A failure at time `at` (ms): the strategy from now on, and the delay before a restart; None for no restart."""
+        """After a failure at `at` (ms): the strategy from now on, and the delay before a restart or None for none."""
 
 
 @dataclass(frozen=True)
 class NoRestart:
     """Never."""
 
-    def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:  # noqa: ARG002
+    def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
         """No."""
         return self, None
 
@@ -36,7 +36,7 @@ class FixedDelay:
     delay: int
     used: int = 0
 
-    def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:  # noqa: ARG002
+    def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
         """Yes, while attempts are left."""
         if self.used >= self.attempts:
             return self, None
@@ -82,9 +82,7 @@ class ExponentialDelay:
         fresh = self.current is None or calm
         delay = self.initial if fresh else min(self.most, int((self.current or 0) * self.multiplier))
         return (
-            ExponentialDelay(
-                self.initial, self.most, self.multiplier, self.quiet, self.attempts, used + 1, delay, at
-            ),
+            ExponentialDelay(self.initial, self.most, self.multiplier, self.quiet, self.attempts, used + 1, delay, at),
             delay,
         )
 

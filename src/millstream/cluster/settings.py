@@ -41,10 +41,12 @@ def job_settings(configuration: Configuration) -> JobSettings:
     interval = get(options.CHECKPOINT_INTERVAL)
     every = millis(interval) if interval is not None else 0
     if every < 0:
-        raise UserError(f"the checkpoint interval is {every} ms", hint="set execution.checkpointing.interval above 0")
+        msg = f"the checkpoint interval is {every} ms"
+        raise UserError(msg, hint="set execution.checkpointing.interval above 0")
     retained = get(options.CHECKPOINTS_RETAINED)
     if retained < 1:
-        raise UserError(f"{options.CHECKPOINTS_RETAINED.key} is {retained}", hint="keep at least one checkpoint")
+        msg = f"{options.CHECKPOINTS_RETAINED.key} is {retained}"
+        raise UserError(msg, hint="keep at least one checkpoint")
     return JobSettings(
         restart=restart_strategy(configuration, checkpointing=every > 0),
         checkpoint_interval=every or None,

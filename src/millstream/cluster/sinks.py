@@ -18,7 +18,7 @@ class Sinks:
     """The committers of a job, and what waits for them."""
 
     def __init__(self, plan: ExecutionPlan, *, with_epoch: bool) -> None:
-        """`with_epoch`: no checkpoints are taken, so output of driver-only sinks is shown when its epoch is accepted."""
+        """`with_epoch`: no checkpoints are taken: driver-only sinks show their output when its epoch is accepted."""
         self._sinks: dict[str, Sink] = {}
         self._committers: dict[str, Committer] = {}
         self._with_epoch = with_epoch

@@ -20,6 +20,6 @@ class VoidNamespaceSerializer(TypeSerializer[bytes]):
     def serialize(self, element: bytes, stream: BinaryIO) -> None:
         """Write nothing."""
 
-    def deserialize(self, stream: BinaryIO) -> bytes:  # noqa: ARG002
+    def deserialize(self, stream: BinaryIO) -> bytes:
         """The void namespace."""
         return void

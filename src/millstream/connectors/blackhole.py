@@ -18,7 +18,7 @@ class BlackHoleSink(Sink):
 
     commits_with_epoch = True
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:  # noqa: ARG002
+    def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer that forgets."""
         return Forgetting()
 

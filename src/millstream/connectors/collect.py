@@ -32,7 +32,7 @@ class CollectSink(Sink):
     name: str
     driver_only = True
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:  # noqa: ARG002
+    def create_writer(self, context: WriterContext) -> SinkWriter:
         """Gathers the epoch's records."""
         return Gathering()
 
@@ -47,7 +47,7 @@ class Gathering(SinkWriter):
     def __init__(self) -> None:
         self._values: list[Any] = []
 
-    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:  # noqa: ARG002
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Take records."""
         self._values.extend(values)
 
@@ -62,7 +62,7 @@ class Delivering(Committer):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:  # noqa: ARG002
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Deliver."""
         target = results_of(self._name)
         for value in committables:

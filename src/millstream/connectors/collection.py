@@ -42,7 +42,7 @@ class CollectionSource(Source):
         """One reader: order counts."""
         return 1
 
-    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:  # noqa: ARG002
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Positions in the collection."""
         return CollectionEnumerator(len(self.elements), 0 if state is None else state)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.model.serialization import text_of
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Lines(SinkWriter):
         self._prefix = prefix
         self._lines: list[str] = []
 
-    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:  # noqa: ARG002
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """One line per record."""
         self._lines.extend(f"{self._prefix}{text_of(value)}" for value in values)
 
@@ -56,7 +56,7 @@ class Printing(Committer):
     def __init__(self, to_stderr: bool) -> None:
         self._to_stderr = to_stderr
 
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:  # noqa: ARG002
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Print."""
         target = sys.stderr if self._to_stderr else sys.stdout
         target.write("".join(f"{line}\n" for line in committables))

@@ -55,18 +55,20 @@ class FieldAggregate(ReduceFunction):
             raise NoSuchPosition(self.position, record) from None
 
     def _with(self, record: Any, value: Any) -> Any:
-        position = self.position
+        position: Any = self.position
         if isinstance(record, Row):
-            copy = Row._from(record._fields if hasattr(record, "_fields") else None, list(record), record.get_row_kind())
+            copy = Row._from(
+                record._fields if hasattr(record, "_fields") else None, list(record), record.get_row_kind()
+            )
             copy[position] = value
             return copy
         if isinstance(record, tuple) and hasattr(record, "_replace") and isinstance(position, str):
             return record._replace(**{position: value})
         if isinstance(record, tuple):
-            made = (*record[:position], value, *record[position + 1 :])  # type: ignore[operator]
+            made = (*record[:position], value, *record[position + 1 :])
             return type(record)(*made) if hasattr(record, "_fields") else made
         if isinstance(record, list):
-            return [*record[:position], value, *record[position + 1 :]]  # type: ignore[operator]
+            return [*record[:position], value, *record[position + 1 :]]
         if hasattr(record, "__dataclass_fields__"):
             name = position if isinstance(position, str) else list(record.__dataclass_fields__)[position]
             return replace(record, **{name: value})

@@ -62,7 +62,8 @@ class ConnectedStreams:
     def _keys(self) -> tuple[KeySelection, ...]:
         one, other = self.stream1._key_selection(), self.stream2._key_selection()
         if (one is None) != (other is None):
-            raise UserError("one of the connected streams is keyed and the other is not", hint="key both or neither")
+            msg = "one of the connected streams is keyed and the other is not"
+            raise UserError(msg, hint="key both or neither")
         return () if one is None or other is None else (one, other)
 
     def _apply(self, name: str, spec: Any, kind: TypeInformation) -> DataStream:
@@ -96,10 +97,11 @@ class ConnectedStreams:
 class BroadcastStream:
     """A stream that goes to every subtask, with the state it is kept in."""
 
-    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
+    def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[Any]) -> None:
         for descriptor in broadcast_state_descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
-                raise UserError(f"broadcast state is a map, not {descriptor!r}", hint="give MapStateDescriptors")
+                msg = f"broadcast state is a map, not {descriptor!r}"
+                raise UserError(msg, hint="give MapStateDescriptors")
         self.input_stream = input_stream
         self.broadcast_state_descriptors = tuple(broadcast_state_descriptors)
 

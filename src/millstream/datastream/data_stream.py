@@ -78,7 +78,8 @@ class Named:
 
     def _change(self: S, **fields: Any) -> S:
         if len(self._inputs) != 1:
-            raise NotHere("a union is no operator of its own", hint="say it of the operator before or after the union")
+            msg = "a union is no operator of its own"
+            raise NotHere(msg, hint="say it of the operator before or after the union")
         self._env._program.change(self._id, **fields)
         return self
 
@@ -93,13 +94,15 @@ class Named:
     def set_uid_hash(self: S, uid_hash: str) -> S:
         """Give the operator the id itself, 32 hexadecimal digits."""
         if len(uid_hash) != 32 or any(c not in "0123456789abcdef" for c in uid_hash.lower()):
-            raise UserError(f"'{uid_hash}' is not an operator id", hint="give 32 hexadecimal digits")
+            msg = f"'{uid_hash}' is not an operator id"
+            raise UserError(msg, hint="give 32 hexadecimal digits")
         return self._change(uid_hash=uid_hash.lower())
 
     def set_parallelism(self: S, parallelism: int) -> S:
         """Give the operator a parallelism of its own."""
         if not isinstance(parallelism, int) or parallelism < 1:
-            raise UserError(f"a parallelism of {parallelism!r} is not possible", hint="give an int of at least 1")
+            msg = f"a parallelism of {parallelism!r} is not possible"
+            raise UserError(msg, hint="give an int of at least 1")
         return self._change(parallelism=parallelism)
 
     def set_description(self: S, description: str) -> S:
@@ -146,7 +149,8 @@ class DataStream(Named):
     def set_max_parallelism(self: S, max_parallelism: int) -> S:
         """The most subtasks the operator may ever be rescaled to."""
         if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
-            raise UserError(f"a max parallelism of {max_parallelism!r} is not possible", hint="give 1 to 32768")
+            msg = f"a max parallelism of {max_parallelism!r} is not possible"
+            raise UserError(msg, hint="give 1 to 32768")
         return self._change(max_parallelism=max_parallelism)
 
     def force_non_parallel(self: S) -> S:
@@ -156,7 +160,8 @@ class DataStream(Named):
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
         """Accepted for PyFlink programs: epochs have no buffers that could wait."""
         if timeout_millis < -1:
-            raise UserError(f"a buffer timeout of {timeout_millis} ms is not possible")
+            msg = f"a buffer timeout of {timeout_millis} ms is not possible"
+            raise UserError(msg)
         return self
 
     def start_new_chain(self: S) -> S:
@@ -203,10 +208,12 @@ class DataStream(Named):
         kind = self.get_type()
         fields = getattr(kind, "field_types", None)
         if fields is None:
-            raise UserError(f"project needs a stream of tuples or rows, not of {kind}", hint="give output_type=Types.TUPLE")
+            msg = f"project needs a stream of tuples or rows, not of {kind}"
+            raise UserError(msg, hint="give output_type=Types.TUPLE")
         wrong = [index for index in field_indexes if not 0 <= index < len(fields)]
         if wrong or not field_indexes:
-            raise UserError(f"project({', '.join(map(str, field_indexes))}): fields are 0 to {len(fields) - 1}")
+            msg = f"project({', '.join(map(str, field_indexes))}): fields are 0 to {len(fields) - 1}"
+            raise UserError(msg)
         chosen = tuple(field_indexes)
         kept = Types.TUPLE([fields[index] for index in chosen])
         return self.map(lambda record: tuple(record[index] for index in chosen), kept).name("Projection")
@@ -297,10 +304,11 @@ class DataStream(Named):
 
     # ----------------------------------------------------------------------------------------------------- the end
 
-    def sink_to(self, sink: Sink) -> DataStreamSink:
+    def sink_to(self, sink: Any) -> DataStreamSink:
         """Send the records to a sink."""
         if not isinstance(sink, Sink):
-            raise UserError(f"{sink!r} is not a sink", hint="build it first: FileSink...build()")
+            msg = f"{sink!r} is not a sink"
+            raise UserError(msg, hint="build it first: FileSink...build()")
         name = f"Sink: {type(sink).__name__}"
         number = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
         return DataStreamSink(self._env, (Input(number),))
@@ -342,7 +350,7 @@ class KeyedStream(DataStream):
     def _key_selection(self) -> KeySelection:
         return self._key
 
-    def process(self, func: KeyedProcessFunction, output_type: TypeInformation | None = None) -> DataStream:  # type: ignore[override]
+    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A function with state, timers and side outputs."""
         if isinstance(func, ProcessFunction):
             kind = _output_type(output_type, func, "process_element", True)
@@ -365,10 +373,11 @@ class KeyedStream(DataStream):
         MAX_BY = 4
         SUM = 5
 
-    def _aggregate(self, kind: AccumulateType, position: int | str) -> DataStream:
+    def _aggregate(self, kind: AccumulateType, position: Any) -> DataStream:
         if not isinstance(position, int | str):
             name = kind.name.lower()
-            raise UserError(f"{name}({position!r}) names no field", hint="give its position (int) or its name (str)")
+            msg = f"{name}({position!r}) names no field"
+            raise UserError(msg, hint="give its position (int) or its name (str)")
         return self.reduce(FieldAggregate(kind.name.lower(), position))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
@@ -412,7 +421,8 @@ class KeyedStream(DataStream):
         return self._origin.union(*(each._origin if isinstance(each, KeyedStream) else each for each in streams))
 
     def _not_on_keyed(self, *_: Any, **__: Any) -> Any:
-        raise NotHere("this is not possible on a keyed stream", hint="call it before key_by, or on the result of process")
+        msg = "this is not possible on a keyed stream"
+        raise NotHere(msg, hint="call it before key_by, or on the result of process")
 
     def name(self, name: str) -> Any:
         """A keyed stream is no operator; say it of the one before or after."""
@@ -503,7 +513,8 @@ def _selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelection
         if kinds is not None:
             index = selector if isinstance(selector, int) else _index(list(names or ()), selector, kind)
             if not 0 <= index < len(kinds):
-                raise UserError(f"key_by({selector}): fields are 0 to {len(kinds) - 1}")
+                msg = f"key_by({selector}): fields are 0 to {len(kinds) - 1}"
+                raise UserError(msg)
             return KeySelection(given or kinds[index], field=selector)
         return KeySelection(given or Types.PICKLED_BYTE_ARRAY(), field=selector)
     function = as_function(selector, KeySelector)
@@ -513,5 +524,6 @@ def _selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelection
 
 def _index(names: list[str], name: str, kind: TypeInformation) -> int:
     if name not in names:
-        raise UserError(f"key_by('{name}'): there is no such field in {kind}", hint=f"fields are {', '.join(names)}")
+        msg = f"key_by('{name}'): there is no such field in {kind}"
+        raise UserError(msg, hint=f"fields are {', '.join(names)}")
     return names.index(name)

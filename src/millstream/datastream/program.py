@@ -19,7 +19,9 @@ class Program:
         self.transformations: dict[int, Transformation] = {}
         self._next = 1
 
-    def add(self, name: str, spec: Any, output_type: TypeInformation, inputs: tuple[Input, ...] = (), **more: Any) -> int:
+    def add(
+        self, name: str, spec: Any, output_type: TypeInformation, inputs: tuple[Input, ...] = (), **more: Any
+    ) -> int:
         """Record a transformation; gives its id."""
         number = self._next
         self._next += 1

@@ -74,7 +74,8 @@ class StreamExecutionEnvironment:
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """The parallelism of operators that have none of their own."""
         if not isinstance(parallelism, int) or parallelism < 1:
-            raise UserError(f"a parallelism of {parallelism!r} is not possible", hint="give an int of at least 1")
+            msg = f"a parallelism of {parallelism!r} is not possible"
+            raise UserError(msg, hint="give an int of at least 1")
         self._configuration.set(options.PARALLELISM, parallelism)
         return self
 
@@ -87,7 +88,8 @@ class StreamExecutionEnvironment:
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The most subtasks the program may ever be rescaled to."""
         if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
-            raise UserError(f"a max parallelism of {max_parallelism!r} is not possible", hint="give 1 to 32768")
+            msg = f"a max parallelism of {max_parallelism!r} is not possible"
+            raise UserError(msg, hint="give 1 to 32768")
         self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
         return self
 
@@ -170,7 +172,8 @@ class StreamExecutionEnvironment:
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
         """Make a group's resources known."""
         if slot_sharing_group.get_name() == "":
-            raise UserError("a slot sharing group needs a name")
+            msg = "a slot sharing group needs a name"
+            raise UserError(msg)
         return self
 
     def set_python_executable(self, python_exec: str) -> StreamExecutionEnvironment:
@@ -195,9 +198,7 @@ class StreamExecutionEnvironment:
     def _stream(self, number: int) -> DataStream:
         return DataStream(self, (Input(number),))
 
-    def from_collection(
-        self, collection: Iterable[Any], type_info: TypeInformation | None = None
-    ) -> DataStream:
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
         """A stream of the elements of a collection, read in one subtask."""
         elements = list(collection)
         kind = as_type(type_info) if type_info is not None else _type_of_elements(elements)
@@ -206,14 +207,15 @@ class StreamExecutionEnvironment:
 
     def from_source(
         self,
-        source: Source,
+        source: Any,
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
         """A stream of the records of a source, with watermarks made per split."""
         if not isinstance(source, Source):
-            raise UserError(f"{source!r} is not a source", hint="build it first: FileSource...build()")
+            msg = f"{source!r} is not a source"
+            raise UserError(msg, hint="build it first: FileSource...build()")
         kind = as_type(type_info) if type_info is not None else source.type_info()
         spec = SourceSpec(source, watermark_strategy)
         return self._stream(self._program.add(f"Source: {source_name}", spec, kind, source=source))
@@ -258,7 +260,8 @@ class StreamExecutionEnvironment:
         self._program.clear()
 
     def __repr__(self) -> str:
-        return f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, {len(self._program.transformations)} operators)"
+        operators = len(self._program.transformations)
+        return f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, {operators} operators)"
 
 
 def _type_of_elements(elements: list[Any]) -> TypeInformation:

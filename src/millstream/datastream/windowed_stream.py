@@ -51,9 +51,10 @@ class _Windowed:
 
     _keyed: bool
 
-    def __init__(self, stream: DataStream, key: KeySelection, assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, stream: DataStream, key: KeySelection, assigner: Any) -> None:
         if not isinstance(assigner, WindowAssigner):
-            raise UserError(f"{assigner!r} is not a window assigner", hint="TumblingEventTimeWindows.of(Time.seconds(5))")
+            msg = f"{assigner!r} is not a window assigner"
+            raise UserError(msg, hint="TumblingEventTimeWindows.of(Time.seconds(5))")
         self._stream = stream
         self._key = key
         self._assigner = assigner
@@ -80,7 +81,8 @@ class _Windowed:
         """Keep a window for late records; it fires again for each."""
         time = millis(time_ms)
         if time < 0:
-            raise UserError(f"an allowed lateness of {time} ms is not possible", hint="give zero or more")
+            msg = f"an allowed lateness of {time} ms is not possible"
+            raise UserError(msg, hint="give zero or more")
         self._lateness = time
         return self
 
@@ -116,9 +118,7 @@ class _Windowed:
         more: dict[str, Any] = {"key_type": self._key.key_type}
         if not self._keyed:
             more.update(parallelism=1)
-        inputs = tuple(
-            type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in self._stream._inputs
-        )
+        inputs = tuple(type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in self._stream._inputs)
         number = env._program.add(f"{type(self._assigner).__name__}, {name}", spec, kind, inputs, **more)
         return env._stream(number)
 
@@ -253,8 +253,10 @@ def _built_in_type(kind: TypeInformation, key: KeySelection, aggregations: Aggre
             results.append(Types.DOUBLE())
         elif kinds is not None and names is not None and isinstance(aggregate.field, str):
             if aggregate.field not in names:
+                msg = f"there is no field '{aggregate.field}' to aggregate in {kind}"
                 raise UserError(
-                    f"there is no field '{aggregate.field}' to aggregate in {kind}", hint=f"fields are {', '.join(names)}"
+                    msg,
+                    hint=f"fields are {', '.join(names)}",
                 )
             results.append(_wide(kinds[list(names).index(aggregate.field)], aggregate.kind))
         elif kinds is not None and isinstance(aggregate.field, int) and aggregate.field < len(kinds):

@@ -1,6 +1,7 @@
 """Subtasks, levels and key-group ranges: the fourth graph, which an engine can run.
 
-Promises: a vertex is on the level of its longest path, in exchanges, from a source; every exchange goes to a higher level.
+Promises: a vertex is on the level of its longest path, in exchanges, from a source; every exchange goes to a higher
+level.
 Does not know: Spark, epochs."""
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def execution_plan(job: JobGraph) -> ExecutionPlan:
         levels[vertex.id] = max(above, default=0)
     slots = max(vertex.parallelism for vertex in job.vertices)
     if slots > 0xFFFF or len(job.edges) >= 0xFFFF:
-        raise UserError(f"{slots} subtasks and {len(job.edges)} exchanges are more than 65535")
+        msg = f"{slots} subtasks and {len(job.edges)} exchanges are more than 65535"
+        raise UserError(msg)
     vertices = tuple(PlannedVertex(levels[vertex.id], vertex, _task(job, vertex)) for vertex in job.vertices)
     return ExecutionPlan(job, vertices, tuple(levels[edge.downstream] for edge in job.edges), slots)
 

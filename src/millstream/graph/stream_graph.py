@@ -99,7 +99,8 @@ def stream_graph(
 ) -> StreamGraph:
     """The stream graph of a program; refuses what cannot run."""
     if not transformations:
-        raise EmptyProgram("the program has no operators")
+        msg = "the program has no operators"
+        raise EmptyProgram(msg)
     by_id = {each.id: each for each in transformations}
     operators = _operator_ids(transformations)
     nodes: dict[int, StreamNode] = {}
@@ -151,9 +152,12 @@ def _decided(partitioner: Partitioner | None, upstream: StreamNode, downstream: 
     if partitioner is None:
         return Forward() if same else Rebalance()
     if isinstance(partitioner, Forward) and not same:
-        raise UserError(
+        msg = (
             f"forward from '{upstream.name}' (parallelism {upstream.parallelism}) to '{downstream.name}' "
-            f"(parallelism {downstream.parallelism}) is not possible",
+            f"(parallelism {downstream.parallelism}) is not possible"
+        )
+        raise UserError(
+            msg,
             hint="use rebalance(), or give both the same parallelism",
         )
     if isinstance(partitioner, Hash):

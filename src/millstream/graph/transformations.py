@@ -1,6 +1,7 @@
 """What the API calls recorded: the first of the four graphs.
 
-Promises: a transformation is a frozen value that names its inputs by id; changing a name or a parallelism makes a new one.
+Promises: a transformation is a frozen value that names its inputs by id; changing a name or a parallelism makes a new
+one.
 Does not know: chains, subtasks, epochs."""
 
 from __future__ import annotations

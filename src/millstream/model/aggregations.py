@@ -5,8 +5,6 @@ nulls (they are ignored; of no value only the count is known); `columns` says al
 same on whole columns.
 Does not know: Arrow, windows or keys."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

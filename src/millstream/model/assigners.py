@@ -4,8 +4,6 @@ Promises: an assigner is frozen, comparable and picklable; its fields (in millis
 operators read, its `assign_windows` is what the general one calls, for built-in and user-written ones alike.
 Does not know: when a window fires or where its content is kept."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -96,7 +96,7 @@ class StructTypeInfo(TypeInformation):
             objects[index] = None
         return objects
 
-    def _extra_arrays(self, values: list[Any]) -> list[pa.Array]:  # noqa: ARG002
+    def _extra_arrays(self, values: list[Any]) -> list[pa.Array]:
         return []
 
     def _keep(self, values: list[Any], objects: list[Any]) -> None:

@@ -3,8 +3,6 @@
 Promises: a window fires at each interval of its clock in which it has something to wait for, and at its end.
 Does not know: what is done with an early result."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Promises: an evictor removes from the list it is given, in place, and keeps the order of the rest.
 Does not know: how the window keeps its records."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

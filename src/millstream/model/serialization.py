@@ -58,7 +58,7 @@ class DeserializationSchema(ABC):
         record = self.deserialize(message)
         return [] if record is None else [record]
 
-    def is_end_of_stream(self, element: Any) -> bool:  # noqa: ARG002
+    def is_end_of_stream(self, element: Any) -> bool:
         """Whether this record says that no more will come."""
         return False
 

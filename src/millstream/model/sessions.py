@@ -3,8 +3,6 @@
 Promises: a session is as long as its records make it, however they arrive; a gap that touches merges.
 Does not know: how state of merged windows is moved."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable

@@ -4,8 +4,6 @@ Promises: the built-in triggers act through the same context as user-written one
 so they are frozen, comparable and picklable.
 Does not know: the window operator, allowed lateness."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 import operator

@@ -4,8 +4,6 @@ Promises: a `WatermarkStrategy` is frozen, comparable and picklable; the runtime
 strategies over a named field never call Python per record.
 Does not know: sources, splits, or how watermarks of several inputs combine."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 import inspect

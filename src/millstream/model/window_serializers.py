@@ -3,8 +3,6 @@
 Promises: what `serialize` writes, `deserialize` of the same class reads.
 Does not know: who stores the bytes."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 import struct

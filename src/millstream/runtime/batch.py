@@ -26,7 +26,7 @@ class Batch:
         kind: TypeInformation,
         *,
         rows: list[Any] | None = None,
-        array: pa.Array | None = None,
+        array: Any = None,
         timestamps: np.ndarray | None = None,
         keys: list[Any] | None = None,
     ) -> None:

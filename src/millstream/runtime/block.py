@@ -75,7 +75,8 @@ def _dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, 5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return cloudpickle.dumps(value, 5)  # type: ignore[no-any-return]
+        by_value: bytes = cloudpickle.dumps(value, 5)
+        return by_value
 
 
 def unpack_batch(block: bytes, kind: TypeInformation) -> Batch:

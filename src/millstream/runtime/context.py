@@ -95,10 +95,10 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         """The group to count in."""
         return UserMetrics(self._context.metrics)
 
-    def _keyed(self, descriptor: state.StateDescriptor) -> Any:
+    def _keyed(self, state_descriptor: Any) -> Any:
         if self._states is None:
-            raise KeyedStateNotHere(self._context.name, descriptor.name)
-        return self._states._view(descriptor)
+            raise KeyedStateNotHere(self._context.name, state_descriptor.name)
+        return self._states._view(state_descriptor)
 
     get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed
 
@@ -119,7 +119,9 @@ class TimersNotHere(UserError):
     """A timer was registered on a stream that has no key."""
 
     def __init__(self, operator: str) -> None:
-        super().__init__(f"operator '{operator}' sets a timer, but timers need a keyed stream", hint="call key_by first")
+        super().__init__(
+            f"operator '{operator}' sets a timer, but timers need a keyed stream", hint="call key_by first"
+        )
 
 
 class KeyedTimerService(TimerService):
@@ -170,7 +172,7 @@ class TimeOnly(TimerService):
         """The operator's watermark."""
         return self._operator.watermark
 
-    def _refuse(self, timestamp: int) -> None:  # noqa: ARG002 - the contract's parameter
+    def _refuse(self, timestamp: int) -> None:
         raise TimersNotHere(self._operator.context.name)
 
     register_processing_time_timer = register_event_time_timer = _refuse

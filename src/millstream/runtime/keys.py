@@ -49,7 +49,8 @@ class KeySelection:
             keyed = Batch(batch.kind, rows=batch.rows(), timestamps=batch.timestamps, keys=keys)
             return keyed, grouper.of_many(keys)
         except UnusableKey as problem:
-            raise rowwise.UserFunctionFailed(f"key_by of {operator}", str(problem), "") from None
+            msg = f"key_by of {operator}"
+            raise rowwise.UserFunctionFailed(msg, str(problem), "") from None
 
 
 def field_getter(field: str | int) -> Callable[[Any], Any]:

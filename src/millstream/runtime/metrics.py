@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+
 class Metrics:
     """Named counts; `take` gives and resets them."""
 
@@ -29,7 +30,6 @@ class Metrics:
         for name, values in self.distributions.items():
             taken[f"distribution.{name}"] = dict(values)
         return taken
-
 
     def forget(self) -> None:
         """What was counted belongs to an attempt that failed."""
@@ -97,7 +97,7 @@ class UserMetrics:
         """A value read at the end of every epoch."""
         self._metrics.gauges[self._prefix + name] = obj
 
-    def meter(self, name: str, time_span_in_seconds: int = 60) -> Any:  # noqa: ARG002 - the rate is derived elsewhere
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Any:
         """A meter."""
         return Meter(self._metrics, self._prefix + name)
 

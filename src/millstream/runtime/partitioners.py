@@ -139,11 +139,11 @@ class Router:
             case Custom() as custom:
                 keys = custom.key.keys(batch, self._operator)
                 count = self._targets
-                chosen = rowwise.map_rows(self._operator, lambda key: custom.choose(key, count), keys)
-                wrong = next((t for t in chosen if not isinstance(t, int) or not 0 <= t < count), None)
+                named = rowwise.map_rows(self._operator, lambda key: custom.choose(key, count), keys)
+                wrong = next((t for t in named if not isinstance(t, int) or not 0 <= t < count), None)
                 if wrong is not None:
                     raise PartitionOutOfRange(self._operator, wrong, count)
-                yield from self._cut(batch, np.array(chosen, dtype=np.int64))
+                yield from self._cut(batch, np.array(named, dtype=np.int64))
 
     def _cut(self, batch: Batch, targets: np.ndarray) -> Iterator[tuple[int, Batch]]:
         if not len(batch):

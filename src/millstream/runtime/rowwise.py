@@ -83,7 +83,9 @@ def conform(operator: str, kind: TypeInformation, rows: list[Any]) -> list[Any]:
     try:
         return kind.conform(rows)
     except TypeMismatch as problem:
-        raise UserFunctionFailed(operator, f"the function's result does not fit its output type: {problem}", "") from None
+        raise UserFunctionFailed(
+            operator, f"the function's result does not fit its output type: {problem}", ""
+        ) from None
 
 
 def map_rows(operator: str, function: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
@@ -299,10 +301,10 @@ def each_keyed(
         raise failure(context.name, problem, key, row) from problem
 
 
-def guarded(context: OperatorContext, call: Callable[[], Any], key: Any = _NOTHING) -> Any:
+def guarded(context: OperatorContext, call: Callable[..., Any], *args: Any, key: Any = _NOTHING) -> Any:
     """One call into user code that has no record: open, on_timer, close."""
     try:
-        return call()
+        return call(*args)
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key) from problem
 

@@ -26,7 +26,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import Combined
-from millstream.state.backend import OperatorState, OpenStore
+from millstream.state.backend import OpenStore, OperatorState
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 
@@ -406,9 +406,7 @@ class Task:
                 operator.close()
             self._opened = False
 
-    def _report(
-        self, request: TaskRequest, combined: Combined, printed: _Printed, started: float
-    ) -> dict[str, Any]:
+    def _report(self, request: TaskRequest, combined: Combined, printed: _Printed, started: float) -> dict[str, Any]:
         report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
         if positions:

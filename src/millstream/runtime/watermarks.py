@@ -83,7 +83,7 @@ class Generator:
             self._greatest = memory["greatest"]
             self._output.watermark = memory["watermark"]
             if self._custom is not None:
-                vars(self._custom).update(codec.decode(bytes.fromhex(memory["custom"])))  # type: ignore[arg-type]
+                vars(self._custom).update(codec.decode(bytes.fromhex(memory["custom"])))
 
     def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int], Any], None]) -> None:
         """Take a batch's timestamps in. `on_event` runs the loop over rows for a generator of the user's own."""

@@ -200,9 +200,7 @@ class StateTable:
         """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
         for _, namespace, key, gone, value in changes.rows():
             live = self.namespace(namespace)[0]
-            if self.store is not None:
-                live.pop(key, None)
-            elif gone:
+            if self.store is not None or gone:
                 live.pop(key, None)
             else:
                 live[key] = value

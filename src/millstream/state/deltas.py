@@ -55,7 +55,7 @@ class TableSchema:
 class Changes:
     """Entries of one table, column by column; `deleted[i]` says that the entry is gone."""
 
-    key_groups: Sequence[int]
+    key_groups: Sequence[int] | np.ndarray
     namespaces: Sequence[Any]
     keys: Sequence[Any]
     deleted: Sequence[bool]
@@ -107,11 +107,13 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
     view = memoryview(data)
     try:
         if bytes(view[:4]) != _MAGIC:
-            raise UnreadableState(f"not a state file: it begins with {bytes(view[:4])!r}")
+            msg = f"not a state file: it begins with {bytes(view[:4])!r}"
+            raise UnreadableState(msg)
         (size,) = struct.unpack_from("<I", view, 4)
         header = json.loads(bytes(view[8 : 8 + size]))
     except (struct.error, ValueError) as problem:
-        raise UnreadableState(f"damaged header of a state file: {problem}") from problem
+        msg = f"damaged header of a state file: {problem}"
+        raise UnreadableState(msg) from problem
     at = 8 + size
     for entry in header:
         yield entry, view[at : at + entry["length"]]
@@ -163,4 +165,4 @@ def _from_stream(schema: TableSchema, stream: memoryview) -> Changes:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return list(column.to_numpy().tolist())

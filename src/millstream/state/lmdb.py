@@ -60,7 +60,7 @@ class LmdbStore:
     def get(self, table: str, namespace: Any, key: Any) -> Any:
         """The stored value or ABSENT."""
         found = self._transaction().get(self._address(self._prefix(table, namespace), key_bytes(key)))
-        return ABSENT if found is None else codec.decode(found)[2]  # type: ignore[index]
+        return ABSENT if found is None else codec.decode(found)[2]
 
     def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
         """Every (key, value) of a namespace, in the order of their bytes."""
@@ -70,7 +70,7 @@ class LmdbStore:
             for address, value in cursor:
                 if not address.startswith(prefix):
                     return
-                space, key, stored = codec.decode(value)  # type: ignore[misc]
+                space, key, stored = codec.decode(value)
                 if space == namespace:
                     yield key, stored
 
@@ -83,7 +83,7 @@ class LmdbStore:
             for address, value in cursor:
                 if not address.startswith(prefix):
                     break
-                found[codec.decode(value)[0]] = None  # type: ignore[index]
+                found[codec.decode(value)[0]] = None
         return found
 
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:

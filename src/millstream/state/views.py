@@ -56,7 +56,7 @@ class _View:
         self._put(ABSENT)
 
 
-class ValueView(_View, model.ValueState):
+class ValueView(_View, model.ValueState[Any]):
     """ValueState without TTL in one namespace: the hot path of keyed functions."""
 
     def __init__(self, table: StateTable, scope: Scope) -> None:
@@ -79,7 +79,7 @@ class ValueView(_View, model.ValueState):
         self.update(ABSENT)
 
 
-class ScopedValueView(_View, model.ValueState):
+class ScopedValueView(_View, model.ValueState[Any]):
     """ValueState in the scope's namespace, with or without TTL."""
 
     def value(self) -> Any:
@@ -102,7 +102,7 @@ class ScopedValueView(_View, model.ValueState):
         self._put(value if self._ttl_millis is None else (value, self._scope.now))
 
 
-class ListView(_View, model.ListState):
+class ListView(_View, model.ListState[Any]):
     """ListState; with TTL each element expires by itself."""
 
     def get(self) -> Iterator[Any]:
@@ -153,7 +153,7 @@ class ListView(_View, model.ListState):
             self._table.put(target, key, merged)
 
 
-class MapView(_View, model.MapState):
+class MapView(_View, model.MapState[Any, Any]):
     """MapState; with TTL each entry expires by itself."""
 
     def _stored(self) -> dict[Any, Any]:
@@ -277,15 +277,15 @@ class FoldingView(ScopedValueView):
         return self._merge(one[0], other[0]), max(one[1], other[1])
 
 
-class ReducingView(FoldingView, model.ReducingState):
+class ReducingView(FoldingView, model.ReducingState[Any]):
     """ReducingState."""
 
 
-class AggregatingView(FoldingView, model.AggregatingState):
+class AggregatingView(FoldingView, model.AggregatingState[Any, Any]):
     """AggregatingState."""
 
 
-class OperatorListView(model.ListState):
+class OperatorListView(model.ListState[Any]):
     """List state of an operator subtask, not of a key: it is split or united when the parallelism changes."""
 
     def __init__(self, table: StateTable) -> None:
@@ -314,7 +314,7 @@ class OperatorListView(model.ListState):
         self._table.clear_namespace(None)
 
 
-class BroadcastView(model.BroadcastState):
+class BroadcastView(model.BroadcastState[Any, Any]):
     """Broadcast state: a map that every subtask has a copy of."""
 
     def __init__(self, table: StateTable) -> None:
@@ -420,9 +420,7 @@ def operator_list_view(descriptor: model.ListStateDescriptor, state: OperatorSta
     """The operator list state of a descriptor."""
     how = Redistribution.UNION if union else Redistribution.SPLIT
     name = f"operator/{descriptor.name}"
-    return OperatorListView(
-        state.table(name, descriptor.type_info.elem_type, how, key_type=Types.PICKLED_BYTE_ARRAY())
-    )
+    return OperatorListView(state.table(name, descriptor.type_info.elem_type, how, key_type=Types.PICKLED_BYTE_ARRAY()))
 
 
 def _reduce(function: ReduceFunction) -> Callable[[Any, Any], Any]:

@@ -42,15 +42,15 @@ class MemoryFileSystem:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return self.files[path]
 
-    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102, ARG002
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
         self._parent(path)
         self.files[path] = bytes(data)
 
-    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102, ARG002
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
         self._parent(path)
         self.files[path] = self.files.get(path, b"") + bytes(data)
 
-    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102, ARG002
+    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
         self.files[path] = self._file(path)[:size]
 
     def replace(self, source: str, target: str) -> None:  # noqa: D102
@@ -86,7 +86,9 @@ class MemoryFileSystem:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         inside = path.rstrip("/") + "/"
         found = (*self.files, *self.directories)
-        return sorted({each[len(inside) :].split("/")[0] for each in found if each.startswith(inside) and each != inside})
+        return sorted(
+            {each[len(inside) :].split("/")[0] for each in found if each.startswith(inside) and each != inside}
+        )
 
     def size(self, path: str) -> int:  # noqa: D102
         return len(self._file(path))

@@ -4,8 +4,6 @@ Promises: bounded, without late records, and insensitive to how two streams are 
 the system.
 Does not know: engines, faults."""
 
-# ruff: noqa: D101, D102 - what the functions do is told by the program that uses them
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +50,7 @@ class SplitsSource(Source):
     def type_info(self) -> TypeInformation:
         return self.kind
 
-    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:  # noqa: ARG002
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         return _SplitsEnumerator([len(split) for split in self.splits], state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
@@ -103,7 +101,7 @@ class _SplitsReader(SourceReader):
 
 
 class EventTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return int(value[1])
 
 
@@ -114,7 +112,9 @@ def events(count: int, keys: int = 5, step: int = 7, shake: int = 20) -> tuple[E
 
 def strategy(shake: int = 25) -> WatermarkStrategy:
     """Watermarks behind the greatest timestamp by `shake` ms."""
-    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(shake)).with_timestamp_assigner(EventTime())
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(shake)).with_timestamp_assigner(
+        EventTime()
+    )
 
 
 def one_split(env: StreamExecutionEnvironment, count: int = 40) -> DataStream:
@@ -195,7 +195,7 @@ class ApplyRules(KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
             rules.put(value[0], value[1])
         return ()
 
-    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
         rules = ctx.get_broadcast_state(RULES)
         for value in sorted(self.waiting.get()):
             yield ctx.get_current_key(), value, sorted(name for name, by in rules.items() if value % by == 0)
@@ -205,7 +205,7 @@ ODD = OutputTag("odd", EVENT)
 
 
 class Part(ProcessFunction):
-    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         yield (ODD, value) if value[2] % 2 else value
 
 

@@ -161,7 +161,8 @@ class _Engine(InlineEngine):
             raise Stuck
         number = next(self._epochs)
         if number in self._faults.engine:
-            raise EngineLost(f"the engine was lost in epoch {request.epoch}")
+            msg = f"the engine was lost in epoch {request.epoch}"
+            raise EngineLost(msg)
         return super().run_epoch(request)
 
     def _attempt(

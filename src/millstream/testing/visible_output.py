@@ -47,7 +47,7 @@ class _Staging(SinkWriter):
         self._sink, self._context = sink, context
         self._rows: list[str] = []
 
-    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:  # noqa: ARG002
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         self._rows.extend(map(repr, values))
 
     def prepare_commit(self) -> list[Any]:
@@ -62,7 +62,7 @@ class _Showing(Committer):
     def __init__(self, sink: VisibleOutput) -> None:
         self._sink, self._files = sink, sink.files
 
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:  # noqa: ARG002
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         epochs: dict[str, list[str]] = {}
         for epoch, name in committables:
             epochs.setdefault(epoch, []).append(name)
@@ -85,10 +85,12 @@ class _Showing(Committer):
         for name in names:
             staged = f"{self._sink.directory}/staged/{name}"
             if not self._files.exists(staged):
-                raise StagedFileLost(f"the staged file {staged} is gone and epoch {epoch} is not visible")
+                msg = f"the staged file {staged} is gone and epoch {epoch} is not visible"
+                raise StagedFileLost(msg)
             rows += json.loads(self._files.read_bytes(staged))
         if before is not None and not (self._sink.repeats and sorted(before["rows"]) == sorted(rows)):
-            raise ShownTwice(f"epoch {epoch} was shown as {before}, and again as {names} with {rows}")
+            msg = f"epoch {epoch} was shown as {before}, and again as {names} with {rows}"
+            raise ShownTwice(msg)
         self._files.make_dirs(f"{self._sink.directory}/visible")
         self._files.write_bytes(f"{path}.tmp", json.dumps({"staged": names, "rows": rows}).encode(), True)
         self._files.replace(f"{path}.tmp", path)

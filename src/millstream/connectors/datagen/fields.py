@@ -56,7 +56,7 @@ class Sequence(Field):
         """Whole numbers."""
         return Types.LONG()
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         return pa.array(indexes.view(np.int64) * np.int64(self.step) + np.int64(self.start))
 
@@ -83,7 +83,7 @@ class RandomInt(Field):
         """Whole numbers."""
         return Types.LONG()
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         drawn = chance.skewed(self.high - self.low + 1, self.skew, chance.hashes(key, indexes))
         return pa.array(drawn.view(np.int64) + np.int64(self.low))
@@ -106,7 +106,7 @@ class RandomFloat(Field):
         """Floating point numbers of 64 bits."""
         return Types.DOUBLE()
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         drawn = chance.units(chance.hashes(key, indexes))
         drawn *= self.high - self.low
@@ -130,7 +130,7 @@ class RandomBoolean(Field):
         """True and False."""
         return Types.BOOLEAN()
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         return pa.array(chance.units(chance.hashes(key, indexes)) < self.probability)
 
@@ -166,7 +166,7 @@ class RandomString(Field):
         """Strings."""
         return Types.STRING()
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         if self.cardinality is None:
             return self._texts(key, indexes)
@@ -214,7 +214,7 @@ class Choice(Field):
             raise InvalidField(msg, hint="pass type_info=Types...")
         return kind
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         words = chance.hashes(key, indexes)
         if self.weights is None:
@@ -296,7 +296,7 @@ class EventTime(Field):
             times -= chance.below(self.disorder_ms + 1, chance.hashes(key, indexes)).view(np.int64)
         return times
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         return pa.array(self.times(key, indexes)).cast(self.kind.arrow_type)
 
@@ -313,7 +313,7 @@ class Computed(Field):
         """The declared type."""
         return self.type_info
 
-    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:  # noqa: ARG002
+    def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
         made = self.function(before)
         array = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made

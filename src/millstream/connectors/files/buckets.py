@@ -71,7 +71,7 @@ class BucketAssigner(ABC):
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The bucket, as a path relative to the base path; empty for the base path itself."""
 
-    def bucket_of_all(self, context: BucketContext) -> str | None:  # noqa: ARG002
+    def bucket_of_all(self, context: BucketContext) -> str | None:
         """The bucket of every record of an epoch, when it does not depend on the record."""
         return None
 
@@ -89,11 +89,11 @@ class BucketAssigner(ABC):
 class BasePathBucketAssigner(BucketAssigner):
     """All files are in the base path."""
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The base path."""
         return ""
 
-    def bucket_of_all(self, context: BucketContext) -> str:  # noqa: ARG002
+    def bucket_of_all(self, context: BucketContext) -> str:
         """The base path."""
         return ""
 
@@ -107,7 +107,7 @@ class DateTimeBucketAssigner(BucketAssigner):
         self._zone_id = timezone_id if timezone_id is not None else _system_zone()
         _zone(self._zone_id)
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The processing time, formatted."""
         return self.bucket_of_all(context)
 

@@ -59,7 +59,7 @@ class FileCommitter(Committer):
     def __init__(self, base: str) -> None:
         self._base = base
 
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:  # noqa: ARG002
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Make part files of the staged files, in order."""
         staged = [StagedFile.from_json(data) for data in committables]
         bundles = list(bundled(staged))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.connectors.files.lines import Block
 from millstream.errors import UserError
@@ -91,15 +92,18 @@ class TextLines(StreamFormat):
         """Strings."""
         return Types.STRING()
 
-    def decode(self, path: str, block: Block) -> tuple[Any, int]:  # noqa: ARG002
+    def decode(self, path: str, block: Block) -> tuple[Any, int]:
         """The lines as an Arrow array."""
-        lines = block.lines()
-        if self._charset in ("utf-8", "ascii"):
+        if self._charset == "utf-8":
+            data = block.data
+            if b"\r" in data:
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             try:
-                return pa.array(lines, pa.binary()).cast(pa.string()), 0
+                text = pa.array([data.removesuffix(b"\n")], pa.binary()).cast(pa.string())
+                return pc.split_pattern(text, "\n").flatten(), 0
             except pa.ArrowInvalid:
                 pass  # not all of it is UTF-8: the slower way knows what to do
-        return pa.array([line.decode(self._charset, "replace") for line in lines], pa.string()), 0
+        return pa.array([line.decode(self._charset, "replace") for line in block.lines()], pa.string()), 0
 
 
 class JsonLines(StreamFormat):

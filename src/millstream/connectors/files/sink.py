@@ -80,7 +80,7 @@ class FileSink(Sink):
         def __init__(self, sink: FileSink) -> None:
             self._sink = sink
 
-        def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:  # noqa: ARG002
+        def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
             """Accepted for Flink's sake: buckets are looked at with every epoch."""
             _log.warning("with_bucket_check_interval has no effect: every checkpoint finishes all parts")
             return self

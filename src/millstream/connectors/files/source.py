@@ -147,7 +147,7 @@ class FileSourceBuilder:
         self._source = replace(self._source, splits_files=file_enumerator.splits_files)
         return self
 
-    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:  # noqa: ARG002
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
         """Accepted for Flink's sake; Spark decides where a split is read."""
         _log.warning("set_split_assigner has no effect: Spark decides where a split is read")
         return self
@@ -211,4 +211,6 @@ def _opened(path: str, unpack: Callable[[str], Any] | None) -> Iterator[BinaryIO
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as problem:
         raise DamagedFile(path, problem) from problem
     except OSError as error:
+        if unpack is not None and error.errno is None:  # how bz2 says that data is not its own
+            raise DamagedFile(path, error) from error
         raise paths.UnreadableFile(path, error) from error

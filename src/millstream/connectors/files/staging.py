@@ -159,7 +159,7 @@ class FileWriter(SinkWriter):
             try:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 # an attempt of that name is this one, or long dead
-                part.stream = open(path, "ab" if part.size else "wb", buffering=1 << 18)  # noqa: SIM115 - until _close
+                part.stream = open(path, "ab" if part.size else "wb", buffering=1 << 18)  # noqa: SIM115
             except OSError as error:
                 raise OutputFailure(path, error) from error
             self._streams[part.staged] = part

@@ -51,7 +51,8 @@ class SparkEngine:
         try:
             pickled = cloudpickle.dumps(deployment, 5)
         except Exception as problem:
-            raise UnserialisableProgram(f"the program cannot be pickled: {problem}") from problem
+            msg = f"the program cannot be pickled: {problem}"
+            raise UnserialisableProgram(msg) from problem
         slots = deployment.plan.slots
         self._context = spark_context(self._settings, slots)
         if self._program is not None:
@@ -68,13 +69,12 @@ class SparkEngine:
         assert deployment is not None, "deploy first"
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         try:
-            found = epoch_job(
-                self._context, self._seeds, self._program, deployment, level_requests(deployment, request)
-            )
+            found = epoch_job(self._seeds, self._program, deployment, level_requests(deployment, request))
         except Py4JJavaError as problem:
             raise SparkFailed(_reason(problem)) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:
-            raise SparkFailed(f"the connection to Spark broke: {problem}") from None
+            msg = f"the connection to Spark broke: {problem}"
+            raise SparkFailed(msg) from None
         kinds = [(blocks.header(data).kind, data) for data in found]
         return EpochResult(
             reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
@@ -97,6 +97,8 @@ class SparkEngine:
 def _reason(problem: Any) -> str:
     """The sentence in a Java stack trace that says what happened."""
     lines = [line.strip() for line in str(problem.java_exception).splitlines() if line.strip()]
-    python = [line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))]
+    python = [
+        line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))
+    ]
     first = next((line for line in lines if "SparkException" in line or "Job" in line), lines[0] if lines else "")
     return (python[0] if python else first).removeprefix("org.apache.spark.SparkException: ")[:500]

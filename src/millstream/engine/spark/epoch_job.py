@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pyspark import RDD, Broadcast, SparkContext, TaskContext
+from pyspark import RDD, Broadcast, TaskContext
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment
@@ -43,9 +43,7 @@ def same(key: int) -> int:
     return key
 
 
-def epoch_job(
-    context: SparkContext, seeds: RDD[Any], program: Broadcast[bytes], deployment: Deployment, requests: list[Any]
-) -> list[bytes]:
+def epoch_job(seeds: RDD[Any], program: Broadcast[bytes], deployment: Deployment, requests: list[Any]) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
     slots = deployment.plan.slots
     blocks: Any = seeds.mapPartitionsWithIndex(Level(program, deployment.id, 0, requests[0]))

@@ -3,8 +3,6 @@
 Promises: a strategy's answers depend on the number of attempts alone.
 Does not know: event loops, capacity or order of results."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

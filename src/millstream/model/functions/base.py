@@ -86,8 +86,8 @@ class RuntimeContext(KeyedStateStore):
 class Function(ABC):  # noqa: B024 - users subclass one of its kinds, each of which is abstract
     """Base of all user functions."""
 
-    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - overriding is a choice
+    def open(self, runtime_context: RuntimeContext) -> None:
         """Prepare: take state handles, open connections. Called once, before the first record."""
 
-    def close(self) -> None:  # noqa: B027 - overriding is a choice
+    def close(self) -> None:
         """Release what `open` took. Called once, after the last record, also when the job fails."""

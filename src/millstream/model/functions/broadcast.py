@@ -3,8 +3,6 @@
 Promises: only the broadcast side can write broadcast state, so all subtasks hold the same.
 Does not know: how the state reaches each subtask."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

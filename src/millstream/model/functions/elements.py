@@ -3,8 +3,6 @@
 Promises: PyFlink's classes with PyFlink's method names.
 Does not know: keys, time or state beyond what `open` hands over."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 Promises: PyFlink's classes; a result is a record, or a pair (OutputTag, record) for a side output.
 Does not know: how timers are kept or state is stored."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

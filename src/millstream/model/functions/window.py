@@ -3,8 +3,6 @@
 Promises: PyFlink's classes; state of a window is the function's to clear.
 Does not know: when a window fires."""
 
-# ruff: noqa: ARG002 - methods keep the parameters of their contract
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

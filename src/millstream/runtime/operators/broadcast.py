@@ -64,9 +64,7 @@ class _BroadcastCall(Call):
             raise UnknownBroadcastState(state_descriptor.name, list(self._views))
         return found
 
-    def apply_to_keyed_state(
-        self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
-    ) -> None:
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
         """function(key, state) for every key of this subtask that has that state."""
         view = self._keyed_states._view(state_descriptor)
         table = self._context.state.tables[f"user/{state_descriptor.name}"]

@@ -57,7 +57,7 @@ class ColumnarWindowOperator(Operator):
         """Nothing is waiting."""
         self._waiting = []
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Gather."""
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
             raise UserFunctionFailed(
@@ -91,7 +91,9 @@ class ColumnarWindowOperator(Operator):
         times = np.concatenate([batch.timestamps for batch in batches])
         living = np.zeros(len(times), dtype=bool)
         for rows, start in columns.starts(times, spec.size, spec.slide, spec.offset):
-            alive = start > watermark - spec.size + 1 if watermark > NO_TIMESTAMP + spec.size else np.ones(len(start), bool)
+            alive = (
+                start > watermark - spec.size + 1 if watermark > NO_TIMESTAMP + spec.size else np.ones(len(start), bool)
+            )
             if not alive.all():
                 rows, start = rows[alive], start[alive]
             living[rows] = True

@@ -29,7 +29,7 @@ class FunctionOperator(Operator):
     def open(self) -> None:
         """Open the function with its runtime context."""
         runtime = StreamingRuntimeContext(self.context, keyed=self._keyed)
-        rowwise.guarded(self.context, lambda: self.function.open(runtime))
+        rowwise.guarded(self.context, self.function.open, runtime)
 
     def close(self) -> None:
         """Close the function."""
@@ -65,7 +65,7 @@ class _Elementwise(FunctionOperator):
 class MapOperator(_Elementwise):
     """One record in, one out."""
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Map every record."""
         name, kind = self.context.name, self.context.output_type
         rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ class MapOperator(_Elementwise):
 class FilterOperator(_Elementwise):
     """Keeps the records the function says yes to."""
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Keep or drop every record."""
         name = self.context.name
         wanted = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ class FilterOperator(_Elementwise):
 class FlatMapOperator(_Elementwise):
     """One record in, any number out."""
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Emit all results, each with its record's timestamp."""
         name, kind = self.context.name, self.context.output_type
         call = self._calls(self.function.flat_map, batch)  # type: ignore[attr-defined]

@@ -77,13 +77,13 @@ class TimedOperator(FunctionOperator):
         for time, _, key in due:
             self.context.scope.key = key
             self.call.time = time
-            rowwise.guarded(
-                self.context,
-                lambda at=time: collector.take(self.function.on_timer(at, self.call), at),  # type: ignore[attr-defined]
-                key,
-            )
+            rowwise.guarded(self.context, self._timer, collector, time, key=key)
         self.call.domain = None
         collector.flush(self.context)
+
+    def _timer(self, collector: rowwise.Collector, time: int) -> None:
+        function: Any = self.function
+        collector.take(function.on_timer(time, self.call), time)
 
     def next_timer(self) -> int | None:
         """The next processing-time timer."""

@@ -38,7 +38,7 @@ class ReduceOperator(FunctionOperator):
         self._key = key
         self._live, self._dirty = context.state.table("reduced", context.output_type).namespace(None)
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Emit the running value after every record."""
         reduce: Callable[[Any, Any], Any] = self.function.reduce  # type: ignore[attr-defined]
         keys = self._key.keys(batch, self.context.name)

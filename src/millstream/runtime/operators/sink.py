@@ -36,18 +36,18 @@ class SinkOperator(Operator):
         """What an earlier attempt left open is not ours."""
         self._writer = None
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Write the records."""
         if self._writer is None:
             context = self.context
             settings = WriterContext(
                 context.operator, context.subtask, context.parallelism, context.epoch, context.attempt
             )
-            self._writer = rowwise.guarded(context, lambda: self._sink.create_writer(settings))
+            self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
         writer = self._writer
         times = None if batch.timestamps is None else batch.times()
         values = batch.array() if writer.columnar and batch.columnar else batch.rows()
-        rowwise.guarded(self.context, lambda: writer.write(values, times))
+        rowwise.guarded(self.context, writer.write, values, times)
 
     def on_watermark(self, watermark: int) -> None:
         """Nothing comes after a sink."""

@@ -45,7 +45,7 @@ class SourceOperator(Operator):
     def open(self) -> None:
         """Make the reader."""
         settings = ReaderContext(self.context.subtask, self.context.parallelism, self.context.block_records)
-        self._reader = rowwise.guarded(self.context, lambda: self._source.create_reader(settings))
+        self._reader = rowwise.guarded(self.context, self._source.create_reader, settings)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """A source has no input."""
@@ -62,7 +62,7 @@ class SourceOperator(Operator):
             assert self._reader is not None
             records = iter(self._reader.read(part))
             while True:
-                read = rowwise.guarded(self.context, lambda taken=records: next(taken, None))
+                read = rowwise.guarded(self.context, next, records, None)
                 if read is None:
                     break
                 batch = stamp(self.context, self._strategy, self._batch(read))

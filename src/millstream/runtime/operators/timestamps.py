@@ -43,7 +43,7 @@ class TimestampsOperator(Operator):
         self._seen = False
         self.context.memory.setdefault("active_at", self.context.now)
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Give timestamps, remember the greatest."""
         stamped = stamp(self.context, self._strategy, batch)
         self._generator.on_batch(stamped, events(self.context))

@@ -25,7 +25,7 @@ from millstream.runtime.keys import KeySelection
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.windows.merging import MergingWindows
-from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation, view_of
+from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation
 
 LATE_COUNT = "numLateRecordsDropped"
 
@@ -169,7 +169,7 @@ class WindowOperator(Operator):
         for function in (self.spec.fold, getattr(self.spec.function, "function", self.spec.function)):
             if isinstance(function, functions.Function):
                 runtime = StreamingRuntimeContext(self.context, keyed=True)
-                rowwise.guarded(self.context, lambda f=function: f.open(runtime))
+                rowwise.guarded(self.context, function.open, runtime)
 
     def close(self) -> None:
         """Close the user's functions."""
@@ -193,7 +193,7 @@ class WindowOperator(Operator):
         """The next processing-time timer."""
         return self.timers.processing.next()
 
-    def on_batch(self, batch: Batch, side: int) -> None:  # noqa: ARG002
+    def on_batch(self, batch: Batch, side: int) -> None:
         """Put every record into its windows."""
         keys = self.spec.key.keys(batch, self.context.name)
         rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
@@ -263,7 +263,7 @@ class WindowOperator(Operator):
         for time, window, key in due:
             self.scope.key = self.context.scope.key = key
             self.scope.namespace = window
-            rowwise.guarded(self.context, lambda d=domain, t=time, w=window: self._timer(d, t, w), key)
+            rowwise.guarded(self.context, self._timer, domain, time, window, key=key)
         self._collector.flush(self.context)
 
     def _timer(self, domain: TimeDomain, time: int, window: Any) -> None:

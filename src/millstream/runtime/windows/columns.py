@@ -35,12 +35,13 @@ def grouped(
     columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
     wanted: list[tuple[Any, str]] = []
     for aggregate in aggregates:
-        if aggregate.field is None:
+        field: str | int | None = aggregate.field
+        if field is None:
             wanted.append(([], "count_all"))
             continue
-        name = f"field {aggregate.field}"
+        name = f"field {field}"
         if name not in columns:
-            columns[name] = _column(batches, aggregate.field, rows)
+            columns[name] = _column(batches, field, rows)
         kinds = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
         wanted.extend((name, kind) for kind in kinds)
     table = pa.table(columns).group_by(["window", "key"], use_threads=False).aggregate(wanted)
@@ -67,10 +68,8 @@ def _column(batches: Sequence[Batch], field: str | int, rows: np.ndarray) -> pa.
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column as Python values."""
-    if column.null_count or not pa.types.is_integer(column.type):  # numpy would make floats of integers beside nulls
-        return [value for chunk in column.chunks for value in python_values(chunk)]
-    return column.to_numpy().tolist()  # type: ignore[no-any-return]
+    """A column as Python values; integers beside nulls stay integers."""
+    return [value for chunk in column.chunks for value in python_values(chunk)]
 
 
 def combined(aggregate: Aggregate, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
@@ -80,7 +79,6 @@ def combined(aggregate: Aggregate, old: Sequence[Any], new: Sequence[Any]) -> li
     merge = aggregate.merge
     if aggregate.kind == "sum":
         return [
-            other if one is None else one if other is None else one + other
-            for one, other in zip(old, new, strict=True)
+            other if one is None else one if other is None else one + other for one, other in zip(old, new, strict=True)
         ]
     return [merge(one, other) for one, other in zip(old, new, strict=True)]

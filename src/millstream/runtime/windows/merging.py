@@ -21,7 +21,7 @@ class _Merges(MergeCallback[Any]):
     """Collects what the assigner wants merged."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, Collection[Any]] = {}
+        self.found: dict[Any, list[Any]] = {}
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
         """Note one merge."""

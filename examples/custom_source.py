@@ -1,0 +1,64 @@
+"""A source of your own: the rows of a SQLite table, which can be read again by their ids."""
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.common import Types, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
+
+
+class Ids(SplitEnumerator):
+    """Lives on the driver, and plans which ids an epoch reads. Its snapshot goes into every checkpoint."""
+
+    def __init__(self, last: int, done: int) -> None:
+        self.last, self.done = last, done
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        start, self.done = self.done, min(self.last, self.done + budget.records)
+        return [SplitRange("table", start, self.done, self.done - start)]
+
+    def snapshot(self) -> int:
+        return self.done
+
+    def skip(self, done: SplitRange) -> None:
+        self.done = done.end
+
+    def finished(self) -> bool:
+        return self.done >= self.last
+
+
+@dataclass(frozen=True)
+class TableSource(Source):
+    path: str
+
+    def create_enumerator(self, parallelism: int, state: int | None = None) -> Ids:
+        last = sqlite3.connect(self.path).execute("SELECT max(id) FROM people").fetchone()[0]
+        return Ids(last, state or 0)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return Rows(self.path)
+
+
+class Rows(SourceReader):
+    """Lives in a task. The same range gives the same records, however often it is read."""
+
+    def __init__(self, path: str) -> None:
+        self.connection = sqlite3.connect(path)
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        query = "SELECT id, name FROM people WHERE id > ? AND id <= ? ORDER BY id"
+        yield Records(self.connection.execute(query, (part.start, part.end)).fetchall())
+
+
+with tempfile.TemporaryDirectory() as directory, sqlite3.connect(Path(directory, "people.db")) as database:
+    database.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
+    database.executemany("INSERT INTO people (name) VALUES (?)", [("ada",), ("bob",), ("eve",), ("ada",)])
+    database.commit()
+    env = StreamExecutionEnvironment.get_execution_environment()
+    people = env.from_source(TableSource(f"{directory}/people.db"), WatermarkStrategy.no_watermarks(), "people")
+    people.key_by(lambda row: row[1], Types.STRING()).max_by(0).map(lambda row: row[1], Types.STRING()).print()
+    env.execute("custom source")
