@@ -4,7 +4,7 @@ from millstream.common import Duration, Time, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGenSource, EventTime, RandomInt, RandomString
 from millstream.datastream.window import TumblingEventTimeWindows
-from millstream.model.aggregations import Aggregations, Avg, Count, Max, Sum
+from millstream.model.aggregations import Aggregations, Count, Max, Min, Sum
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
@@ -23,7 +23,7 @@ sales = env.from_source(source, strategy, "sales")
 (
     sales.key_by("shop")
     .window(TumblingEventTimeWindows.of(Time.seconds(20)))
-    .aggregate(Aggregations(n=Count(), cents=Sum("cents"), mean=Avg("cents"), largest=Max("cents")))
+    .aggregate(Aggregations(n=Count(), cents=Sum("cents"), least=Min("cents"), most=Max("cents")))
     .print()
 )
 env.execute("built-in aggregations")

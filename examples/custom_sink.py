@@ -6,6 +6,7 @@ Recovery repeats a commit, so a batch and its name are inserted in one transacti
 import sqlite3
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
 
 class Batch(SinkWriter):
-    """Keeps the rows of an epoch. They are few here: as a committable they become a part of the checkpoint itself."""
+    """Keeps the rows of an epoch, which are few here: as a committable they become a part of the checkpoint."""
 
     def __init__(self, context: WriterContext) -> None:
         self.name = f"{context.epoch}-{context.subtask}-{context.attempt}"
@@ -43,16 +44,14 @@ class Insert(Committer):
         self.path = path
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        with sqlite3.connect(self.path) as transaction:
+        with closing(sqlite3.connect(self.path)) as database, database as transaction:
             for batch in committables:
                 if transaction.execute("INSERT OR IGNORE INTO batches VALUES (?)", (batch["name"],)).rowcount:
                     transaction.executemany("INSERT INTO squares VALUES (?, ?)", batch["rows"])
 
 
-with tempfile.TemporaryDirectory() as directory, sqlite3.connect(f"{directory}/squares.db") as database:
-    database.execute("CREATE TABLE batches (name TEXT PRIMARY KEY)")
-    database.execute("CREATE TABLE squares (number INTEGER, square INTEGER)")
-    database.commit()
+with tempfile.TemporaryDirectory() as directory, closing(sqlite3.connect(f"{directory}/squares.db")) as database:
+    database.executescript("CREATE TABLE batches (name TEXT PRIMARY KEY); CREATE TABLE squares (number, square);")
     env = StreamExecutionEnvironment.get_execution_environment()
     env.enable_checkpointing(1_000)
     env.from_collection(range(100)).map(lambda n: [n, n * n]).sink_to(TableSink(f"{directory}/squares.db"))

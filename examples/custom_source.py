@@ -3,8 +3,8 @@
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from millstream.common import Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
@@ -32,33 +32,29 @@ class Ids(SplitEnumerator):
 
 
 @dataclass(frozen=True)
-class TableSource(Source):
+class TableSource(Source, SourceReader):
+    """The description; it is small enough to be its own reader, which lives in a task."""
+
     path: str
 
     def create_enumerator(self, parallelism: int, state: int | None = None) -> Ids:
-        last = sqlite3.connect(self.path).execute("SELECT max(id) FROM people").fetchone()[0]
-        return Ids(last, state or 0)
+        with closing(sqlite3.connect(self.path)) as database:
+            return Ids(database.execute("SELECT max(id) FROM people").fetchone()[0], state or 0)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        return Rows(self.path)
-
-
-class Rows(SourceReader):
-    """Lives in a task. The same range gives the same records, however often it is read."""
-
-    def __init__(self, path: str) -> None:
-        self.connection = sqlite3.connect(path)
+        return self
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         query = "SELECT id, name FROM people WHERE id > ? AND id <= ? ORDER BY id"
-        yield Records(self.connection.execute(query, (part.start, part.end)).fetchall())
+        with closing(sqlite3.connect(self.path)) as database:
+            yield Records(database.execute(query, (part.start, part.end)).fetchall())
 
 
-with tempfile.TemporaryDirectory() as directory, sqlite3.connect(Path(directory, "people.db")) as database:
+with tempfile.TemporaryDirectory() as directory, closing(sqlite3.connect(f"{directory}/people.db")) as database:
     database.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
-    database.executemany("INSERT INTO people (name) VALUES (?)", [("ada",), ("bob",), ("eve",), ("ada",)])
+    database.executemany("INSERT INTO people (name) VALUES (?)", [("ada",), ("bob",), ("eve",)])
     database.commit()
     env = StreamExecutionEnvironment.get_execution_environment()
     people = env.from_source(TableSource(f"{directory}/people.db"), WatermarkStrategy.no_watermarks(), "people")
-    people.key_by(lambda row: row[1], Types.STRING()).max_by(0).map(lambda row: row[1], Types.STRING()).print()
+    people.map(lambda row: f"{row[1]} has id {row[0]}", Types.STRING()).print()
     env.execute("custom source")

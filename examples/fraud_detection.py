@@ -195,7 +195,7 @@ def build(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Card fraud found in a stream of payments.")
     parser.add_argument("--demo", action="store_true", help="break the job twice and compare with a run that was not")
-    parser.add_argument("--records", type=int, default=120_000, help="how many payments are generated")
+    parser.add_argument("--records", type=int, default=100_000, help="how many payments are generated")
     parser.add_argument("--rate", type=float, help="payments per second; as fast as possible unless given")
     parser.add_argument("--out", type=Path, help="where results go; a new temporary directory unless given")
     parser.add_argument("--checkpoints", type=Path, help="where checkpoints go; below the results unless given")

@@ -1,4 +1,4 @@
-"""A job that dies goes on where it was: the second run starts from the first one's last checkpoint, with more subtasks."""
+"""A job that dies goes on where it was: a second run starts from the last checkpoint, here with more subtasks."""
 
 import tempfile
 from pathlib import Path
@@ -41,7 +41,9 @@ with tempfile.TemporaryDirectory() as directory:
     try:
         count_up(directory, fails=True, parallelism=1)
     except MillstreamError as problem:
-        print("the first run failed:", next(line for line in str(problem).splitlines() if "Error" in line))
+        print(
+            "the first run failed:", next(line for line in str(problem).splitlines() if line.startswith("RuntimeError"))
+        )
     newest = max(Path(directory).glob("*/chk-*"), key=lambda path: int(path.name.removeprefix("chk-")))
     rest = count_up(directory, fails=False, parallelism=2, checkpoint=str(newest))
     print(f"the second run went on from {newest.name} and looked at {len(rest):,} of {TOTAL:,} numbers")

@@ -15,6 +15,7 @@ from benchmarks.jobs import epochs
 from benchmarks.jobs.stepped_source import SteppedSource
 
 LOADING = 250_000
+INTERVAL_MS = 10  # shorter than an epoch
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
         env = epochs.environment(
             **{"state.backend.type": "rocksdb", "execution.checkpointing.dir": Path(directory).as_uri()}
         )
-        env.enable_checkpointing(1)
+        env.enable_checkpointing(INTERVAL_MS)
         source = SteppedSource(keys=args.keys, step=args.changed, steps=args.records, load=args.keys, loading=LOADING)
         output = epochs.counts(epochs.numbers(env, source))
         done = epochs.reports(env, output, "checkpoint", epochs.CHECKPOINTS)

@@ -52,7 +52,9 @@ class _Steps(SplitEnumerator):
     def plan(self, budget: Budget) -> list[SplitRange]:
         loading = self._at < self._source.load
         limit = self._source.load if loading else self._end
-        size = min(self._source.loading if loading else self._source.step, limit - self._at, budget.records)
+        # Loading may be cut to the budget; a step may not, because epochs of one size are what is compared.
+        wanted = min(self._source.loading, budget.records) if loading else self._source.step
+        size = min(wanted, limit - self._at)
         cuts = [self._at + size * number // self._splits for number in range(self._splits + 1)]
         self._at += size
         return [

@@ -149,3 +149,18 @@ assert jvm.poll() is not None
 def test_spark_starts_and_stops_without_a_word():
     answer = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, timeout=200, check=False)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "45\n", "")
+
+
+LET_GO = """
+import os, socket, sys
+from millstream.engine.spark import daemon
+os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "1"
+ours, sparks = socket.socketpair()
+sparks.close()
+sys.exit(3 if daemon.worker(ours, True) else 4)
+"""
+
+
+def test_a_worker_that_spark_lets_go_ends_without_a_word():
+    answer = subprocess.run([sys.executable, "-c", LET_GO], capture_output=True, text=True, timeout=100, check=False)
+    assert (answer.returncode, answer.stderr) == (3, "")

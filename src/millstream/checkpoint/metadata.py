@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.errors import ExternalError
+from millstream.errors import ExternalError, InternalError
 from millstream.state.handles import Handle, Lineage
 
 FORMAT = 1
@@ -112,12 +112,14 @@ class CheckpointMetadata:
                 sources=read["sources"],
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
             )
-        except (KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
             raise UnreadableMetadata(msg) from problem
 
 
 def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
+    if any(lineage.restored for lineage in each.lineages):
+        raise InternalError(f"the state of '{each.name}' was restored but not yet written at its new parallelism")
     return {
         "operator": each.operator,
         "name": each.name,

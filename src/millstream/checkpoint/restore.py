@@ -93,21 +93,41 @@ def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tup
     if old.parallelism == shape.parallelism and not foreign:
         return old.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
-    return (Lineage(restored=chains),) * shape.parallelism
+    return (Lineage(restored=chains, parallelism=shape.parallelism),) * shape.parallelism
 
 
 def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[dict[str, Any], ...]:
-    if old.parallelism == shape.parallelism:
-        return old.memory
-    return (merged_memory(old.memory),) * shape.parallelism
+    same = old.parallelism == shape.parallelism
+    kept = old.memory if same else _dealt(merged_memory(old.memory), shape.parallelism)
+    # who sends to whom may have changed: channels are forgotten, and every task says its watermark again
+    return tuple(
+        {**{name: part for name, part in each.items() if name not in ("channels", "idle")}, "restored": True}
+        for each in kept
+    )
+
+
+def _dealt(merged: dict[str, Any], parallelism: int) -> tuple[dict[str, Any], ...]:
+    """The memory of every subtask: each split is remembered by one, which will read it."""
+    names = sorted(merged.get("splits", ()))
+    return tuple(
+        {**merged, "splits": {name: merged["splits"][name] for name in names[subtask::parallelism]}}
+        if names
+        else merged
+        for subtask in range(parallelism)
+    )
 
 
 def merged_memory(memories: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What all subtasks of another parallelism can go on from: the least watermark, every split, every open window."""
+    """What the subtasks of another parallelism can go on from: the least watermark, every split, every open window."""
     merged: dict[str, Any] = {}
     marks = [memory["watermark"] for memory in memories if "watermark" in memory]
     if marks and len(marks) == len(memories):
         merged["watermark"] = min(marks)
+    said = [memory["said"] for memory in memories if "said" in memory]
+    if said:
+        merged["said"] = min((mark for mark in said if mark is not None), default=None)
+    if memories and all(memory.get("ended") for memory in memories):
+        merged["ended"] = True
     splits: dict[str, Any] = {}
     panes: set[int] = set()
     for memory in memories:

@@ -24,9 +24,13 @@ class Schedule:
             return False
         return now - self.triggered_at >= self.interval and now - self.completed_at >= self.min_pause
 
-    def started(self, now: int) -> Schedule:
-        """The job starts, or starts again: the interval begins anew."""
-        return replace(self, triggered_at=now, completed_at=now)
+    def started(self, now: int, epoch: int) -> Schedule:
+        """The job starts, or starts again, from a checkpoint of `epoch`: the interval begins anew."""
+        return replace(self, triggered_at=now, completed_at=now, epoch=epoch)
+
+    def missed(self, now: int) -> Schedule:
+        """A checkpoint failed: another one is due after the interval."""
+        return replace(self, triggered_at=now)
 
     def completed(self, triggered: int, now: int, epoch: int) -> Schedule:
         """A checkpoint of `epoch` is durable."""

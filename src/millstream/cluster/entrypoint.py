@@ -104,6 +104,8 @@ def submit(
     settings = job_settings(configuration)
     plan = execution_plan(job_graph(graph, name))
     for node in graph.nodes:
+        if node.source is not None:
+            node.source.check()
         if node.sink is not None:
             node.sink.check()
     job_id = uuid.uuid4().hex

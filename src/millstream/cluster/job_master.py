@@ -18,7 +18,7 @@ from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
-from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
 from millstream.cluster.events import (
     CancelEpoch,
     CancelRequested,
@@ -143,32 +143,36 @@ class JobMaster:
         self._end()
 
     def _step(self, work: Callable[[], Event | None], then: Event | None = None) -> None:
+        self._happened(*self._outcome(work, then))
+
+    def _outcome(self, work: Callable[[], Event | None], then: Event | None) -> tuple[Event, ...]:
         """Do a piece of work; what goes wrong becomes an event."""
         try:
             event = work() or then
         except Exception as problem:
             if self._cancel.is_set():
-                self._happened(CancelRequested())
-                self._happened(Stopped())
-                return
+                return CancelRequested(), Stopped()
             self.failure = problem
-            retryable = self._sources is not None or not isinstance(problem, UserError)
-            event = EpochFailed(str(problem), self._clock.now(), retryable)
-        if event is not None:
-            self._happened(event)
+            helpless = isinstance(problem, AllCheckpointsDamaged) or (
+                self._sources is None and isinstance(problem, UserError)
+            )
+            event = EpochFailed(str(problem), self._clock.now(), retryable=not helpless)
+        return () if event is None else (event,)
 
-    def _happened(self, event: Event) -> None:
-        before = self.job.status
-        self.job, actions = on_event(self.job, event)
-        if self.job.status is not before:
-            self._observe(StatusChanged(self.job.status, self.job.restarts, self.job.cause))
-        for action in actions:
-            if isinstance(action, RestoreAfter):
-                _log.warning("restarting in %s ms: %s", action.delay, self.job.cause)
-                self._pause(action.delay)
-                self._step(self._recover, then=Restarted())
-            elif isinstance(action, CancelEpoch):
-                self._engine.cancel()
+    def _happened(self, *events: Event) -> None:
+        waiting = deque(events)
+        while waiting:
+            before = self.job.status
+            self.job, actions = on_event(self.job, waiting.popleft())
+            if self.job.status is not before:
+                self._observe(StatusChanged(self.job.status, self.job.restarts, self.job.cause))
+            for action in actions:
+                if isinstance(action, RestoreAfter):
+                    _log.warning("restarting in %s ms: %s", action.delay, self.job.cause)
+                    self._pause(action.delay)
+                    waiting.extend(self._outcome(self._recover, Restarted()))
+                elif isinstance(action, CancelEpoch):
+                    self._engine.cancel()
 
     def _pause(self, delay: int) -> None:
         until = self._clock.now() + delay
@@ -178,23 +182,25 @@ class JobMaster:
     # ---------------------------------------------------------------------------------------- begin and recover
 
     def _begin(self) -> None:
-        path = self._settings.recovery_path
-        found = None if path is None else self._checkpoints.open(path)
-        self._start_from(found, self._checkpoints.logged_plans(found, path) if found is not None else [])
+        self._start_from(self._found())
 
     def _recover(self) -> None:
-        assert self._sinks is not None
-        assert self._sources is not None
-        self._sinks.abort()
-        self._sources.close()
+        found = self._found()  # before anything is undone: what a checkpoint names must stay
+        if self._sinks is not None:
+            self._sinks.abort(found.committables if found is not None else {})
+        if self._sources is not None:
+            self._sources.close()
         self._engine.close()
-        generation = self._progress.generation + 1
+        self._start_from(found, self._progress.generation + 1)
+
+    def _found(self) -> CheckpointMetadata | None:
+        """The job's own newest checkpoint, else the one it was told to start from."""
         found = self._checkpoints.latest_intact()
         if found is None and self._settings.recovery_path is not None:
             found = self._checkpoints.open(self._settings.recovery_path)
-        self._start_from(found, self._checkpoints.logged_plans(found, None), generation)
+        return found
 
-    def _start_from(self, found: CheckpointMetadata | None, logged: list[dict[str, Any]], generation: int = 0) -> None:
+    def _start_from(self, found: CheckpointMetadata | None, generation: int = 0) -> None:
         """Come to the state of a checkpoint, or to the beginning; then replay what was planned after it."""
         shapes = [
             OperatorShape(node.id, node.name, planned.task.parallelism, planned.task.max_parallelism)
@@ -218,9 +224,11 @@ class JobMaster:
             self._sinks = Sinks(self._plan, with_epoch=self._settings.checkpoint_interval is None)
         if found is not None:
             self._sinks.recommit(found.checkpoint, found.committables)
-        self._progress = Progress(epoch, generation, now, restored.lineages, restored.memory)
+        # the first epoch runs at once, input or not: it finds the timers that are due, and writes what was restored
+        self._progress = Progress(epoch, generation, now, restored.lineages, restored.memory, next_timer=now)
+        logged = self._checkpoints.logged_plans(epoch, self._sources.operators)
         self._replay = deque(EpochPlan.from_json(plan) for plan in logged)
-        self._checkpoints.started(self._clock.now())
+        self._checkpoints.started(self._clock.now(), epoch)
 
     # -------------------------------------------------------------------------------------------------- an epoch
 
@@ -269,7 +277,7 @@ class JobMaster:
             restarts=self.job.restarts,
             lineages=progress.lineages,
             memory=progress.memory,
-            work=self._sources.work(plan),
+            work=self._sources.work(plan, progress.memory),
             compact=_compactions(progress.lineages),
             last=plan.ends,
         )
@@ -367,18 +375,21 @@ class JobMaster:
             self._sinks.commit(metadata.checkpoint)  # nothing to come back to: the end is the only checkpoint
             return
         try:
-            path = self._checkpoints.complete(metadata)
+            path = self._checkpoints.complete(metadata, self._clock)
         except MillstreamError as problem:
             self._failed_checkpoints += 1
             if final or self._failed_checkpoints > self._settings.tolerable_failures:
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
-            self._checkpoints.started(self._clock.now())
+            self._checkpoints.missed(self._clock.now())
             return
         self._failed_checkpoints = 0
         self._sinks.commit(metadata.checkpoint)
         self._sources.acknowledge()
-        self._checkpoints.retire(keep=self._settings.retained)
+        try:
+            self._checkpoints.retire(keep=self._settings.retained)
+        except ExternalError as problem:  # the job is well without; the next checkpoint tries again
+            _log.warning("old checkpoints could not be deleted: %s", problem)
         self._observe(
             CheckpointDone(
                 metadata.checkpoint,
@@ -422,16 +433,19 @@ class JobMaster:
         )
 
     def _end(self) -> None:
-        """Let go of everything; keep or delete checkpoints as asked."""
-        if self._sinks is not None:
-            if self.job.status is not JobStatus.FINISHED:
-                self._sinks.abort()
-            self._sinks.close()
-        if self._sources is not None:
-            self._sources.close()
-        self._engine.close()
+        """Let go of everything; keep or delete checkpoints as asked. What cannot be tidied up changes no result."""
         keep = self._settings.retain_on_cancel or self.job.status is JobStatus.FAILED
-        self._checkpoints.close(keep=keep)
+        steps: list[Callable[[], None]] = []
+        if self._sinks is not None:
+            steps += [] if self.job.status is JobStatus.FINISHED else [self._sinks.abort]
+            steps.append(self._sinks.close)
+        if self._sources is not None:
+            steps.append(self._sources.close)
+        for step in (*steps, self._engine.close, lambda: self._checkpoints.close(keep=keep)):
+            try:
+                step()
+            except Exception as problem:
+                _log.warning("the job has ended, but something is left behind: %s", problem)
 
 
 def _compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, int]]:

@@ -54,7 +54,7 @@ class FailureRate:
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
         """Yes, unless the last `most` failures and this one fall into one interval."""
-        recent = tuple(time for time in self.failures if at - time < self.interval)
+        recent = tuple(time for time in self.failures if at - time <= self.interval)
         if len(recent) >= self.most:
             return self, None
         return FailureRate(self.most, self.interval, self.delay, (*recent, at)), self.delay

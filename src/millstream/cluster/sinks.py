@@ -7,6 +7,7 @@ Does not know: tasks, storage."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from millstream.graph.execution_plan import ExecutionPlan
@@ -60,11 +61,12 @@ class Sinks:
             if operator in self._committers:
                 self._committers[operator].commit(checkpoint, list(staged))
 
-    def abort(self) -> None:
-        """What was staged since the last checkpoint will be made again."""
+    def abort(self, named: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> None:
+        """What was staged since the last checkpoint will be made again; what that one has `named` stays."""
         staged, self._staged = self._staged, {}
         for operator, committables in staged.items():
-            self._committers[operator].abort(committables)
+            kept = named.get(operator, ())
+            self._committers[operator].abort([each for each in committables if each not in kept])
 
     def close(self) -> None:
         """Close every committer."""

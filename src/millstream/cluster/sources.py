@@ -59,6 +59,11 @@ class Sources:
                 self._enumerators[node.id] = node.spec.source.create_enumerator(parallelism, state)
         self._ended: set[str] = set()
 
+    @property
+    def operators(self) -> frozenset[str]:
+        """The ids of the source operators."""
+        return frozenset(self._enumerators)
+
     def plan(self, epoch: int, budget: Budget, memory: Mapping[str, Sequence[dict[str, Any]]]) -> EpochPlan:
         """The next epoch's ranges."""
         held = self._held(memory)
@@ -86,13 +91,16 @@ class Sources:
             if part["end"]:
                 self._ended.add(operator)
 
-    def work(self, plan: EpochPlan) -> dict[str, tuple[dict[str, Any], ...]]:
-        """A plan dealt out to subtasks: split i, in order of name, to subtask i modulo parallelism."""
+    def work(
+        self, plan: EpochPlan, memory: Mapping[str, Sequence[dict[str, Any]]]
+    ) -> dict[str, tuple[dict[str, Any], ...]]:
+        """A plan dealt out to subtasks. A split stays with the subtask that remembers it: the watermark of another one
+        may be past its records. A new split goes to the subtask that has the fewest."""
         dealt: dict[str, tuple[dict[str, Any], ...]] = {}
         for operator, part in plan.sources.items():
             parallelism = self._specs[operator][1]
             names = sorted({*part["splits"], *(data[0] for data in part["ranges"])})
-            owner = {name: index % parallelism for index, name in enumerate(names)}
+            owner = _owners(names, [each.get("splits", {}) for each in memory[operator]])
             dealt[operator] = tuple(
                 {
                     "ranges": [data for data in part["ranges"] if owner[data[0]] == subtask],
@@ -104,16 +112,17 @@ class Sources:
         return dealt
 
     def _held(self, memory: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, frozenset[str]]:
-        """Splits that are ahead of their alignment group by more than it allows."""
+        """Splits that are ahead of their alignment group by more than it allows; one at its end holds nobody back."""
         groups: dict[str, list[tuple[str, str, int, int]]] = {}
         for operator, (spec, _) in self._specs.items():
             alignment = spec.strategy.alignment
             if alignment is None or operator in self._ended:
                 continue
+            going_on = set(self._enumerators[operator].splits())
             for subtask in memory.get(operator, ()):
                 for split, known in subtask.get("splits", {}).items():
                     mark = known.get("watermark", MIN_WATERMARK)
-                    if mark is not None:
+                    if mark is not None and split in going_on:
                         entry = (operator, split, mark, alignment.max_drift)
                         groups.setdefault(alignment.group, []).append(entry)
         held: dict[str, set[str]] = {}
@@ -142,3 +151,14 @@ class Sources:
         """Close every enumerator."""
         for enumerator in self._enumerators.values():
             enumerator.close()
+
+
+def _owners(names: Sequence[str], known: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The subtask of each split; `known` has the splits that each subtask remembers."""
+    owners = {name: subtask for subtask, mine in enumerate(known) for name in names if name in mine}
+    counts = [sum(owner == subtask for owner in owners.values()) for subtask in range(len(known))]
+    for name in names:
+        if name not in owners:
+            owners[name] = counts.index(min(counts))
+            counts[owners[name]] += 1
+    return owners

@@ -516,6 +516,9 @@ def _selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelection
                 msg = f"key_by({selector}): fields are 0 to {len(kinds) - 1}"
                 raise UserError(msg)
             return KeySelection(given or kinds[index], field=selector)
+        if kind.is_columnar:
+            msg = f"key_by({selector!r}): {kind} has no fields"
+            raise UserError(msg, hint="give a function of the record")
         return KeySelection(given or Types.PICKLED_BYTE_ARRAY(), field=selector)
     function = as_function(selector, KeySelector)
     found = given or return_type_of(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()

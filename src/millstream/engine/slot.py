@@ -65,6 +65,7 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
         environment = TaskEnvironment(
             files=deployment.files,
             open_store=lambda operator, at: _store(deployment, operator, at),
+            job=deployment.id.split("/")[0],
             parameters=deployment.parameters,
             block_records=deployment.block_records,
             cache_limit=deployment.cache_limit,

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """What a writer may know. `attempt` is unique for every try of every epoch: staged names must contain it."""
+    """What a writer may know. `attempt` is unique for every try of every epoch of the job: staged names must contain both.
 
+    `now` is the processing time of the epoch."""
+
+    job: str
     sink: str
     subtask: int
     parallelism: int
     epoch: int
     attempt: str
-    options: dict[str, str] = field(default_factory=dict)
+    now: int
 
 
 class SinkWriter(ABC):

@@ -136,6 +136,9 @@ class Source(ABC):
         """How many readers can work at once; None for no limit."""
         return None
 
+    def check(self) -> None:
+        """Raise a `UserError` for what can be known to be wrong before the job starts."""
+
     @abstractmethod
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """A new enumerator, from the beginning or from a snapshot of an earlier one."""

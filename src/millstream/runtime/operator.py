@@ -52,6 +52,7 @@ class OperatorContext:
     epoch: int = 0
     attempt: str = ""
     restarts: int = 0
+    job: str = ""
     block_records: int = 65536
 
     @property
@@ -112,6 +113,9 @@ class Operator:
 
     def end_epoch(self) -> None:
         """The last batch and watermark of the epoch have been seen."""
+
+    def abandon(self) -> None:
+        """The epoch failed: let go of what was begun outside."""
 
     def next_timer(self) -> int | None:
         """When processing time must have come to for this operator to have work without input."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.errors import UserError
+from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
 from millstream.model.output import OutputTag
 from millstream.model.types import TypeInformation, TypeMismatch
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
@@ -47,15 +47,20 @@ class UserFunctionFailed(UserError):
         return cls(data["operator"], data["problem"], data["trace"], key=data["key"], record=data["record"])
 
 
-def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> UserFunctionFailed:
-    """The failure to raise for `problem`, which began in user code."""
-    if isinstance(problem, UserFunctionFailed):
+def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> MillstreamError:
+    """The failure to raise for `problem`, which came out of user code; what is not the user's fault stays what it is."""
+    if isinstance(problem, UserFunctionFailed | ExternalError | InternalError):
         return problem
-    text = f"the function called sys.exit({problem.code!r})" if isinstance(problem, SystemExit) else str(problem)
+    if isinstance(problem, UserError):
+        what, trace = str(problem), ""  # our own sentence says it all
+    else:
+        called = isinstance(problem, SystemExit)
+        text = f"the function called sys.exit({problem.code!r})" if called else str(problem)  # type: ignore[attr-defined]
+        what, trace = f"{type(problem).__name__}: {text}", user_traceback(problem)
     return UserFunctionFailed(
         operator,
-        f"{type(problem).__name__}: {text}",
-        user_traceback(problem),
+        what,
+        trace,
         key=None if key is _NOTHING else shorten(key),
         record=None if record is _NOTHING else shorten(record),
     )

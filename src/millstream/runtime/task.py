@@ -18,7 +18,7 @@ import numpy as np
 
 from millstream.errors import ExternalError, UserError
 from millstream.model.types import TypeInformation
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
@@ -142,6 +142,7 @@ class TaskEnvironment:
 
     files: StateFiles
     open_store: Callable[[str, int], OpenStore]
+    job: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     block_records: int = 65536
     cache_limit: int | None = None
@@ -232,6 +233,7 @@ class _Fan:
         self.operators: list[tuple[str | None, Operator]] = []
         self.exchanges: list[tuple[str | None, _Exchange]] = []
         self.emitted = 0
+        self.said: int | None = MIN_WATERMARK
 
     def emit(self, batch: Batch) -> None:
         if not len(batch):
@@ -253,13 +255,17 @@ class _Fan:
                 exchange.send(batch)
 
     def emit_watermark(self, watermark: int | None) -> None:
+        self.said = watermark
         for _, operator in self.operators:
             if watermark is None:
                 operator.on_idle()
             else:
                 operator.on_watermark(watermark)
+        self.say_again()
+
+    def say_again(self) -> None:
         for _, exchange in self.exchanges:
-            exchange.watermark(watermark)
+            exchange.watermark(self.said)
 
 
 class Task:
@@ -297,6 +303,7 @@ class Task:
                 output_type=node.output_type,
                 side_types=node.side_types,
                 parameters=environment.parameters,
+                job=environment.job,
                 block_records=environment.block_records,
             )
             self._contexts.append(context)
@@ -331,6 +338,9 @@ class Task:
                 context.state.abandon()
                 context.metrics.forget()
                 fan.emitted = 0
+            for operator in self._operators:
+                with contextlib.suppress(Exception):  # the failure at hand is the one to tell
+                    operator.abandon()
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -368,6 +378,10 @@ class Task:
         for context in self._contexts:
             lineage = request.lineages.get(context.operator, Lineage())
             context.state.advance(lineage, self.environment.files.read)
+        for context, fan in zip(self._contexts, self._fans, strict=True):
+            fan.said = context.memory.get("said", MIN_WATERMARK)
+            if context.memory.pop("restored", False) and fan.said != MIN_WATERMARK:
+                fan.say_again()  # those who listen may be others now, and have forgotten
         for operator in reversed(self._operators):  # what fires here already sends to the operators after it
             operator.begin_epoch()
 
@@ -412,7 +426,8 @@ class Task:
         if positions:
             self._contexts[0].memory["positions"] = positions
         results: dict[str, Any] = {}
-        for context in self._contexts:
+        for context, fan in zip(self._contexts, self._fans, strict=True):
+            context.memory["said"] = fan.said
             handle = self._save(context, request)
             if handle is not None:
                 report["states"][context.operator] = handle

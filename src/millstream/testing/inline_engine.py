@@ -9,10 +9,9 @@ import itertools
 import pickle
 from collections.abc import Iterable
 
-import cloudpickle
-
 from millstream.engine import slot
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.engine.packing import packed
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
@@ -26,7 +25,7 @@ class InlineEngine:
 
     def deploy(self, deployment: Deployment) -> None:
         """Take a program over, through pickle as a worker would."""
-        self._deployment = pickle.loads(cloudpickle.dumps(deployment, 5))
+        self._deployment = pickle.loads(packed(deployment))
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run every level, slot by slot."""

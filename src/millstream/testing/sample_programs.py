@@ -162,14 +162,14 @@ class Pairs(KeyedCoProcessFunction):
 
     def open(self, runtime_context: Any) -> None:
         self.left = runtime_context.get_list_state(ListStateDescriptor("left", Types.LONG()))
-        self.right = runtime_context.get_map_state(MapStateDescriptor("right", Types.LONG(), Types.LONG()))
+        self.right = runtime_context.get_list_state(ListStateDescriptor("right", Types.LONG()))
 
     def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
         self.left.add(value[2])
-        return [(ctx.get_current_key(), value[2], other) for other in self.right.keys()]  # noqa: SIM118
+        return [(ctx.get_current_key(), value[2], other) for other in self.right.get()]
 
     def process_element2(self, value: Any, ctx: Any) -> Iterable[Any]:
-        self.right.put(value[2], value[1])
+        self.right.add(value[2])
         return [(ctx.get_current_key(), other, value[2]) for other in self.left.get()]
 
 

@@ -110,7 +110,7 @@ class FileWriter(SinkWriter):
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Encode the records, each into the file of its bucket."""
-        now = getattr(self._context, "now", None)
+        now = self._context.now
         bucket = self._assigner.bucket_of_all(BucketContext(None, now))
         if bucket is not None:
             self._append(checked(bucket, STAGING), values)
@@ -209,7 +209,7 @@ class FileWriter(SinkWriter):
 
 def _owner(context: WriterContext) -> str:
     """How the names of all files that a sink stages begin; another job with the same sink has other names."""
-    job = getattr(context, "job", "")
+    job = context.job
     return "-".join(quote(part, safe="") for part in (job, context.sink) if part)
 
 

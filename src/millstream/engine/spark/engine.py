@@ -10,15 +10,15 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-import cloudpickle
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.session import spark_context
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
@@ -27,12 +27,6 @@ class SparkFailed(ExternalError):
     """Spark could not finish an epoch."""
 
     hint = "see the Spark log; the job restarts from its last checkpoint if its restart strategy allows"
-
-
-class UnserialisableProgram(UserError):
-    """A function of the program cannot be sent to the workers."""
-
-    hint = "open files, locks, sockets and Spark objects belong into open(), not into the function's fields"
 
 
 class SparkEngine:
@@ -48,11 +42,7 @@ class SparkEngine:
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program."""
-        try:
-            pickled = cloudpickle.dumps(deployment, 5)
-        except Exception as problem:
-            msg = f"the program cannot be pickled: {problem}"
-            raise UnserialisableProgram(msg) from problem
+        pickled = packed(deployment)
         slots = deployment.plan.slots
         self._context = spark_context(self._settings, slots)
         if self._program is not None:

@@ -62,6 +62,7 @@ _ALWAYS = {
     "spark.app.name": "millstream",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "millstream.engine.spark.daemon",
     "spark.task.maxFailures": TASK_FAILURES,
     # An executor that dies takes the shuffle files of several stages with it; each costs one attempt.
     "spark.stage.maxConsecutiveAttempts": "8",

@@ -41,13 +41,26 @@ class SinkOperator(Operator):
         if self._writer is None:
             context = self.context
             settings = WriterContext(
-                context.operator, context.subtask, context.parallelism, context.epoch, context.attempt
+                job=context.job,
+                sink=context.operator,
+                subtask=context.subtask,
+                parallelism=context.parallelism,
+                epoch=context.epoch,
+                attempt=context.attempt,
+                now=context.now,
             )
             self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
         writer = self._writer
         times = None if batch.timestamps is None else batch.times()
         values = batch.array() if writer.columnar and batch.columnar else batch.rows()
         rowwise.guarded(self.context, writer.write, values, times)
+
+    def abandon(self) -> None:
+        """Undo what the writer staged."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+            writer.close()
 
     def on_watermark(self, watermark: int) -> None:
         """Nothing comes after a sink."""

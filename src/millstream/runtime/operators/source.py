@@ -96,6 +96,7 @@ class SourceOperator(Operator):
             silent = timeout is not None and now - known["active_at"] >= timeout
             if not silent and known.get("watermark", MIN_WATERMARK) is not None:
                 waiting.append(known.get("watermark", MIN_WATERMARK))
+        memory["splits"] = {split: splits[split] for split in work.get("splits", ())}  # those at their end are over
         idle = not waiting
         if idle and not memory.get("idle_sent"):
             self.on_idle()

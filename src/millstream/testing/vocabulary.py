@@ -1,0 +1,502 @@
+"""The operators that transcripts name: `window(tumbling=10, reduce=sum)` and its kin.
+
+Promises: every word is one function of this module; a record is the pair (key, value), a result is [key, timestamp or
+window, value], whatever operator made it.
+Does not know: steps, YAML, harnesses."""
+
+# ruff: noqa: D102 - what functions do is told by the word that makes them
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.datastream.data_stream import DataStream
+from millstream.errors import UserError
+from millstream.model.aggregations import Aggregate, Aggregations, Avg, Count, Max, Min, Sum
+from millstream.model.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from millstream.model.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from millstream.model.functions import (
+    AggregateFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessWindowFunction,
+)
+from millstream.model.output import OutputTag
+from millstream.model.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from millstream.model.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from millstream.model.time import Duration, Time
+from millstream.model.timers import TimeDomain
+from millstream.model.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import WatermarkStrategy
+from millstream.model.windows import CountWindow, TimeWindow
+
+LATE = OutputTag("late")
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+NAMED_PAIR = Types.ROW_NAMED(["key", "value"], [Types.STRING(), Types.LONG()])
+
+
+class UnknownWord(UserError):
+    """A transcript names something that this vocabulary does not have."""
+
+    def __init__(self, word: object, known: Iterable[str]) -> None:
+        super().__init__(f"there is no '{word}' in transcripts", hint=f"there are {', '.join(sorted(known))}")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A call in a transcript, as written: name, arguments, named arguments."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class UnderTest:
+    """A pipeline and how its records are written down."""
+
+    define: Callable[..., DataStream]
+    inputs: int = 1
+    kind: TypeInformation | None = None
+    side_outputs: tuple[OutputTag, ...] = ()
+    result: Callable[[Any, int | None], list[Any]] = lambda value, time: [value[0], time, value[1]]
+
+    @property
+    def input_types(self) -> tuple[TypeInformation | None, ...]:
+        """The type of every input."""
+        return (self.kind,) * self.inputs
+
+
+def operator(word: Word) -> UnderTest:
+    """The operator that a word stands for."""
+    made = OPERATORS.get(word.name)
+    if made is None:
+        raise UnknownWord(word.name, OPERATORS)
+    return made(*word.arguments, **dict(word.named))
+
+
+def _key(record: Any) -> Any:
+    return record[0]
+
+
+def _one_of(words: dict[str, Any], word: Any) -> Any:
+    if word not in words:
+        raise UnknownWord(word, words)
+    return words[word]
+
+
+# -------------------------------------------------------------------------------------------------- record by record
+
+_MAPS: dict[str, Callable[[Any], Any]] = {"double": lambda record: (record[0], record[1] * 2)}
+_FILTERS: dict[str, Callable[[Any], bool]] = {"even": lambda record: record[1] % 2 == 0}
+_FLAT_MAPS: dict[str, Callable[[Any], Any]] = {"repeat": lambda record: [record] * record[1]}
+_REDUCES: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda one, other: (one[0], one[1] + other[1]),
+    "max": lambda one, other: (one[0], max(one[1], other[1])),
+    "join": lambda one, other: (one[0], f"{one[1]}{other[1]}"),
+}
+
+
+def elementwise(*steps: Word, keyed: bool = False) -> UnderTest:
+    """map, filter and flat_map in a row, on a keyed stream or not."""
+
+    def define(stream: Any) -> DataStream:
+        for step in steps:
+            words = {"map": _MAPS, "filter": _FILTERS, "flat_map": _FLAT_MAPS}
+            stream = stream.key_by(_key) if keyed else stream
+            stream = getattr(stream, step.name)(_one_of(words[step.name], *step.arguments))
+        return stream  # type: ignore[no-any-return]
+
+    return UnderTest(define, kind=None)
+
+
+def reduce(function: str) -> UnderTest:
+    """A running reduce by key."""
+    return UnderTest(lambda stream: stream.key_by(_key).reduce(_one_of(_REDUCES, function)))
+
+
+def timestamps(bound: int, idle: int | None = None) -> UnderTest:
+    """Timestamps are the values; the watermark follows them at a distance."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    strategy = strategy.with_timestamp_assigner(lambda record, _: record[1])
+    if idle is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idle))
+    return UnderTest(lambda stream: stream.assign_timestamps_and_watermarks(strategy))
+
+
+# ----------------------------------------------------------------------------------------------------------- windows
+
+
+def window(
+    *,
+    time: str = "event",
+    offset: int = 0,
+    trigger: Any = None,
+    allowed_lateness: int = 0,
+    reduce: str | None = None,
+    aggregate: str | None = None,
+    process: str = "values",
+    **assigner: Any,
+) -> UnderTest:
+    """Windows by key: tumbling=, sliding=[size, slide], session= (or by_value), count= (or [size, slide]), everything=."""
+
+    def define(stream: Any) -> DataStream:
+        windowed = stream.key_by(_key).window(_assigner(time, offset, **assigner))
+        if trigger is not None:
+            windowed = windowed.trigger(_trigger(trigger))
+        windowed = windowed.allowed_lateness(allowed_lateness).side_output_late_data(LATE)
+        if reduce is not None:
+            return windowed.reduce(_one_of(_REDUCES, reduce), Single())  # type: ignore[no-any-return]
+        if aggregate is not None:
+            return windowed.aggregate(_one_of({"average": Average}, aggregate)(), Single())  # type: ignore[no-any-return]
+        return windowed.process(_one_of({"values": Values, "visits": Visits}, process)())  # type: ignore[no-any-return]
+
+    return UnderTest(define, side_outputs=(LATE,), result=lambda value, _: list(value))
+
+
+def aggregates(*, columns: bool, by: str = "value", offset: int = 0, **words: Any) -> UnderTest:
+    """Built-in aggregates over fixed windows, on columns or by the general operator: the results are the same."""
+    kinds: dict[str, Any] = {"sum": Sum, "min": Min, "max": Max, "avg": Avg, "count": Count, "rows": lambda _: Count()}
+    shapes = {name: words.pop(name) for name in ("tumbling", "sliding") if name in words}
+    chosen: dict[str, Aggregate] = {name: _one_of(kinds, word)(by) for name, word in words.items()}
+
+    def define(stream: Any) -> DataStream:
+        keyed = stream.key_by("key") if columns else stream.key_by(lambda row: row["key"], Types.STRING())
+        windowed = keyed.window(_assigner("event", offset, **shapes)).side_output_late_data(LATE)
+        return windowed.aggregate(Aggregations(**chosen))  # type: ignore[no-any-return]
+
+    def result(row: Any, _: int | None) -> list[Any]:
+        values = list(row)
+        return [values[0], f"{values[1]}..{values[2]}", values[3:] if len(values) > 4 else values[3]]
+
+    return UnderTest(define, kind=NAMED_PAIR, side_outputs=(LATE,), result=result)
+
+
+def _assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
+    ((name, size),) = shape.items()
+    event = _one_of({"event": True, "processing": False}, time)
+    shift = Time.milliseconds(offset)
+    if name == "tumbling":
+        kind: Any = TumblingEventTimeWindows if event else TumblingProcessingTimeWindows
+        return kind.of(Time.milliseconds(size), shift)  # type: ignore[no-any-return]
+    if name == "sliding":
+        kind = SlidingEventTimeWindows if event else SlidingProcessingTimeWindows
+        return kind.of(*map(Time.milliseconds, size), shift)  # type: ignore[no-any-return]
+    if name == "session":
+        kind = EventTimeSessionWindows if event else ProcessingTimeSessionWindows
+        if size == "by_value":
+            return kind.with_dynamic_gap(lambda record: record[1])  # type: ignore[no-any-return]
+        return kind.with_gap(Time.milliseconds(size))  # type: ignore[no-any-return]
+    if name == "count":
+        return CountTumblingWindowAssigner.of(size) if isinstance(size, int) else CountSlidingWindowAssigner.of(*size)
+    everything = {
+        "never": GlobalWindows.create,
+        "end_of_stream": GlobalWindows.create_with_end_of_stream_trigger,
+    }
+    return _one_of({"everything": lambda: _one_of(everything, size)()}, name)()  # type: ignore[no-any-return]
+
+
+def _trigger(word: Any) -> Trigger[Any, Any]:
+    named = word if isinstance(word, Word) else Word(word)
+    return _one_of(TRIGGERS, named.name)(*named.arguments)  # type: ignore[no-any-return]
+
+
+TRIGGERS: dict[str, Callable[..., Trigger[Any, Any]]] = {
+    "event_time": EventTimeTrigger,
+    "count": CountTrigger.of,
+    "purging": lambda inner: PurgingTrigger.of(_trigger(inner)),
+    "continuous": lambda interval: ContinuousEventTimeTrigger.of(Time.milliseconds(interval)),
+    "continuous_processing": lambda interval: ContinuousProcessingTimeTrigger.of(Time.milliseconds(interval)),
+    "threshold": lambda limit: Threshold(limit),
+}
+
+
+@dataclass(frozen=True)
+class Threshold(Trigger[Any, Any]):
+    """Fires and purges when the values of a window add up to `limit`; a trigger as users write them."""
+
+    limit: int
+
+    def _sum(self, ctx: Any) -> Any:
+        add = ReducingStateDescriptor("sum", lambda one, other: one + other, Types.LONG())
+        return ctx.get_partitioned_state(add)
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+        total = self._sum(ctx)
+        total.add(element[1])
+        ctx.register_event_time_timer(window.max_timestamp())
+        if total.get() < self.limit:
+            return TriggerResult.CONTINUE
+        total.clear()
+        return TriggerResult.FIRE_AND_PURGE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+        return TriggerResult.FIRE_AND_PURGE if time == window.max_timestamp() else TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Any, ctx: Any) -> None:
+        ctx.merge_partitioned_state(ReducingStateDescriptor("sum", lambda one, other: one + other, Types.LONG()))
+        ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: Any, ctx: Any) -> None:
+        self._sum(ctx).clear()
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+def _window_text(window: Any) -> str:
+    if isinstance(window, TimeWindow):
+        return f"{window.start}..{window.end}"
+    return f"#{window.id}" if isinstance(window, CountWindow) else "all"
+
+
+class Values(ProcessWindowFunction[Any, Any, Any, Any]):
+    """All values of the window."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        yield key, _window_text(context.window()), [value for _, value in elements]
+
+
+class Single(ProcessWindowFunction[Any, Any, Any, Any]):
+    """The one value of a window that was folded."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        for value in elements:
+            yield key, _window_text(context.window()), value[1] if isinstance(value, tuple) else value
+
+
+class Visits(ProcessWindowFunction[Any, Any, Any, Any]):
+    """How often this window fired, and how often windows of this key did; the first is forgotten with the window."""
+
+    _firings = ValueStateDescriptor("firings", Types.LONG())
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+        counts = []
+        for store in (context.window_state(), context.global_state()):
+            firings = store.get_state(self._firings)
+            firings.update((firings.value() or 0) + 1)
+            counts.append(firings.value())
+        yield key, _window_text(context.window()), counts
+
+    def clear(self, context: Any) -> None:
+        context.window_state().get_state(self._firings).clear()
+
+
+class Average(AggregateFunction):
+    """The mean of the values; its accumulator is (sum, count)."""
+
+    def create_accumulator(self) -> Any:
+        return 0, 0
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + value[1], accumulator[1] + 1
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+
+# -------------------------------------------------------------------------------------------------- state and timers
+
+
+_METHODS = {"replace": "update"}
+
+
+class Commands:
+    """Does what a record says: `event 10` sets a timer, `delete event 10` takes it back, `put 3` and `get` use state.
+
+    Several commands in a record are separated by a semicolon."""
+
+    state: Any
+
+    def run(self, text: str, ctx: Any) -> Iterable[Any]:
+        """The results of the commands of one record."""
+        for command in text.split(";"):
+            name, *arguments = command.split()
+            key, timers = ctx.get_current_key(), ctx.timer_service()
+            if name == "delete":
+                getattr(timers, f"delete_{arguments[0]}_time_timer")(int(arguments[1]))
+            elif name in ("event", "processing"):
+                getattr(timers, f"register_{name}_time_timer")(int(arguments[0]))
+            elif name == "watermark":
+                yield key, timers.current_watermark()
+            elif name == "say":
+                yield key, " ".join(arguments)
+            else:
+                yield from ((key, result) for result in self.use(name, [_number(each) for each in arguments]))
+
+    def use(self, name: str, arguments: list[Any]) -> Iterable[Any]:
+        """The result of one use of the state, if it has one."""
+        method, arguments = _METHODS.get(name, name), [arguments] if name == "replace" else arguments
+        result = getattr(self.state, method)(*arguments)
+        if name in ("get", "value", "contains", "is_empty"):
+            yield list(result) if hasattr(result, "__next__") else result
+        elif name in ("items", "keys", "values"):
+            yield sorted(list(item) if isinstance(item, tuple) else item for item in result)
+
+    def fired(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        """The results of a timer; it shows that it sees the state of its key."""
+        name = "event" if ctx.time_domain() is TimeDomain.EVENT_TIME else "processing"
+        yield ctx.get_current_key(), f"{name} {timestamp}"
+
+
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+class KeyedCommands(Commands, KeyedProcessFunction):
+    """Commands on one keyed stream, on one state."""
+
+    def __init__(self, descriptor: StateDescriptor) -> None:
+        self._descriptor = descriptor
+
+    def open(self, runtime_context: Any) -> None:
+        self.state = runtime_context.get_state(self._descriptor)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        yield from self.run(value[1], ctx)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield from self.fired(timestamp, ctx)
+
+
+class ConnectedCommands(Commands, KeyedCoProcessFunction):
+    """Commands on two keyed streams that share one state."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.state = runtime_context.get_state(ValueStateDescriptor("shared"))
+
+    def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
+        yield from self.run(value[1], ctx)
+
+    process_element2 = process_element1
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield from self.fired(timestamp, ctx)
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+MINE = ValueStateDescriptor("mine", Types.LONG())
+
+
+class BroadcastCommands(Commands, KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
+    """Commands on a keyed stream that reads rules; the other side puts and removes them, or adds to every key's state."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.mine = runtime_context.get_state(MINE)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        command, key = value[1], ctx.get_current_key()
+        rules = ctx.get_broadcast_state(RULES)
+        if command == "rules":
+            yield key, sorted(list(rule) for rule in rules.items())
+        elif command == "mine":
+            yield key, self.mine.value()
+        elif command.startswith("rule "):
+            yield key, rules.get(command.split()[1])
+        elif command.startswith("put "):
+            self.mine.update(int(command.split()[1]))
+        else:
+            yield from self.run(command, ctx)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        command, *arguments = value[1].split()
+        rules = ctx.get_broadcast_state(RULES)
+        if command == "put":
+            rules.put(arguments[0], int(arguments[1]))
+        elif command == "remove":
+            rules.remove(arguments[0])
+        elif command == "clear":
+            rules.clear()
+        elif command == "add":
+            ctx.apply_to_keyed_state(MINE, lambda _, state: state.update(state.value() + int(arguments[0])))
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), sorted(list(rule) for rule in ctx.get_broadcast_state(RULES).items())
+        yield from self.fired(timestamp, ctx)
+
+
+def state(kind: str = "value", *, ttl: int | None = None, update: str = "write", show: str = "living") -> UnderTest:
+    """A keyed process function that does what records say, with timers and one state, with or without a time to live."""
+    descriptor: Any = _one_of(_STATES, kind)()
+    if ttl is not None:
+        config = StateTtlConfig.new_builder(Time.milliseconds(ttl))
+        kinds, visible = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
+        config.set_update_type(_one_of({"write": kinds.OnCreateAndWrite, "read": kinds.OnReadAndWrite}, update))
+        shown = {"living": visible.NeverReturnExpired, "expired": visible.ReturnExpiredIfNotCleanedUp}
+        config.set_state_visibility(_one_of(shown, show))
+        descriptor.enable_time_to_live(config.build())
+    return UnderTest(lambda stream: stream.key_by(_key).process(KeyedCommands(descriptor)))
+
+
+_STATES: dict[str, Callable[[], StateDescriptor]] = {
+    "value": lambda: ValueStateDescriptor("it", Types.LONG()),
+    "untyped": lambda: ValueStateDescriptor("it"),
+    "list": lambda: ListStateDescriptor("it", Types.LONG()),
+    "map": lambda: MapStateDescriptor("it", Types.STRING(), Types.LONG()),
+    "reducing": lambda: ReducingStateDescriptor("it", lambda one, other: one + other, Types.LONG()),
+    "aggregating": lambda: AggregatingStateDescriptor("it", PlainAverage(), Types.PICKLED_BYTE_ARRAY()),
+}
+
+
+class PlainAverage(Average):
+    """The mean of plain numbers."""
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + value, accumulator[1] + 1
+
+
+def connected() -> UnderTest:
+    """Two keyed streams with one function."""
+
+    def define(first: Any, second: Any) -> DataStream:
+        return first.connect(second).key_by(_key, _key).process(ConnectedCommands())  # type: ignore[no-any-return]
+
+    return UnderTest(define, inputs=2)
+
+
+def broadcast() -> UnderTest:
+    """A keyed stream and a broadcast stream."""
+
+    def define(first: Any, second: Any) -> DataStream:
+        return first.key_by(_key).connect(second.broadcast(RULES)).process(BroadcastCommands())  # type: ignore[no-any-return]
+
+    return UnderTest(define, inputs=2)
+
+
+OPERATORS: dict[str, Callable[..., UnderTest]] = {
+    made.__name__: made
+    for made in (elementwise, reduce, timestamps, window, aggregates, state, connected, broadcast)
+}
+
+__all__: Sequence[str] = ("OPERATORS", "UnderTest", "UnknownWord", "Word", "operator")
