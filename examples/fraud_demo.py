@@ -135,18 +135,17 @@ def wait_until(client: JobClient, happened: Callable[[], bool], what: str) -> No
 
 
 def workers() -> list[int]:
-    """The Python workers of this program's own Spark: children of its daemon, which descends from this process."""
+    """The Python workers of this program's own Spark: this process, its JVM, the JVM's Python daemon, its workers."""
     parents, commands = processes()
 
-    def descends(pid: int) -> bool:
-        while pid in parents:
-            pid = parents[pid]
-            if pid == os.getpid():
-                return True
-        return False
+    def below(above: set[int], name: str) -> set[int]:
+        return {pid for pid, parent in parents.items() if parent in above and name in commands[pid]}
 
-    daemons = {pid for pid, command in commands.items() if "pyspark.daemon" in command and descends(pid)}
-    return [pid for pid in daemons if parents[pid] in daemons]
+    descendants = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in descendants} - descendants:
+        descendants |= more
+    jvms = below(descendants, "org.apache.spark")
+    return sorted(below(below(jvms, "daemon"), "daemon"))
 
 
 def processes() -> tuple[dict[int, int], dict[int, str]]:

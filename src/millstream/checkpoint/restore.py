@@ -93,7 +93,7 @@ def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tup
     if old.parallelism == shape.parallelism and not foreign:
         return old.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
-    return (Lineage(restored=chains, parallelism=shape.parallelism),) * shape.parallelism
+    return (Lineage(restored=chains),) * shape.parallelism
 
 
 def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[dict[str, Any], ...]:

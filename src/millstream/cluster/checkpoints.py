@@ -87,7 +87,7 @@ class Checkpoints:
             directory = directory.parent
         job = directory.parent
         storage = self.storage.of(str(job.parent), job.name)
-        if not storage.exists(directory.name):
+        if not directory.name or not storage.exists(directory.name):
             raise NoSuchCheckpoint(path, "it has no _metadata file")
         metadata = CheckpointMetadata.from_bytes(storage.read_metadata(directory.name))
         self._restored_from = storage

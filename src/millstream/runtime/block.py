@@ -23,7 +23,7 @@ import pyarrow as pa
 from millstream.model.types import TypeInformation
 from millstream.runtime.batch import Batch
 
-_HEADER = struct.Struct("<BHHI")
+_HEADER = struct.Struct("<BHHI7x")  # padded, so that Arrow finds its buffers aligned
 REPORT_EDGE = 0xFFFF
 
 

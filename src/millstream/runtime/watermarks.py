@@ -35,7 +35,8 @@ class Combined:
 
     def update(self, channel: str, watermark: int | None) -> bool:
         """A channel's watermark moved, or (None) it became idle; True when the combined one moved or turned idle."""
-        self._channels[channel] = watermark
+        known = self._channels.get(channel)
+        self._channels[channel] = watermark if watermark is None or known is None else max(watermark, known)
         active = [at for at in self._channels.values() if at is not None]
         idle = not active
         combined = max(self.watermark, min(active)) if active else self.watermark

@@ -238,6 +238,7 @@ class OperatorState:
         self._store = open_store()
         self._cache_limit = cache_limit
         self._found: set[str] = set()
+        self._cuts: dict[str, Callable[[Any, KeyGroupRange], Any]] = {}
 
     def table(
         self,
@@ -247,12 +248,17 @@ class OperatorState:
         *,
         key_type: TypeInformation | None = None,
         in_memory: bool = False,
+        cut: Callable[[Any, KeyGroupRange], Any] | None = None,
     ) -> StateTable:
-        """The table of that name, made on first use. One that is `in_memory` must be asked for before `advance`."""
+        """The table of that name, made on first use. One that is `in_memory` must be asked for before `advance`.
+
+        `cut` gives the part of a value that belongs to some key groups, ABSENT for none; it goes with `CUT`."""
+        if cut is not None:
+            self._cuts[name] = cut
         schema = TableSchema(name, key_type or self._key_type, value_type, redistribution)
         found = self.tables.get(name)
         if found is None:
-            keep = in_memory or redistribution is not Redistribution.KEYED
+            keep = in_memory or redistribution not in (Redistribution.KEYED, Redistribution.CUT)
             found = self.tables[name] = StateTable(schema, None if keep else self._store)
         elif name in self._found:
             self._found.discard(name)
@@ -354,6 +360,8 @@ class OperatorState:
                         keys = [f"{index:05d}/{key}" for key in changes.keys]
                         if redistribution is Redistribution.UNION:
                             yield name, dataclasses.replace(changes, keys=keys)
+                        elif redistribution is Redistribution.CUT:
+                            yield name, self._cut(name, dataclasses.replace(changes, keys=keys))
                         else:
                             _collect(split.setdefault(name, {}), keys, changes)
         for name, elements in split.items():
@@ -362,6 +370,15 @@ class OperatorState:
         for handle in lineage.own:
             for name, _, changes in deltas.decode(content(handle), schemas):
                 yield name, changes
+
+    def _cut(self, name: str, changes: Changes) -> Changes:
+        """The changes with each value cut to this subtask's key groups."""
+        cut = self._cuts[name]
+        pairs = zip(changes.values, changes.deleted, strict=True)
+        values = [None if gone else cut(value, self._range) for value, gone in pairs]
+        deleted = [gone or value is ABSENT for value, gone in zip(values, changes.deleted, strict=True)]
+        kept = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
+        return dataclasses.replace(changes, values=kept, deleted=deleted)
 
     def delta(self) -> tuple[bytes, int] | None:
         """What this epoch changed as a state file and its number of entries; None when nothing did."""

@@ -33,6 +33,7 @@ class Redistribution(Enum):
     BROADCAST = "broadcast"  # every subtask gets one old subtask's copy
     SPLIT = "split"  # round-robin
     UNION = "union"  # every subtask gets all
+    CUT = "cut"  # every subtask cuts its key groups out of each value: chunks of many keys
 
 
 class UnreadableState(ExternalError):
@@ -87,6 +88,7 @@ def encode(tables: Iterable[tuple[TableSchema, Changes]]) -> bytes:
         )
         streams.append(stream)
     text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # Arrow wants its buffers aligned
     return b"".join((_MAGIC, struct.pack("<I", len(text)), text, *streams))
 
 

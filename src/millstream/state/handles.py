@@ -7,7 +7,7 @@ Does not know: what is inside a file, or where files live."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -59,27 +59,23 @@ class Lineage:
     """All that one subtask's state is made of.
 
     `restored` holds the chains of other subtasks, (their index, their files), when the state was written at another
-    parallelism than the `parallelism` of now; `own` is what this subtask wrote since."""
+    parallelism; `own` is what this subtask wrote since."""
 
     own: Chain = ()
     restored: tuple[tuple[int, Chain], ...] = ()
-    parallelism: int = 0
 
     @property
     def version(self) -> str:
-        """The name of the last accepted file; "" for no state at all. A part of restored chains depends on how they are
-        parted, so the name of one of their files would not do."""
+        """The name of the last accepted file; "" for no state at all."""
         if self.own:
             return self.own[-1].name
-        if not self.restored:
-            return ""
-        return f"{self.parallelism}:" + "+".join(chain[-1].name for _, chain in self.restored if chain)
+        return "+".join(chain[-1].name for _, chain in self.restored if chain)
 
     def missing(self, version: str) -> Chain | None:
         """The files a store at `version` lacks; None when it must be rebuilt from everything."""
         if version == self.version:
             return ()
-        if version == replace(self, own=()).version and not (self.own and self.own[0].base):
+        if version == Lineage(restored=self.restored).version and not (self.own and self.own[0].base):
             return self.own
         for index, handle in enumerate(self.own):
             if handle.name == version:
@@ -93,7 +89,7 @@ class Lineage:
         if handle.base:
             return Lineage(own=(handle,))
         kept = tuple(old for old in self.own if old.name not in handle.covers)
-        return replace(self, own=(*kept, handle))
+        return Lineage(own=(*kept, handle), restored=self.restored)
 
     @property
     def handles(self) -> Chain:

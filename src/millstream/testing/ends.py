@@ -60,7 +60,7 @@ class FeedOperator(Operator):
             elif piece.watermark is None:
                 self.on_idle()
             else:
-                self.on_watermark(piece.watermark)
+                self.on_watermark(max(piece.watermark, self.watermark))  # as a source: event time never goes back
             yield
 
 

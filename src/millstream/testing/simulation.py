@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 import os
 import shutil
 import sys
@@ -33,14 +34,16 @@ from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.model.configuration import Configuration
+from millstream.model.functions import MapFunction
 from millstream.model.job_status import JobStatus
 from millstream.testing import sample_programs
-from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, SimulatedCrash
+from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, Operation, SimulatedCrash
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.memory_files import MemoryFileSystem, Named
 from millstream.testing.visible_output import VisibleOutput, shown
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
+_stumbled: dict[str, int] = {}
 
 ROOT = "/checkpoints"
 OUTPUT = "/output"
@@ -73,6 +76,25 @@ class Stuck(BaseException):
 
 class EngineLost(ExternalError):
     """The engine failed because it was asked to."""
+
+
+@dataclass
+class Stumble(MapFunction):
+    """Passes records on; raises at record `at`, `times` times in all lives of this process, counted under `name`."""
+
+    name: str
+    at: int
+    times: int = 1
+    seen: int = 0
+
+    def map(self, value: Any) -> Any:
+        """The value."""
+        self.seen += 1
+        if self.seen == self.at and _stumbled.setdefault(self.name, 0) < self.times:
+            _stumbled[self.name] += 1
+            message = f"stumbled over {value}"
+            raise ValueError(message)
+        return value
 
 
 @dataclass(frozen=True)
@@ -196,7 +218,7 @@ class Life:
     failure: BaseException | None = None
     seen: list[Observation] = field(default_factory=list)
     slept: list[int] = field(default_factory=list)
-    operations: int = 0
+    operations: list[Operation] = field(default_factory=list)
     master: JobMaster | None = None
 
     @property
@@ -277,7 +299,7 @@ def run(
         life.crashed = True
         slot.forget()
     finally:
-        life.operations = len(faulty.operations)
+        life.operations = faulty.operations
         world.files.become(world.disk)
     return life
 
@@ -301,6 +323,15 @@ def live(setup: Setup, world: World, lives: Iterable[Faults] = (), *, most: int 
         if not ended[-1].crashed or ended[-1].finished:
             return ended
     raise Stuck
+
+
+def point(setup: Setup, target: str, then: str | None = None) -> int:
+    """The storage operation of a run without faults that makes the file whose path ends with `target`; with `then`, the
+    first one after it at a path that has `then` in it."""
+    with World() as world:
+        done = list(enumerate(run(setup, world).operations))
+    made = next(number for number, each in done if each.target.endswith(target))
+    return made if then is None else next(number for number, each in done if number > made and then in each.path)
 
 
 # ------------------------------------------------------------------------------------------------- random histories
@@ -362,6 +393,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many histories")
     first = int(os.environ.get("MILLSTREAM_SEED", "0"))
     asked = parser.parse_args(arguments)
+    logging.getLogger("millstream").setLevel(logging.ERROR)
     wrong = 0
     for seed in range(first, first + asked.seeds):
         problem = history(seed)

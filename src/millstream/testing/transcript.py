@@ -45,6 +45,7 @@ class Transcript:
     name: str
     operators: tuple[str, ...]
     steps: tuple[Mapping[str, Any], ...]
+    rescales: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _transcript(stem: str, data: Any) -> Transcript:
     for step in data["steps"]:
         if unknown := set(step) - _KEYS:
             raise MalformedTranscript(f"a step of '{stem}' has {sorted(unknown)}", hint=f"there are {sorted(_KEYS)}")
-    return Transcript(f"{stem}: {data.get('name', operators[0])}", tuple(operators), tuple(data["steps"]))
+    name = f"{stem}: {data.get('name', operators[0])}"
+    return Transcript(name, tuple(operators), tuple(data["steps"]), data.get("rescales", True))
 
 
 def parse(text: str) -> Word:
@@ -122,6 +124,8 @@ def replay(transcript: Transcript, ways: Mapping[str, Way] = WAYS) -> None:
     """Replay in every way; raises `Disagreement` at the first step that differs from what is written."""
     for text in transcript.operators:
         for name, way in ways.items():
+            if way.rescale and not transcript.rescales:
+                continue
             _replay(transcript, text, name, way)
 
 
@@ -151,9 +155,7 @@ def _replay(transcript: Transcript, text: str, name: str, way: Way) -> None:
                 raise Disagreement(f"{where}\n{problem}") from None
 
 
-def _parts(
-    step: Mapping[str, Any], tested: UnderTest, *, by_row: bool
-) -> Iterator[Callable[[OperatorHarness], None]]:
+def _parts(step: Mapping[str, Any], tested: UnderTest, *, by_row: bool) -> Iterator[Callable[[OperatorHarness], None]]:
     """A step as the epochs it is run in."""
     side = step.get("side", 0)
     rows = [(_record(row, tested), row[1]) for row in step.get("rows", ())]

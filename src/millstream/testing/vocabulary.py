@@ -367,8 +367,6 @@ class Commands:
         yield ctx.get_current_key(), f"{name} {timestamp}"
 
 
-
-
 def _number(text: str) -> Any:
     return int(text) if text.lstrip("-").isdigit() else text
 
@@ -393,7 +391,7 @@ class ConnectedCommands(Commands, KeyedCoProcessFunction):
     """Commands on two keyed streams that share one state."""
 
     def open(self, runtime_context: Any) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("shared"))
+        self.state = runtime_context.get_state(ValueStateDescriptor("shared", Types.PICKLED_BYTE_ARRAY()))
 
     def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
         yield from self.run(value[1], ctx)
@@ -461,7 +459,7 @@ def state(kind: str = "value", *, ttl: int | None = None, update: str = "write",
 
 _STATES: dict[str, Callable[[], StateDescriptor]] = {
     "value": lambda: ValueStateDescriptor("it", Types.LONG()),
-    "untyped": lambda: ValueStateDescriptor("it"),
+    "untyped": lambda: ValueStateDescriptor("it", Types.PICKLED_BYTE_ARRAY()),
     "list": lambda: ListStateDescriptor("it", Types.LONG()),
     "map": lambda: MapStateDescriptor("it", Types.STRING(), Types.LONG()),
     "reducing": lambda: ReducingStateDescriptor("it", lambda one, other: one + other, Types.LONG()),
@@ -495,8 +493,7 @@ def broadcast() -> UnderTest:
 
 
 OPERATORS: dict[str, Callable[..., UnderTest]] = {
-    made.__name__: made
-    for made in (elementwise, reduce, timestamps, window, aggregates, state, connected, broadcast)
+    made.__name__: made for made in (elementwise, reduce, timestamps, window, aggregates, state, connected, broadcast)
 }
 
 __all__: Sequence[str] = ("OPERATORS", "UnderTest", "UnknownWord", "Word", "operator")

@@ -13,10 +13,10 @@ from pyspark import daemon
 _serve = daemon.worker
 
 
-def worker(connection: socket.socket, authenticated: bool) -> int:
+def worker(sock: socket.socket, authenticated: bool) -> int:
     """Serve one task; not zero when this worker is to end."""
     try:
-        return _serve(connection, authenticated)
+        return _serve(sock, authenticated)
     except BrokenPipeError:  # nobody is left to be told anything
         return 1
 

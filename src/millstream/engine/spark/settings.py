@@ -84,8 +84,6 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
-# The user's own flags come after these, and the JVM heeds the last.
-_JVM_FLAGS = ()
 _SILENT = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
@@ -101,8 +99,9 @@ def resolve(configuration: Mapping[str, str], *, slots: int, memory: int) -> dic
     if is_local(master):
         settings |= _LOCAL
         settings["spark.driver.memory"] = f"{max(1, min(4, memory // _GIB // 4))}g"
-    flags = (*_JVM_FLAGS, *(() if "spark.log.level" in own else (_SILENT,)), own.get(_JVM_OPTIONS, ""))
-    return {**settings, **own, _JVM_OPTIONS: " ".join(filter(None, flags))}
+    if "spark.log.level" not in own:
+        own[_JVM_OPTIONS] = f"{_SILENT} {own.get(_JVM_OPTIONS, '')}".strip()
+    return {**settings, **own}
 
 
 def refuse_unusable(settings: Mapping[str, str]) -> None:

@@ -1,7 +1,6 @@
 """Tumbling and sliding event-time windows with built-in aggregates, on whole columns.
 
-Promises: the results of the general window operator for the same windows; work per record is vectorised, Python is paid
-per key and window of an epoch.
+Promises: the results of the general window operator for the same windows, without Python per record or per key.
 Does not know: triggers, merging, lateness beyond zero; for those the general operator is used.
 
 The epoch's batches are gathered and grouped once, before the watermark moves on."""
@@ -22,6 +21,10 @@ from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.windows import columns
 from millstream.state.backend import ABSENT
+from millstream.state.deltas import Redistribution
+from millstream.state.key_groups import KeyGroupRange
+
+_MERGE_AFTER = 16  # chunks of a window
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,27 @@ class ColumnarWindowSpec(OperatorSpec):
 
 
 class ColumnarWindowOperator(Operator):
-    """Accumulators by window (the namespace is its start) and key."""
+    """State: chunks of partial aggregates by window (the namespace is its start); keys of the table are their names."""
 
     def __init__(self, context: OperatorContext, spec: ColumnarWindowSpec) -> None:
         super().__init__(context)
         self._spec = spec
-        self._aggregates = [aggregate for _, aggregate in spec.aggregations.columns]
-        self._table = context.state.table("window/columns", Types.PICKLED_BYTE_ARRAY())
+        self._partials = columns.Partials([aggregate for _, aggregate in spec.aggregations.columns])
+        self._table = context.state.table(
+            "window/chunks",
+            Types.PICKLED_BYTE_ARRAY(),
+            Redistribution.CUT,
+            key_type=Types.STRING(),
+            cut=self._cut,
+        )
         self._waiting: list[Batch] = []
+
+    def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
+        """The rows of a chunk whose keys are in some key groups."""
+        chunk = columns.unpacked(data)
+        found = self.context.state.grouper.of_column(chunk.column("key"))
+        mine = np.flatnonzero((found >= groups.start) & (found <= groups.end))
+        return columns.packed(chunk.take(pa.array(mine))) if len(mine) else ABSENT
 
     def begin_epoch(self) -> None:
         """Nothing is waiting."""
@@ -91,40 +107,27 @@ class ColumnarWindowOperator(Operator):
         times = np.concatenate([batch.timestamps for batch in batches])
         living = np.zeros(len(times), dtype=bool)
         for rows, start in columns.starts(times, spec.size, spec.slide, spec.offset):
-            alive = (
-                start > watermark - spec.size + 1 if watermark > NO_TIMESTAMP + spec.size else np.ones(len(start), bool)
-            )
-            if not alive.all():
-                rows, start = rows[alive], start[alive]
+            if watermark > NO_TIMESTAMP + spec.size:
+                alive = start > watermark - spec.size + 1
+                rows, start = (rows, start) if alive.all() else (rows[alive], start[alive])
             living[rows] = True
-            if len(rows):
-                self._merge(*columns.grouped(batches, spec.key, start, rows, self._aggregates))
+            for window, chunk in self._partials.chunks(batches, spec.key, start, rows):
+                self._keep(window, chunk)
         late = ~living & (times <= watermark)  # a record between two windows is in none, but not late
         if late.any():
             self._late(batches, np.flatnonzero(late))
 
-    def _merge(self, windows: np.ndarray, keys: pa.Array, partials: list[list[Any]]) -> None:
-        names = self._spec.key_type.from_arrow(keys)
-        empty = self._spec.aggregations.create_accumulator()
+    def _keep(self, window: int, chunk: pa.RecordBatch) -> None:
+        """Add a chunk to a window; many small ones become one."""
         panes: list[int] = self.context.memory.setdefault("panes", [])
-        order = np.argsort(windows, kind="stable")
-        bounds = np.flatnonzero(np.diff(windows[order])) + 1
-        for part in np.split(order, bounds):
-            window = int(windows[part[0]])
-            whole = len(part) == len(names)
-            chosen = part.tolist()
-            its_keys = names if whole else [names[i] for i in chosen]
-            its_partials = partials if whole else [[column[i] for i in chosen] for column in partials]
-            olds = self._table.get_many(window, its_keys)
-            if window in panes:
-                before = zip(*(empty if old is ABSENT else old for old in olds), strict=True)
-                its_partials = [
-                    columns.combined(aggregate, old, new)
-                    for aggregate, old, new in zip(self._aggregates, before, its_partials, strict=True)
-                ]
-            else:
-                panes.append(window)
-            self._table.put_many(window, its_keys, list(zip(*its_partials, strict=True)))
+        if window not in panes:
+            panes.append(window)
+        stored = list(self._table.scan(window))
+        if len(stored) >= _MERGE_AFTER:
+            chunk = self._partials.merged([*(columns.unpacked(data) for _, data in stored), chunk])
+            for name, _ in stored:
+                self._table.delete(window, name)
+        self._table.put(window, f"{self.context.epoch}-{len(stored)}", columns.packed(chunk))
 
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
         self.context.metrics.count(LATE_COUNT, len(rows))
@@ -138,25 +141,23 @@ class ColumnarWindowOperator(Operator):
                 self.out.emit_side(self._spec.late_tag, batch.take(mine))
 
     def _fire(self, start: int) -> None:
-        entries = list(self._table.scan(start))
-        if not entries:
+        stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(start))]
+        if not stored:
             return
         self._table.clear_namespace(start)
-        spec, kind = self._spec, self.context.output_type
-        keys = [key for key, _ in entries]
-        results = [
-            [aggregate.result(part) for part in column]
-            for aggregate, column in zip(self._aggregates, zip(*(acc for _, acc in entries), strict=True), strict=True)
-        ]
-        types: list[TypeInformation] = list(kind.field_types)  # type: ignore[attr-defined]
-        count = len(entries)
-        arrays = [
-            types[0].to_arrow(keys),
-            pa.array(np.full(count, start, dtype=np.int64)),
-            pa.array(np.full(count, start + spec.size, dtype=np.int64)),
-            *(each.to_arrow(values) for each, values in zip(types[3:], results, strict=True)),
-        ]
+        end, kind = start + self._spec.size, self.context.output_type
+        merged = self._partials.merged(stored)
+        count = merged.num_rows
         fields = list(kind.arrow_type)
+        results = self._partials.finished(
+            merged, [field.type for field in fields[3 : 3 + len(self._spec.aggregations.columns)]]
+        )
+        arrays = [
+            merged.column("key"),
+            pa.array(np.full(count, start, dtype=np.int64)),
+            pa.array(np.full(count, end, dtype=np.int64)),
+            *results,
+        ]
         arrays.extend(pa.nulls(count, field.type) for field in fields[len(arrays) :])  # row kinds: all inserts
         array = pa.StructArray.from_arrays(arrays, fields=fields)
-        self.out.emit(Batch(kind, array=array, timestamps=np.full(count, start + spec.size - 1, dtype=np.int64)))
+        self.out.emit(Batch(kind, array=array, timestamps=np.full(count, end - 1, dtype=np.int64)))

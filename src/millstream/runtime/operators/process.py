@@ -1,7 +1,7 @@
 """process functions: records, state and timers in the user's hands.
 
 Promises: Flink's order: processing-time timers at the start of the epoch, records, then event-time timers with the
-watermark; a timer sees the new watermark; results of a timer carry its time.
+watermark; a timer sees the new watermark; results of an event-time timer carry its time, those of the others none.
 Does not know: windows, joins; they have operators of their own."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.model.functions import (
 )
 from millstream.model.timers import TimeDomain
 from millstream.runtime import rowwise
-from millstream.runtime.batch import Batch
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import Call, KeyedTimerService, TimeOnly
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
@@ -77,13 +77,14 @@ class TimedOperator(FunctionOperator):
         for time, _, key in due:
             self.context.scope.key = key
             self.call.time = time
-            rowwise.guarded(self.context, self._timer, collector, time, key=key)
+            stamp = time if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
+            rowwise.guarded(self.context, self._timer, collector, time, stamp, key=key)
         self.call.domain = None
         collector.flush(self.context)
 
-    def _timer(self, collector: rowwise.Collector, time: int) -> None:
+    def _timer(self, collector: rowwise.Collector, time: int, stamp: int) -> None:
         function: Any = self.function
-        collector.take(function.on_timer(time, self.call), time)
+        collector.take(function.on_timer(time, self.call), stamp)
 
     def next_timer(self) -> int | None:
         """The next processing-time timer."""

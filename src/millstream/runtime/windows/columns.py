@@ -1,6 +1,7 @@
-"""Fixed windows over whole columns: assignment and grouping.
+"""Fixed windows over whole columns: assignment, partial aggregates, and their merging.
 
-Promises: the same windows and the same aggregates as record by record, without touching a record.
+Promises: the same windows and the same aggregates as record by record, without touching a record. A chunk is a batch of
+partial aggregates, one row per key; merging chunks and then finishing equals aggregating everything at once.
 Does not know: state, watermarks."""
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.model.aggregations import Aggregate
-from millstream.model.arrow_types import python_values
 from millstream.runtime.batch import Batch
+
+_MERGED_BY = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 def starts(timestamps: np.ndarray, size: int, slide: int, offset: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -28,33 +31,86 @@ def starts(timestamps: np.ndarray, size: int, slide: int, offset: int) -> list[t
     return found
 
 
-def grouped(
-    batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray, aggregates: Sequence[Aggregate]
-) -> tuple[np.ndarray, pa.Array, list[list[Any]]]:
-    """Partial aggregates by window and key: (window starts, keys, one list of partials per aggregate)."""
-    columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
-    wanted: list[tuple[Any, str]] = []
-    for aggregate in aggregates:
-        field: str | int | None = aggregate.field
-        if field is None:
-            wanted.append(([], "count_all"))
-            continue
-        name = f"field {field}"
-        if name not in columns:
-            columns[name] = _column(batches, field, rows)
-        kinds = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
-        wanted.extend((name, kind) for kind in kinds)
-    table = pa.table(columns).group_by(["window", "key"], use_threads=False).aggregate(wanted)
-    made = [table.column("count_all" if kind == "count_all" else f"{name}_{kind}") for name, kind in wanted]
-    partials = iter(_values(column) for column in made)
-    lists = [
-        list(zip(next(partials), [0 if s is None else s for s in next(partials)], strict=True))
-        if aggregate.kind == "avg"
-        else next(partials)
-        for aggregate in aggregates
-    ]
-    keys = table.column("key").combine_chunks()
-    return table.column("window").to_numpy(), keys, lists
+class Partials:
+    """Partial aggregates of some aggregates: how chunks are made, merged and finished."""
+
+    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
+        self._aggregates = list(aggregates)
+        self._parts: list[tuple[str | int | None, str]] = []  # (field, kind) of each column behind the key
+        for aggregate in aggregates:
+            field: str | int | None = aggregate.field
+            kinds = (
+                ("count_all",) if field is None else ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
+            )
+            self._parts.extend((field, kind) for kind in kinds)
+
+    def chunks(
+        self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """A chunk for each window that has records."""
+        columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
+        wanted: list[tuple[Any, str]] = []
+        for field, kind in self._parts:
+            if field is not None:
+                columns.setdefault(f"field {field}", None)
+            asked = ([] if field is None else f"field {field}", kind)
+            if asked not in wanted:  # the sum of an average may be that of a sum, too
+                wanted.append(asked)
+        for field in {field for field, _ in self._parts if field is not None}:
+            columns[f"field {field}"] = _column(batches, field, rows)
+        table = pa.table(columns)
+        several = len(windows) > 0 and bool((windows != windows[0]).any())
+        groups = ["window", "key"] if several else ["key"]
+        made = table.group_by(groups, use_threads=False).aggregate(wanted)
+        names = ["count_all" if field is None else f"field {field}_{kind}" for field, kind in self._parts]
+        arrays = [made.column("key"), *(made.column(name) for name in names)]
+        whole = pa.table(arrays, names=["key", *(f"part{i}" for i in range(len(names)))])
+        if not several:
+            return [(int(windows[0]), _one(whole))] if len(windows) else []
+        where = made.column("window").to_numpy()
+        return [
+            (int(window), _one(whole.take(pa.array(np.flatnonzero(where == window))))) for window in np.unique(where)
+        ]
+
+    def merged(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """One chunk with one row per key."""
+        if len(chunks) == 1:
+            return chunks[0]
+        wanted = [(f"part{i}", _MERGED_BY[kind]) for i, (_, kind) in enumerate(self._parts)]
+        made = pa.Table.from_batches(chunks).group_by("key", use_threads=False).aggregate(wanted)
+        arrays = [made.column("key"), *(made.column(f"{part}_{how}") for part, how in wanted)]
+        return _one(pa.table(arrays, schema=chunks[0].schema))
+
+    def finished(self, chunk: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+        """The results, one column per aggregate, of the Arrow types asked for."""
+        parts = iter(chunk.columns[1:])
+        results = []
+        for aggregate, kind in zip(self._aggregates, kinds, strict=True):
+            part = next(parts)
+            if aggregate.kind == "avg":
+                total = pc.cast(next(parts), pa.float64(), safe=False)
+                part = pc.divide(total, pc.cast(pc.if_else(pc.equal(part, 0), None, part), pa.float64()))
+            results.append(part if part.type == kind else pc.cast(part, kind))
+        return results
+
+
+def packed(chunk: pa.RecordBatch) -> bytes:
+    """A chunk as bytes, for state."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, chunk.schema) as writer:
+        writer.write_batch(chunk)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpacked(data: bytes) -> pa.RecordBatch:
+    """The inverse of `packed`."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _column(batches: Sequence[Batch], field: str | int, rows: np.ndarray) -> pa.ChunkedArray:
@@ -65,20 +121,3 @@ def _column(batches: Sequence[Batch], field: str | int, rows: np.ndarray) -> pa.
         chunks.append(column[0])
     whole = pa.chunked_array(chunks)
     return whole if len(rows) == len(whole) else whole.take(pa.array(rows))
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column as Python values; integers beside nulls stay integers."""
-    return [value for chunk in column.chunks for value in python_values(chunk)]
-
-
-def combined(aggregate: Aggregate, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """old merged with new, one by one."""
-    if aggregate.kind == "count":
-        return [one + other for one, other in zip(old, new, strict=True)]
-    merge = aggregate.merge
-    if aggregate.kind == "sum":
-        return [
-            other if one is None else one if other is None else one + other for one, other in zip(old, new, strict=True)
-        ]
-    return [merge(one, other) for one, other in zip(old, new, strict=True)]

@@ -1,0 +1,42 @@
+"""Law 1: how input is cut into blocks and epochs, and how many subtasks there are, never changes results."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from millstream.model.job_status import JobStatus
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Setup, World, reference, run
+
+CUTS = 5
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_cutting_does_not_show(name, seed):
+    chance = np.random.default_rng([seed, sorted(PROGRAMS).index(name)])
+    setup = Setup(PROGRAMS[name])
+    expected = reference(setup)
+    assert expected
+    for number in range(CUTS):
+        cut = replace(
+            setup,
+            parallelism=(1, 2, 3, 2, 5)[number],
+            epoch_records=int(chance.choice([1, 2, 5, 9, 30])),
+            block_records=int(chance.choice([1, 2, 7, 65536])),
+            checkpoint_every=int(chance.integers(1, 5)),
+            backend=str(chance.choice(["hashmap", "lmdb"])),
+        )
+        with World() as world:
+            life = run(cut, world)
+            assert life.status is JobStatus.FINISHED, (cut, life.failure)
+            assert world.visible() == expected, cut
+
+
+@pytest.mark.parametrize("name", ["union", "side_output", "columns"])
+def test_chaining_does_not_show(name):
+    setup = Setup(PROGRAMS[name], options={"pipeline.operator-chaining.enabled": "false"})
+    expected = reference(Setup(PROGRAMS[name]))
+    with World() as world:
+        assert run(setup, world).status is JobStatus.FINISHED
+        assert world.visible() == expected

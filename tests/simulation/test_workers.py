@@ -1,0 +1,43 @@
+"""Laws 4 and 5: an attempt is harmless, and a store may be behind, ahead or unknown."""
+
+from dataclasses import replace
+
+import pytest
+
+from millstream.model.job_status import JobStatus
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Faults, Setup, World, reference, run
+
+NAMES = sorted(PROGRAMS)
+
+
+def right(setup, faults):
+    with World() as world:
+        life = run(setup, world, faults)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert life.master.job.restarts == 0
+        assert world.visible() == reference(setup)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
+def test_a_worker_that_lost_its_state_comes_back_to_it(name, backend, seed):
+    right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(forget=0.4, seed=seed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workers_with_different_backends_take_turns(name, seed):
+    right(Setup(PROGRAMS[name], parallelism=3, epoch_records=20), Faults(forget=0.5, flip=0.6, seed=seed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("attempts", ["twice", "broken"])
+def test_an_attempt_is_harmless(name, attempts, seed):
+    backend = "lmdb" if NAMES.index(name) % 2 else "hashmap"
+    right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(attempts=attempts, seed=seed))
+
+
+def test_an_attempt_is_harmless_on_workers_that_come_and_go(seed):
+    setup = Setup(PROGRAMS["session"], parallelism=3, epoch_records=9)
+    right(setup, Faults(attempts="twice", forget=0.3, flip=0.5, seed=seed))
+    right(replace(setup, backend="lmdb"), Faults(attempts="broken", forget=0.3, flip=0.5, seed=seed))
