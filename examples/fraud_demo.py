@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,11 +151,24 @@ def workers() -> list[int]:
 
 def processes() -> tuple[dict[int, int], dict[int, str]]:
     """The parent and the command line of every process."""
+    if Path("/proc/self/stat").exists():
+        return processes_of_linux()
     listing = subprocess.run(["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
     parents, commands = {}, {}
     for line in listing.splitlines():
         pid, parent, command = line.split(None, 2) if len(line.split(None, 2)) == 3 else (*line.split(), "")
         parents[int(pid)], commands[int(pid)] = int(parent), command
+    return parents, commands
+
+
+def processes_of_linux() -> tuple[dict[int, int], dict[int, str]]:
+    parents, commands = {}, {}
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdecimal():
+            with suppress(OSError):  # it ended meanwhile
+                command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                parents[int(directory.name)] = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(directory.name)] = command
     return parents, commands
 
 

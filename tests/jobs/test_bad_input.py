@@ -236,3 +236,26 @@ def test_a_full_disk_fails_the_job_and_loses_nothing_committed(env, tmp_path: Pa
         restart_strategy__type="none",
     )
     refused(env.execute, "no space left on device", str(tmp_path), kind=ExternalError)
+
+
+def test_a_checkpoint_whose_storage_stalls_expires(env, tmp_path: Path, monkeypatch):
+    from millstream.checkpoint.storage import LocalFileSystem
+
+    write, stalled = LocalFileSystem.write_bytes, threading.Event()
+
+    def stall(self, path, data, sync):
+        if "chk-" in path:
+            stalled.wait(10)
+        write(self, path, data, sync)
+
+    monkeypatch.setattr(LocalFileSystem, "write_bytes", stall)
+    numbers(env).print()
+    with_options(
+        env,
+        execution__checkpointing__dir=str(tmp_path),
+        execution__checkpointing__interval="10 ms",
+        execution__checkpointing__timeout="200 ms",
+        restart_strategy__type="none",
+    )
+    refused(env.execute, "checkpoint 1 expired after 0.2 s", "execution.checkpointing.timeout", kind=ExternalError)
+    stalled.set()

@@ -29,7 +29,13 @@ PRINTED = {
         "ada bought after 4 visits (/home /docs /home /buy), most to /home",
         "bob bought after 2 visits (/home /buy), most to /home",
     ],
-    "late_data.py": ["late> (a,5,64)", "window> (a,17,52)", "window> (a,27,384)", "window> (a,9,11)", "window> (a,9,3)"],
+    "late_data.py": [
+        "late> (a,5,64)",
+        "window> (a,17,52)",
+        "window> (a,27,384)",
+        "window> (a,9,11)",
+        "window> (a,9,3)",
+    ],
     "restart_from_checkpoint.py": [
         "in all: {'even': 1500, 'odd': 1500}",
         "the first run failed: RuntimeError: the power went out",

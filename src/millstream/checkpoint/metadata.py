@@ -100,21 +100,28 @@ class CheckpointMetadata:
                     hint="use the release that wrote it, or a later one",
                 )
             return cls(
-                checkpoint=read["checkpoint"],
-                epoch=read["epoch"],
-                generation=read["generation"],
+                checkpoint=_whole(read["checkpoint"]),
+                epoch=_whole(read["epoch"]),
+                generation=_whole(read["generation"]),
                 job_id=read["job_id"],
                 job_name=read["job_name"],
-                timestamp=read["timestamp"],
-                now=read["processing_time"],
-                bytes_new=read["bytes_new"],
+                timestamp=_whole(read["timestamp"]),
+                now=_whole(read["processing_time"]),
+                bytes_new=_whole(read["bytes_new"]),
                 operators=tuple(_operator_from_json(each) for each in read["operators"]),
-                sources=read["sources"],
+                sources=dict(read["sources"]),
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
             raise UnreadableMetadata(msg) from problem
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        message = f"{value!r} is not a whole number"
+        raise TypeError(message)
+    return value
 
 
 def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
@@ -144,8 +151,8 @@ def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
         operator=data["operator"],
         name=data["name"],
         uid=data["uid"],
-        parallelism=data["parallelism"],
-        max_parallelism=data["max_parallelism"],
+        parallelism=_whole(data["parallelism"]),
+        max_parallelism=_whole(data["max_parallelism"]),
         lineages=tuple(Lineage(chain(part["files"])) for part in data["subtasks"]),
         memory=tuple(part["memory"] for part in data["subtasks"]),
     )

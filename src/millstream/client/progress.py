@@ -6,6 +6,7 @@ Does not know: jobs or clients; it is told observations, and asked for nothing e
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -44,26 +45,29 @@ class Progress:
         self.on_note: Callable[[str], None] = _nothing
         self._clock = clock
         self._began = clock()
+        self._lock = threading.RLock()  # the job tells, the program notes, the display reads: three threads
         self._recent: deque[tuple[float, int]] = deque()
 
     def __call__(self, observation: Observation) -> None:
         """Take one observation in."""
-        match observation:
-            case EpochDone():
-                self.epoch = observation
-                self.records += observation.records
-                self.late += sum(int(counts.get(_LATE, 0)) for counts in observation.metrics.values())
-                self._recent.append((self._clock(), observation.records))
-            case CheckpointDone():
-                self.checkpoint = observation
-            case StatusChanged():
-                self._status(observation)
+        with self._lock:
+            match observation:
+                case EpochDone():
+                    self.epoch = observation
+                    self.records += observation.records
+                    self.late += sum(int(counts.get(_LATE, 0)) for counts in observation.metrics.values())
+                    self._recent.append((self._clock(), observation.records))
+                case CheckpointDone():
+                    self.checkpoint = observation
+                case StatusChanged():
+                    self._status(observation)
         self.on_change()
 
     def note(self, text: str) -> None:
         """Show a line below the numbers."""
         line = f"{self._clock() - self._began:6.1f} s  {text}"
-        self.notes.append(line)
+        with self._lock:
+            self.notes.append(line)
         self.on_note(line)
         self.on_change()
 
@@ -78,10 +82,11 @@ class Progress:
     def rate(self) -> float:
         """Rows per second over the last seconds."""
         now = self._clock()
-        while self._recent and self._recent[0][0] < now - _RATE_OVER:
-            self._recent.popleft()
         span = min(_RATE_OVER, max(now - self._began, 0.001))
-        return sum(records for _, records in self._recent) / span
+        with self._lock:
+            while self._recent and self._recent[0][0] < now - _RATE_OVER:
+                self._recent.popleft()
+            return sum(records for _, records in self._recent) / span
 
     def rows(self) -> list[tuple[str, str]]:
         """Everything there is to show, as (name, text)."""
@@ -109,8 +114,10 @@ class Progress:
         for name, text in self.rows():
             table.add_row(Text(name, style="dim"), Text(text))
         parts: list[RenderableType] = [table]
-        if self.notes:
-            parts += [Text(""), *(Text(note, style="yellow") for note in self.notes)]
+        with self._lock:
+            notes = list(self.notes)
+        if notes:
+            parts += [Text(""), *(Text(note, style="yellow") for note in notes)]
         return Panel(Group(*parts), title=Text(self.name), title_align="left", expand=False)
 
 

@@ -9,6 +9,7 @@ the publish of a checkpoint, the epochs since the last one are; after it, recove
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections import deque
@@ -19,6 +20,7 @@ from typing import Any
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
 from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
+from millstream.cluster.deadlines import within
 from millstream.cluster.events import (
     CancelEpoch,
     CancelRequested,
@@ -59,6 +61,17 @@ class EpochTimedOut(ExternalError):
         super().__init__(
             f"epoch {epoch} did not end within {deadline / 1000:g} s and was cancelled",
             hint="a function may be waiting for ever; else raise millstream.epoch.deadline",
+        )
+
+
+class CheckpointExpired(ExternalError):
+    """A checkpoint was not durable in time."""
+
+    def __init__(self, checkpoint: int, after: int) -> None:
+        self.checkpoint, self.after = checkpoint, after
+        super().__init__(
+            f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
+            hint="raise execution.checkpointing.timeout or see what slows the checkpoint directory",
         )
 
 
@@ -375,7 +388,9 @@ class JobMaster:
             self._sinks.commit(metadata.checkpoint)  # nothing to come back to: the end is the only checkpoint
             return
         try:
-            path = self._checkpoints.complete(metadata, self._clock)
+            late = CheckpointExpired(metadata.checkpoint, self._settings.checkpoint_timeout)
+            publish = functools.partial(self._checkpoints.complete, metadata, self._clock)
+            path = within(self._settings.checkpoint_timeout, publish, late)
         except MillstreamError as problem:
             self._failed_checkpoints += 1
             if final or self._failed_checkpoints > self._settings.tolerable_failures:

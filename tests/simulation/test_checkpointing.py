@@ -1,0 +1,218 @@
+"""When checkpoints are taken, which are kept, what they need, and what a failed one does."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster import job_master
+from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.model.job_status import JobStatus
+from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split
+from millstream.testing.simulation import OUTPUT, ROOT, Faults, Setup, World, point, reference, run
+
+SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
+RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+NO_RESTART = {"restart-strategy.type": "none"}
+
+
+def with_options(setup, **options):
+    return dataclasses.replace(setup, options={**setup.options, **options})
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_one_checkpoint_every_interval_and_one_at_the_end(every):
+    with World() as world:
+        life = run(dataclasses.replace(SETUP, checkpoint_every=every), world)
+        taken = [each.epoch for each in life.checkpoints]
+        last = life.epochs[-1].epoch
+        assert taken == sorted({*range(every, last, every), last})
+
+
+def test_the_pause_between_checkpoints_is_kept():
+    setup = dataclasses.replace(SETUP, checkpoint_every=1, options={"execution.checkpointing.min-pause": "40 ms"})
+    with World() as world:
+        life = run(setup, world)
+        taken = [each.epoch for each in life.checkpoints]
+        assert len(taken) > 1
+        assert all(late - early == 4 for early, late in zip(taken, taken[1:-1], strict=False))
+
+
+@pytest.mark.parametrize("name", ["tumbling", "ordered_timers", "columns", "broadcast"])
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_exactly_as_many_checkpoints_are_kept_as_asked_with_every_file_they_need_and_no_other(name, keep):
+    setup = dataclasses.replace(
+        SETUP,
+        program=PROGRAMS[name],
+        epoch_records=5,
+        checkpoint_every=1,
+        options={"execution.checkpointing.num-retained": str(keep)},
+    )
+    seen = []
+
+    def look(observation, _):
+        if isinstance(observation, CheckpointDone):
+            seen.append(observation.id)
+            storage = CheckpointStorage(ROOT, "job", fs=world.disk)
+            assert storage.list_checkpoints() == seen[-keep:]
+            needed = set()
+            for number in seen[-keep:]:
+                metadata = CheckpointMetadata.from_bytes(storage.read_metadata(number))
+                for handle in metadata.handles:
+                    storage.read(handle)
+                    needed.add(handle.name)
+            assert set(storage.files()) == needed
+
+    with World() as world:
+        life = run(setup, world, Faults(engine=frozenset({4})), listen=look)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert len(seen) > keep
+
+
+def test_an_old_checkpoint_is_as_good_as_the_newest():
+    """Every kept checkpoint can be started from, by another job, and gives the same state in the end."""
+    setup = with_options(SETUP, **RETAIN)
+    with World() as world:
+        crash = point(setup, "chk-4/_metadata", "/shared/")
+        run(setup, world, Faults(storage=(crash, "after")))
+        kept = CheckpointStorage(ROOT, "job", fs=world.disk).list_checkpoints()
+        assert len(kept) > 1
+        before = {name: data for name, data in world.disk.files.items() if name.startswith(OUTPUT)}
+        for number in kept:
+            for name in [name for name in world.disk.files if name.startswith(OUTPUT)]:
+                del world.disk.files[name]
+            world.disk.files.update(before)
+            path = f"{ROOT}/job/chk-{number}"
+            other = dataclasses.replace(
+                with_options(setup, **{"execution.state-recovery.path": path}), job=f"o{number}", repeats=True
+            )
+            life = run(other, world)
+            assert life.status is JobStatus.FINISHED, life.failure
+            assert world.visible() == reference(SETUP)
+
+
+# -------------------------------------------------------------------------------------------------- failed ones
+
+
+@pytest.mark.parametrize("tolerable", [0, 1])
+@pytest.mark.parametrize("what", ["write_bytes", "replace", "sync_dir"])
+def test_a_failed_checkpoint_is_tolerated_as_often_as_asked(tolerable, what):
+    options = {"execution.checkpointing.tolerable-failed-checkpoints": str(tolerable), **NO_RESTART}
+    setup = dataclasses.replace(SETUP, options=options)
+    with World() as world:
+        done = run(setup, world).operations
+    at = next(i for i, op in enumerate(done) if op.kind == what and "chk-2" in op.path)
+    with World() as world:
+        life = run(setup, world, Faults(storage=(at, "eio")))
+        published = what == "sync_dir"  # the checkpoint is there: only its name may not be on the device yet
+        assert life.status is (JobStatus.FINISHED if tolerable or published else JobStatus.FAILED), life.failure
+        assert not set(world.visible()) - set(reference(SETUP))
+        if life.status is JobStatus.FINISHED:
+            assert world.visible() == reference(SETUP)
+            assert [each.id for each in life.checkpoints] == list(range(1, len(life.checkpoints) + 1))
+
+
+def test_output_is_visible_only_after_its_checkpoint():
+    """Law 7, seen at every epoch and every checkpoint."""
+    counts = []
+
+    def look(observation, _):
+        if isinstance(observation, EpochDone | CheckpointDone):
+            counts.append((isinstance(observation, CheckpointDone), len(world.visible())))
+
+    with World() as world:
+        run(SETUP, world, listen=look)
+    shown = 0
+    for checkpoint, visible in counts:
+        assert checkpoint or visible == shown, "an epoch showed output by itself"
+        shown = visible
+    assert shown == len(reference(SETUP))
+
+
+# ------------------------------------------------------------------------------------------------------- the end
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_a_cancelled_job_leaves_what_was_asked_for(retain):
+    def cancel(observation, master):
+        if isinstance(observation, EpochDone) and observation.epoch == 5:
+            master.cancel()
+
+    with World() as world:
+        life = run(with_options(SETUP, **(RETAIN if retain else {})), world, listen=cancel)
+        assert life.status is JobStatus.CANCELED
+        left = CheckpointStorage(ROOT, "job", fs=world.disk)
+        assert bool(left.list_checkpoints()) is retain
+        assert bool(left.files()) is retain
+        assert not world.disk.list(f"{OUTPUT}/staged"), "staged output of a cancelled job"
+        if retain:
+            again = with_options(SETUP, **{"execution.state-recovery.path": f"{ROOT}/job/chk-2"})
+            assert run(dataclasses.replace(again, job="again"), world).status is JobStatus.FINISHED
+            assert world.visible() == reference(SETUP)
+
+
+def test_a_job_cancelled_while_it_waits_to_restart_ends_at_once():
+    def cancel(observation, master):
+        if getattr(observation, "status", None) is JobStatus.RESTARTING:
+            master.cancel()
+
+    with World() as world:
+        life = run(SETUP, world, Faults(engine=frozenset({3})), listen=cancel)
+        assert life.status is JobStatus.CANCELED
+        assert sum(life.slept) < 1000
+
+
+def test_a_finished_job_leaves_only_its_output():
+    with World() as world:
+        assert run(SETUP, world).status is JobStatus.FINISHED
+        assert [name for name in world.disk.files if not name.startswith(f"{OUTPUT}/visible/")] == []
+
+
+# ---------------------------------------------------------------------------------------------------- compaction
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_compaction_does_not_show(name, seed, monkeypatch):
+    """State files merged at random, or replaced by a base, under workers that come and go, with a crash."""
+    chance = np.random.default_rng([seed, 3])
+
+    def compactions(lineages):
+        wanted = {}
+        for operator, parts in lineages.items():
+            for subtask, lineage in enumerate(parts):
+                if lineage.restored or (lineage.own and chance.random() < 0.4):
+                    first = 1 if lineage.own and lineage.own[0].base else 0
+                    since = 0 if lineage.restored else int(chance.integers(first, len(lineage.own) + 1)) % 4
+                    wanted.setdefault(operator, {})[subtask] = max(since, 0) if since < len(lineage.own) else 0
+        return wanted
+
+    setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")
+    expected = reference(setup)
+    monkeypatch.setattr(job_master, "_compactions", compactions)
+    with World() as world:
+        faults = Faults(forget=0.3, flip=0.3, seed=seed, storage=(60, "after"))
+        life = run(setup, world, faults)
+        if life.crashed:
+            life = run(setup, world, dataclasses.replace(faults, storage=None))
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert world.visible() == expected
+
+
+def test_a_long_job_keeps_few_files():
+    """One small file an epoch: they are merged, and the merged ones too."""
+    setup = Setup(lambda env: one_split(env, 160).key_by(by_key).process(Running()), 1, 1, checkpoint_every=10)
+    most = []
+
+    def look(observation, _):
+        if isinstance(observation, CheckpointDone):
+            storage = CheckpointStorage(ROOT, "job", fs=world.disk)
+            most.append(len(CheckpointMetadata.from_bytes(storage.read_metadata(observation.id)).handles))
+
+    with World() as world:
+        life = run(setup, world, listen=look)
+        assert life.status is JobStatus.FINISHED
+        assert len(life.epochs) == 160
+        assert max(most) <= 70
+        assert world.visible() == reference(setup)

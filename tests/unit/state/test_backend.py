@@ -1,0 +1,362 @@
+"""State is versioned by epoch: whoever runs an epoch, on whatever store, sees the changes that were accepted."""
+
+import hashlib
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.model.types import Types
+from millstream.model.windows import TimeWindow
+from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.deltas import Redistribution
+from millstream.state.handles import Handle, Lineage
+from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.lmdb import LmdbStore
+
+MAX_PARALLELISM = 16
+
+# ------------------------------------------------------------------------------------------------------- lineages
+
+
+class Chain:
+    """A lineage with what is in its files: small dictionaries, None for a deleted entry."""
+
+    def __init__(self):
+        self.lineage, self.files, self.content, self.history = Lineage(), {}, {}, [("", {})]
+
+    def accept(self, changes, since):
+        """As a task writes and the JobMaster accepts: one epoch's changes, alone or with those of `own[since:]`."""
+        number = len(self.history)
+        own = self.lineage.own
+        base = since == 0
+        merged = {} if since is None else {k: v for old in own[since:] for k, v in self.files[old.name].items()}
+        merged.update(changes)
+        self.content = applied(self.content, changes)
+        self.files[f"f{number}"] = dict(self.content) if base else merged
+        covers = () if since is None or base else tuple(old.name for old in own[since:])
+        self.lineage = self.lineage.extended(Handle(f"f{number}", 1, "", number, base=base, covers=covers))
+        self.history.append((self.lineage.version, dict(self.content)))
+
+
+def applied(content, changes):
+    merged = {**content, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+chains = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from("abcd"), st.none() | st.integers(0, 9), min_size=1, max_size=3),
+        st.none() | st.floats(0, 1),
+    ),
+    max_size=12,
+)
+
+
+@given(chains)
+def test_a_store_at_any_accepted_version_catches_up_or_is_told_to_begin_again(steps):
+    chain = Chain()
+    for changes, part in steps:
+        own = len(chain.lineage.own)
+        chain.accept(changes, None if part is None or own == 0 else int(part * own))
+    whole = {}
+    for handle in chain.lineage.handles:
+        whole = applied(whole, chain.files[handle.name])
+    assert whole == chain.content, "everything from the beginning"
+    for version, before in chain.history:
+        missing = chain.lineage.missing(version)
+        if missing is not None:
+            for handle in missing:
+                before = applied(before, chain.files[handle.name])
+            assert before == chain.content, f"from {version}"
+    assert chain.lineage.missing(chain.lineage.version) == ()
+    if steps:
+        assert chain.lineage.missing("never accepted") is None
+
+
+def test_a_store_in_the_middle_of_a_merged_file_reads_it_and_one_before_a_base_begins_again():
+    chain = Chain()
+    for since in (None, None, None, None, 1):
+        chain.accept({"a": 1}, since)
+    assert [handle.name for handle in chain.lineage.own] == ["f1", "f5"]
+    assert [handle.name for handle in chain.lineage.missing("f3")] == ["f5"]
+    chain.accept({"b": 1}, 0)
+    assert [handle.name for handle in chain.lineage.own] == ["f6"]
+    assert chain.lineage.missing("f3") is None
+    assert chain.lineage.missing("") is None
+
+
+def test_handles_survive_json():
+    handle = Handle("n", 3, "ab", 7, 2, base=True, covers=("x", "y"))
+    assert Handle.from_json(handle.to_json()) == handle
+
+
+# ---------------------------------------------------------------------------------------- workers that take turns
+
+NAMESPACES = (None, TimeWindow(0, 10), TimeWindow(5, 15))
+TABLES = {
+    "typed": Types.LONG(),
+    "untyped": Types.PICKLED_BYTE_ARRAY(),
+    "asked for late": Types.LIST(Types.LONG()),
+}
+KEYS = [f"k{n}" for n in range(6)]
+
+
+class Files:
+    def __init__(self):
+        self.data = {}
+
+    def read(self, handle):
+        assert hashlib.sha256(self.data[handle.name]).hexdigest() == handle.sha256
+        return self.data[handle.name]
+
+    def write(self, name, data, **more):
+        self.data[name] = data
+        return Handle(name, len(data), hashlib.sha256(data).hexdigest(), 0, **more)
+
+
+def operator_state(subtask=0, parallelism=1, open_store=lambda: None, cache_limit=None):
+    key_range = range_of(subtask, parallelism, MAX_PARALLELISM)
+    grouper = KeyGrouper(MAX_PARALLELISM)
+    return OperatorState(key_range, subtask, parallelism, grouper, Types.STRING(), open_store, cache_limit)
+
+
+class Worker:
+    """What a process that runs the subtask has: its live state, perhaps over a store on its disk."""
+
+    def __init__(self, directory=None, cache_limit=None, **shape):
+        self.open_store = (lambda: None) if directory is None else (lambda: LmdbStore(directory))
+        self.state = operator_state(open_store=self.open_store, cache_limit=cache_limit, **shape)
+        self.state.table("typed", TABLES["typed"])
+        self.timers = self.state.table("timers", Types.LIST(Types.LONG()), in_memory=True)
+
+    def table(self, name):
+        return self.timers if name == "timers" else self.state.table(name, TABLES[name])
+
+    def content(self):
+        return {
+            (name, namespace, key): value
+            for name, table in self.state.tables.items()
+            for namespace in table.namespaces()
+            for key, value in table.scan(namespace)
+        }
+
+
+def value_of(table, number):
+    return {"typed": number, "untyped": ("x", number), "asked for late": [number], "timers": [number]}[table]
+
+
+places = st.tuples(st.sampled_from([*TABLES, "timers"]), st.sampled_from(NAMESPACES), st.sampled_from(KEYS))
+operations = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "delete", "get", "clear"]), places, st.integers(0, 99)), max_size=6
+)
+rounds = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        operations,
+        st.sampled_from(["accepted", "accepted", "accepted", "lost", "failed"]),
+        st.none() | st.floats(0, 1),
+    ),
+    max_size=10,
+)
+
+
+def operate(worker, model, todo):
+    for name, place, number in todo:
+        table, (_, namespace, key) = worker.table(place[0]), place
+        if name == "put":
+            table.put(namespace, key, value_of(place[0], number))
+            model[place] = value_of(place[0], number)
+        elif name == "delete":
+            table.delete(namespace, key)
+            model.pop(place, None)
+        elif name == "clear":
+            table.clear_namespace(namespace)
+            for gone in [each for each in model if each[:2] == place[:2]]:
+                del model[gone]
+        else:
+            assert table.get(namespace, key) == model.get(place, ABSENT)
+
+
+def epoch(worker, lineage, files, model, number, todo, outcome, part):
+    """One epoch as a task runs it; gives the lineage and the content after it."""
+    worker.state.advance(lineage, files.read)
+    assert worker.content() == model, "state before the epoch"
+    after = dict(model)
+    operate(worker, after, todo)
+    assert worker.content() == after, "state inside the epoch"
+    if outcome == "failed":
+        worker.state.abandon()
+        return lineage, model
+    since = None if part is None or not lineage.own else int(part * len(lineage.own))
+    if lineage.restored:
+        since = 0
+    changed = worker.state.delta() if since is None else worker.state.compacted(lineage, files.read, since)
+    if changed is None:
+        worker.state.unchanged()
+        return lineage, model if outcome == "lost" else after
+    covers = () if since is None or since == 0 else tuple(old.name for old in lineage.own[since:])
+    handle = files.write(f"e{number}-{id(worker)}-{len(files.data)}", changed[0], base=since == 0, covers=covers)
+    worker.state.settle(handle.name)
+    return (lineage, model) if outcome == "lost" else (lineage.extended(handle), after)
+
+
+@pytest.mark.parametrize("kinds", ["heap heap", "heap disk", "disk disk"])
+@settings(max_examples=60)
+@given(rounds, st.sampled_from([None, 0, 3]))
+def test_two_workers_that_take_turns_agree_with_a_dictionary(kinds, turns, cache_limit):
+    with ExitStack() as stack:
+        workers = []
+        for kind in kinds.split():
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory())) if kind == "disk" else None
+            workers.append(Worker(home, cache_limit))
+            stack.callback(workers[-1].state.close)
+        lineage, files, model = Lineage(), Files(), {}
+        for number, (who, todo, outcome, part) in enumerate(turns):
+            lineage, model = epoch(workers[who], lineage, files, model, number, todo, outcome, part)
+        fresh = Worker()
+        fresh.state.advance(lineage, files.read)
+        assert fresh.content() == model, "a worker that begins now"
+
+
+def test_an_attempt_that_was_not_accepted_leaves_nothing():
+    files, first, second = Files(), Worker(), Worker()
+    lineage, model = epoch(first, Lineage(), files, {}, 1, [("put", ("typed", None, "k1"), 1)], "accepted", None)
+    epoch(first, lineage, files, model, 2, [("put", ("typed", None, "k1"), 2)], "lost", None)
+    epoch(second, lineage, files, model, 2, [("put", ("typed", None, "k2"), 3)], "failed", None)
+    for worker in (first, second):
+        worker.state.advance(lineage, files.read)
+        assert worker.content() == {("typed", None, "k1"): 1}
+
+
+def test_a_table_that_nobody_asks_for_survives_compaction():
+    files, first = Files(), Worker()
+    put = [("put", ("asked for late", TimeWindow(0, 10), "k1"), 7)]
+    lineage, model = epoch(first, Lineage(), files, {}, 1, put, "accepted", None)
+    other = Worker()
+    lineage, model = epoch(other, lineage, files, model, 2, [("put", ("typed", None, "k1"), 1)], "accepted", 0.0)
+    assert lineage.own[0].base
+    fresh = Worker()
+    fresh.state.advance(lineage, files.read)
+    assert fresh.table("asked for late").get(TimeWindow(0, 10), "k1") == [7]
+
+
+# ------------------------------------------------------------------------------------------------------- rescaling
+
+
+def rescaled(lineages, parallelism):
+    chains = tuple((index, lineage.own) for index, lineage in enumerate(lineages) if lineage.own)
+    return (Lineage(restored=chains),) * parallelism
+
+
+def written(files, lineages, change, name, since=None):
+    """Every subtask runs an epoch: `change(subtask, state)`; gives the lineages after it."""
+    found = []
+    for subtask, lineage in enumerate(lineages):
+        state = operator_state(subtask, len(lineages))
+        prepare(state)
+        state.advance(lineage, files.read)
+        change(subtask, state)
+        changed = state.compacted(lineage, files.read, 0) if lineage.restored or since == 0 else state.delta()
+        base = bool(lineage.restored) or since == 0
+        found.append(lineage if changed is None else lineage.extended(files.write(f"{name}-{subtask}", changed[0], base=base)))
+    return found
+
+
+def prepare(state):
+    state.table("keyed", Types.LONG())
+    kinds = {"split": Redistribution.SPLIT, "union": Redistribution.UNION, "broadcast": Redistribution.BROADCAST}
+    for name, how in kinds.items():
+        state.table(name, Types.STRING(), how, key_type=Types.PICKLED_BYTE_ARRAY())
+
+
+def contents(files, lineages, table):
+    found = []
+    for subtask, lineage in enumerate(lineages):
+        state = operator_state(subtask, len(lineages))
+        prepare(state)
+        state.advance(lineage, files.read)
+        found.append(dict(state.tables[table].scan(None)))
+    return found
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=4), st.sets(st.text(max_size=3), max_size=20))
+@settings(max_examples=40)
+def test_keyed_state_goes_to_the_owner_of_its_key_group(parallelisms, keys):
+    files, grouper = Files(), KeyGrouper(MAX_PARALLELISM)
+    lineages = [Lineage()] * parallelisms[0]
+
+    def put(subtask, state):
+        mine = range_of(subtask, parallelisms[0], MAX_PARALLELISM)
+        for key in keys:
+            if grouper.of(key) in mine:
+                state.tables["keyed"].put(None, key, len(key))
+
+    lineages = written(files, lineages, put, "first")
+    for turn, parallelism in enumerate(parallelisms[1:]):
+        lineages = written(files, rescaled(lineages, parallelism), lambda *_: None, f"turn{turn}")
+        parts = contents(files, lineages, "keyed")
+        assert {key: value for part in parts for key, value in part.items()} == {key: len(key) for key in keys}
+        for subtask, part in enumerate(parts):
+            assert all(grouper.of(key) in range_of(subtask, parallelism, MAX_PARALLELISM) for key in part)
+
+
+def place(number):
+    return f"{number:012d}"
+
+
+def test_split_lists_are_dealt_out_without_loss_after_changes():
+    files = Files()
+
+    def first(subtask, state):
+        for number in range(4):
+            state.tables["split"].put(None, place(number), f"{subtask}.{number}")
+
+    def second(subtask, state):
+        state.tables["split"].delete(None, place(1))
+        state.tables["split"].put(None, place(0), f"{subtask}.new")
+
+    lineages = written(files, [Lineage()] * 2, first, "first")
+    lineages = written(files, lineages, second, "second")
+    expected = sorted(f"{subtask}.{what}" for subtask in range(2) for what in ("new", "2", "3"))
+    for parallelism in (1, 3, 2):
+        lineages = written(files, rescaled(lineages, parallelism), lambda *_: None, f"p{parallelism}")
+        parts = contents(files, lineages, "split")
+        assert sorted(value for part in parts for value in part.values()) == expected
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_union_lists_go_to_all_and_broadcast_state_is_one_copy():
+    files = Files()
+
+    def first(subtask, state):
+        state.tables["union"].put(None, place(0), f"union {subtask}")
+        state.tables["broadcast"].put(None, "rule", "same")
+
+    lineages = rescaled(written(files, [Lineage()] * 2, first, "first"), 3)
+    for part in contents(files, lineages, "union"):
+        assert sorted(part.values()) == ["union 0", "union 1"]
+    assert contents(files, lineages, "broadcast") == [{"rule": "same"}] * 3
+
+
+def test_the_store_of_another_parallelism_is_not_taken_for_this_one(tmp_path):
+    """The files are the same before and after a change of parallelism; what a subtask keeps of them is not."""
+    files, keys = Files(), [f"key {n}" for n in range(30)]
+
+    def put(_, state):
+        for key in keys:
+            state.tables["keyed"].put(None, key, 1)
+
+    lineage = written(files, [Lineage()], put, "first")[0]
+    found = []
+    for parallelism, given in ((1, lineage), (3, *rescaled([lineage], 1)), (2, *rescaled([lineage], 1))):
+        state = operator_state(0, parallelism, lambda: LmdbStore(tmp_path))
+        prepare(state)
+        state.advance(given, files.read)
+        found.append({key for key, _ in state.tables["keyed"].scan(None)})
+        state.close()
+    owned = [{k for k in keys if KeyGrouper(MAX_PARALLELISM).of(k) in range_of(0, p, MAX_PARALLELISM)} for p in (1, 3, 2)]
+    assert found == owned

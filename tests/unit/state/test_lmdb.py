@@ -1,0 +1,98 @@
+"""The disk backend: one version at a time, whatever names and keys are, whoever else writes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
+from millstream.state.backend import ABSENT
+from millstream.state.deltas import Changes
+from millstream.state.lmdb import LmdbStore
+
+
+def changes(entries):
+    """Changes of {(namespace, key): value}, ABSENT for deleted."""
+    spaces, keys = zip(*entries, strict=True) if entries else ((), ())
+    gone = [value is ABSENT for value in entries.values()]
+    return Changes([0] * len(entries), spaces, keys, gone, [None if v is ABSENT else v for v in entries.values()])
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = LmdbStore(tmp_path)
+    yield opened
+    opened.close()
+
+
+NAMESPACES = (None, TimeWindow(0, 10), TimeWindow(0, 266), CountWindow(3), GlobalWindow.get(), 7, "x" * 600)
+KEYS = ("", "a", "a" * 600, "a" * 601, 1, -1, 2.5, None, (1, "a"), b"\x00\xff", TimeWindow)
+
+
+@settings(max_examples=50)
+@given(
+    st.dictionaries(
+        st.tuples(
+            st.sampled_from(["t", "tt", "user/" + "n" * 300, "user/" + "n" * 301]),
+            st.sampled_from(NAMESPACES),
+            st.sampled_from(KEYS[:-1]),
+        ),
+        st.integers(),
+    )
+)
+def test_entries_of_any_table_namespace_and_key_stay_apart(tmp_path_factory, entries):
+    store = LmdbStore(tmp_path_factory.mktemp("store"))
+    tables = {name for name, _, _ in entries}
+    parts = [(t, changes({at[1:]: v for at, v in entries.items() if at[0] == t})) for t in tables]
+    store.apply(parts, "v1", afresh=True)
+    store.refresh()
+    for (table, namespace, key), value in entries.items():
+        assert store.get(table, namespace, key) == value
+    for table in tables:
+        spaces = {space for name, space, _ in entries if name == table}
+        assert set(store.namespaces(table)) == spaces
+        for space in spaces:
+            expected = {key: v for (name, at, key), v in entries.items() if (name, at) == (table, space)}
+            assert dict(store.scan(table, space)) == expected
+    store.close()
+
+
+def test_deleted_entries_are_gone_and_afresh_forgets_everything(store):
+    store.apply([("t", changes({(None, "a"): 1, (None, "b"): 2}))], "v1", afresh=True)
+    store.refresh()
+    store.apply([("t", changes({(None, "a"): ABSENT, (None, "c"): 3}))], "v2", afresh=False)
+    store.refresh()
+    assert dict(store.scan("t", None)) == {"b": 2, "c": 3}
+    store.apply([("t", changes({(None, "d"): 4}))], "v3", afresh=True)
+    store.refresh()
+    assert (store.version, dict(store.scan("t", None))) == ("v3", {"d": 4})
+
+
+def test_what_is_read_is_of_one_version_until_it_is_refreshed(store):
+    store.apply([("t", changes({(None, "a"): 1}))], "v1", afresh=True)
+    store.refresh()
+    other = LmdbStore.__new__(LmdbStore)  # another worker of this host: the same file, a snapshot of its own
+    other.__dict__.update(store.__dict__, _reading=None)
+    other.apply([("t", changes({(None, "a"): 2}))], "v2", afresh=False)
+    assert (store.version, store.get("t", None, "a")) == ("v1", 1)
+    store.refresh()
+    assert (store.version, store.get("t", None, "a")) == ("v2", 2)
+
+
+def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
+    store.apply([("t", changes({(None, "a"): 1}))], "v1", afresh=True)
+    store.refresh()
+    other = LmdbStore.__new__(LmdbStore)
+    other.__dict__.update(store.__dict__, _reading=None)
+    other.apply([("t", changes({(None, "b"): 1}))], "elsewhere", afresh=True)
+    store.apply([("t", changes({(None, "c"): 1}))], "v2", afresh=False)
+    store.refresh()
+    assert (store.version, dict(store.scan("t", None))) == ("elsewhere", {"b": 1})
+
+
+def test_a_store_that_is_opened_again_is_where_it_was(tmp_path):
+    first = LmdbStore(tmp_path)
+    first.apply([("t", changes({(TimeWindow(0, 5), "a"): [1, "x"]}))], "v1", afresh=True)
+    first.close()
+    again = LmdbStore(tmp_path)
+    assert (again.version, again.get("t", TimeWindow(0, 5), "a")) == ("v1", [1, "x"])
+    again.close()
