@@ -155,4 +155,14 @@ CHECKPOINT = Benchmark(
     goal=Goal(at_most=0.03),
 )
 
-BENCHMARKS = (KEYED, WINDOW, LATENCY, LATENCY_EXCHANGE, GROWTH, CHECKPOINT)
+ASYNC_IO = Benchmark(
+    name="async-io",
+    title="Asynchronous look-ups: 10,000 of 5 ms at capacity 200, parallelism 2, as a multiple of the ideal time",
+    figure="times_ideal",
+    unit="x ideal",
+    ours=Contestant("millstream", "jobs/async_io.py", "millstream", (("records", 10_000),)),
+    higher_is_better=False,
+    goal=Goal(at_most=1.5),
+)
+
+BENCHMARKS = (KEYED, WINDOW, LATENCY, LATENCY_EXCHANGE, GROWTH, CHECKPOINT, ASYNC_IO)

@@ -81,19 +81,19 @@ class TriedOut(KeyedProcessFunction):
     """Finds a large payment at most a minute after a tiny one.
 
     Payments arrive out of order, so they wait until the watermark says that nothing older will come; then they are
-    looked at in the order in which they happened. `fails_at` and `marker` are for the demo: the function fails at that
-    payment, unless the file is there."""
+    looked at in the order in which they happened. `trap` is for the demo: if there is such a file, the function removes
+    it and fails."""
 
-    def __init__(self, fails_at: int | None = None, marker: str = "") -> None:
-        self._fails_at, self._marker = fails_at, marker
+    def __init__(self, trap: Path | None = None) -> None:
+        self._trap = trap
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._waiting = runtime_context.get_list_state(ListStateDescriptor("waiting", Types.DATACLASS(Payment)))
         self._tiny = runtime_context.get_state(ValueStateDescriptor("tiny", Types.LONG()))
 
     def process_element(self, payment: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[Alert]:
-        if payment.number == self._fails_at and not Path(self._marker).exists():
-            Path(self._marker).touch()
+        if self._trap is not None and payment.number % 500 == 0 and self._trap.exists():
+            self._trap.unlink(missing_ok=True)
             raise RuntimeError("this function fails once, on purpose")
         if payment.time > ctx.timer_service().current_watermark():
             self._waiting.add(payment)
@@ -128,7 +128,7 @@ class Session(ProcessWindowFunction):
 
 
 def build(
-    out: Path, checkpoints: Path, records: int, rate: float | None, fails_at: int | None = None, marker: str = ""
+    out: Path, checkpoints: Path, records: int, rate: float | None, trap: Path | None = None
 ) -> StreamExecutionEnvironment:
     """The job, ready to run."""
     for directory in (out, checkpoints):
@@ -157,7 +157,7 @@ def build(
     payments = env.from_source(source, strategy.with_timestamp_assigner("time"), "payments")
     by_card = payments.key_by("card")
 
-    alerts = by_card.process(TriedOut(fails_at, marker), Types.DATACLASS(Alert)).name("tried out").uid("tried-out")
+    alerts = by_card.process(TriedOut(trap), Types.DATACLASS(Alert)).name("tried out").uid("tried-out")
 
     spent = (
         by_card.window(SlidingEventTimeWindows.of(Time.minutes(5), Time.minutes(1)))

@@ -199,6 +199,13 @@ STATE_BACKEND = Option(
     ("state.backend",),
     choices=("hashmap", "lmdb", "rocksdb", "forst"),
 )
+STATE_CHANGELOG: Option[bool | None] = Option(
+    "state.changelog.enabled",
+    None,
+    "Accepted either way: state is written as what changed, always.",
+    bool,
+    ("state.backend.changelog.enabled",),
+)
 STATE_CACHE_SIZE = Option(
     "millstream.state.cache-size", MemorySize(256 << 20), "How much state on disk is also kept in memory.", MemorySize
 )

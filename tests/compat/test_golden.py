@@ -14,8 +14,6 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.testing.inline_engine import InlineEngine
 
 NOT_RUN = {
-    "async_ordered": "async I/O",
-    "async_unordered": "async I/O",
     "batch_process_timers": "batch mode",
     "batch_reduce": "batch mode",
     "state_ttl_expires": "it sleeps inside its function; processing time stands still within an epoch (law 2)",

@@ -9,8 +9,9 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoints import AllCheckpointsDamaged
+from millstream.model.functions import ProcessFunction
 from millstream.model.job_status import JobStatus
-from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.sample_programs import PROGRAMS, many_splits
 from millstream.testing.simulation import ROOT, Faults, Setup, World, point, reference, run
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=30, checkpoint_every=1, repeats=True)
@@ -72,6 +73,28 @@ def test_damage_to_any_file_of_the_last_checkpoint_goes_back_to_the_one_before(s
             assert world.visible() == expected, path
             gone = damage == "delete" and path.endswith("_metadata")  # then there never was such a checkpoint
             assert gone or "checkpoint 5 is damaged and passed over" in caplog.text
+
+
+class Stamp(ProcessFunction):
+    """Shows when, in processing time, a record was seen: what an epoch that is run again must not change."""
+
+    def process_element(self, value, ctx):
+        yield value[2], ctx.timer_service().current_processing_time()
+
+
+def test_an_epoch_that_is_run_again_reads_and_sees_what_was_planned(stopped):
+    """Laws 2 and 3. Ranges and processing time come from the log, even when the budget has changed since."""
+    setup = dataclasses.replace(SETUP, program=lambda env: many_splits(env).process(Stamp()))
+    with World() as world:
+        assert run(setup, world, Faults(storage=(point(setup, "chk-5/_metadata", "epochs.log"), "after"))).crashed
+        before = world.visible()
+        world.disk.files[f"{ROOT}/job/chk-5/_metadata"] = b"?"
+        world.clock.sleep(60)
+        life = run(dataclasses.replace(setup, epoch_records=7), world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert life.master.job.restarts == 0, life.failure
+        assert set(before) < set(world.visible())
+        assert len(world.visible()) == len(reference(setup))
 
 
 def test_damage_to_a_file_of_every_checkpoint_is_an_error_that_names_them(stopped):

@@ -126,7 +126,7 @@ def test_a_pickle_in_a_column_of_a_state_file(world, bomb, column):
     planted = []
     forge(world, lambda data: with_bombs(data, column, bomb, planted))
     assert sum(planted) > 0
-    print(ends_well(world))
+    assert "nothing of it was executed" in ends_well(world)
 
 
 def with_bombs(data, column, bomb, planted):
@@ -137,8 +137,8 @@ def with_bombs(data, column, bomb, planted):
         table = pa.ipc.open_stream(data[at : at + entry["length"]]).read_all()
         at += entry["length"]
         index = table.schema.get_field_index(column)
-        if pa.types.is_binary(table.schema.field(index).type) or pa.types.is_large_binary(table.schema.field(index).type):
-            kind = table.schema.field(index).type
+        kind = table.schema.field(index).type
+        if kind in (pa.binary(), pa.large_binary()):
             table = table.set_column(index, column, pa.array([bomb] * len(table), type=kind))
             planted.append(len(table))
         sink = io.BytesIO()

@@ -1,5 +1,6 @@
 """Failures, restart strategies on an exact clock, and starting from a checkpoint of this or another job."""
 
+import ast
 import dataclasses
 
 import pytest
@@ -8,8 +9,10 @@ from millstream.checkpoint.restore import MaxParallelismChanged, StateNotClaimed
 from millstream.checkpoint.storage import StorageFailure
 from millstream.cluster.checkpoints import NoSuchCheckpoint
 from millstream.cluster.observations import StatusChanged
+from millstream.model.functions import KeyedProcessFunction
 from millstream.model.job_status import JobStatus
-from millstream.model.source import SplitRange
+from millstream.model.state import ValueStateDescriptor
+from millstream.model.types import Types
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.sample_programs import (
@@ -314,7 +317,7 @@ class _Trickling(_SplitsEnumerator):
     def plan(self, budget):
         if self._at[0] >= 10 and budget.now < 1_060_000:
             return []
-        return [part for part in super().plan(budget) if isinstance(part, SplitRange)]
+        return super().plan(budget)
 
 
 def trickle(env):
@@ -340,6 +343,37 @@ def test_a_restored_job_that_waits_for_input_keeps_its_state(job, parallelism):
         life = run(second, world)
         assert life.status is JobStatus.FINISHED, life.failure
         assert world.visible() == expected
+
+
+class Alarm(KeyedProcessFunction):
+    """Tells in processing time that a key was first seen five seconds ago."""
+
+    def open(self, runtime_context):
+        self.set = runtime_context.get_state(ValueStateDescriptor("set", Types.BOOLEAN()))
+
+    def process_element(self, value, ctx):
+        if not self.set.value():
+            self.set.update(True)
+            ctx.timer_service().register_processing_time_timer(1_005_000)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), ctx.timer_service().current_processing_time() - timestamp
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_restored_processing_time_timer_fires_without_input(parallelism):
+    def program(env):
+        source = env.from_source(Trickle((events(20),)), strategy(), "trickle").set_parallelism(1)
+        return source.key_by(by_key).process(Alarm())
+
+    setup = Setup(program, epoch_records=5)
+    with World() as world:
+        assert run(setup, world, Faults(storage=(point(setup, "chk-1/_metadata"), "after"))).crashed
+        life = run(dataclasses.replace(setup, parallelism=parallelism), world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        alarms = [ast.literal_eval(row) for row in world.visible()]
+        assert sorted(key for key, _ in alarms) == ["k0", "k1", "k2", "k3", "k4"]
+        assert all(late < 100 for _, late in alarms), alarms
 
 
 def test_many_splits_at_another_parallelism_are_each_read_once():

@@ -37,6 +37,13 @@ def test_an_attempt_is_harmless(name, attempts, seed):
     right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(attempts=attempts, seed=seed))
 
 
+def test_no_two_attempts_write_the_same_file():
+    with World() as world:
+        life = run(Setup(PROGRAMS["tumbling"], epoch_records=20), world, Faults(attempts="twice", engine=frozenset({5})))
+        written = [each.target for each in life.operations if each.kind == "replace" and "/shared/" in each.target]
+        assert len(written) == len(set(written)) > 20
+
+
 def test_an_attempt_is_harmless_on_workers_that_come_and_go(seed):
     setup = Setup(PROGRAMS["session"], parallelism=3, epoch_records=9)
     right(setup, Faults(attempts="twice", forget=0.3, flip=0.5, seed=seed))

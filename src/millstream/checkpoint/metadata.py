@@ -93,7 +93,7 @@ class CheckpointMetadata:
         """The inverse of `to_bytes`."""
         try:
             read = json.loads(data)
-            if read["format"] > FORMAT:
+            if _whole(read["format"]) > FORMAT:
                 msg = f"the checkpoint has format {read['format']}, this release reads up to {FORMAT}"
                 raise UnreadableMetadata(
                     msg,
@@ -126,7 +126,8 @@ def _whole(value: Any) -> int:
 
 def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
     if any(lineage.restored for lineage in each.lineages):
-        raise InternalError(f"the state of '{each.name}' was restored but not yet written at its new parallelism")
+        problem = f"the state of '{each.name}' was restored but not yet written at its new parallelism"
+        raise InternalError(problem)
     return {
         "operator": each.operator,
         "name": each.name,

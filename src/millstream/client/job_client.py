@@ -41,7 +41,7 @@ class JobExecutionResult:
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """All accumulators: user counters summed over subtasks, and the job's own under `millstream.`."""
+        """All accumulators, user counters and distributions, and the job's own history under `millstream.`."""
         return dict(self._accumulators)
 
     def __str__(self) -> str:

@@ -51,13 +51,8 @@ class LocalHandle:
         self._running.master.cancel()
 
     def accumulators(self) -> dict[str, Any]:
-        """User counters summed up, and the job's own history."""
-        totals: dict[str, Any] = {}
-        for epoch in self._running.epochs:
-            for counts in epoch.metrics.values():
-                for name, count in counts.items():
-                    if name.startswith("user.") and isinstance(count, int):
-                        totals[name.removeprefix("user.")] = totals.get(name.removeprefix("user."), 0) + count
+        """Accumulators and user metrics, each counted once, and the job's own history."""
+        totals: dict[str, Any] = self._running.totals.values()
         totals["millstream.epochs"] = [
             {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}
             for e in self._running.epochs

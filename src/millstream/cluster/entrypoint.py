@@ -19,6 +19,7 @@ from pathlib import Path
 
 from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.job_master import JobMaster, SubmittedJob
@@ -57,6 +58,7 @@ class RunningJob:
         self.id, self.name = job_id, name
         self.epochs: list[EpochDone] = []
         self.checkpoints: list[CheckpointDone] = []
+        self.totals = AcceptedTotals()
         self.listeners: list[Callable[[Observation], None]] = []
         self.started_at = time.perf_counter()
         self.ended_at: float | None = None
@@ -67,8 +69,10 @@ class RunningJob:
         """Keep and pass on what the JobMaster tells."""
         if isinstance(observation, EpochDone):
             self.epochs.append(observation)
+            self.totals.accept(observation.epoch, observation.accumulators, observation.metrics)
         elif isinstance(observation, CheckpointDone):
             self.checkpoints.append(observation)
+            self.totals.checkpoint()
         for listener in self.listeners:
             listener(observation)
 

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
@@ -41,10 +42,12 @@ from millstream.cluster.sources import EpochPlan, Sources
 from millstream.engine.contract import Deployment, Engine, EpochRequest, EpochResult
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.model.accumulators import merged
 from millstream.model.job_status import JobStatus
 from millstream.model.source import Budget
 from millstream.model.time import Clock
 from millstream.model.watermarks import MIN_WATERMARK
+from millstream.runtime.metrics import combined
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.handles import Lineage
 
@@ -130,7 +133,6 @@ class JobMaster:
         self._replay: deque[EpochPlan] = deque()
         self._size = EpochSize(job.settings.epoch_target / 1000, job.settings.epoch_records)
         self._cancel = threading.Event()
-        self._requests: deque[Callable[[], None]] = deque()
         self._failed_checkpoints = 0
         self.job = Job(strategy=job.settings.restart)
         self.failure: BaseException | None = None
@@ -359,7 +361,7 @@ class JobMaster:
             for operator, counts in report["metrics"].items():
                 totals = metrics.setdefault(operator, {})
                 for name, count in counts.items():
-                    totals[name] = totals.get(name, 0) + count if isinstance(count, int) else count
+                    totals[name] = combined(totals[name], count) if name in totals else count
         records: int = sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources)
         marks = [report["watermark"] for report in result.reports]
         assert self._sources is not None
@@ -372,6 +374,7 @@ class JobMaster:
                 lag=self._sources.lag(),
                 busy_ms=sum(report["busy"] for report in result.reports) * 1000,
                 metrics=metrics,
+                accumulators=functools.reduce(merged, (report["accumulators"] for report in result.reports), {}),
             )
         )
         return records
@@ -456,7 +459,8 @@ class JobMaster:
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)
-        for step in (*steps, self._engine.close, lambda: self._checkpoints.close(keep=keep)):
+        steps += [self._engine.close, partial(self._checkpoints.close, keep=keep)]
+        for step in steps:
             try:
                 step()
             except Exception as problem:

@@ -5,15 +5,18 @@ Does not know: who listens."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.model.accumulators import Accumulator
 from millstream.model.job_status import JobStatus
 
 
 @dataclass(frozen=True)
 class EpochDone:
-    """An accepted epoch. `watermark` is the least over the job's last operators; `lag` the records that wait."""
+    """An accepted epoch. `watermark` is the least over the job's last operators; `lag` the records that wait;
+    `accumulators` hold what this epoch added."""
 
     epoch: int
     records: int
@@ -22,6 +25,7 @@ class EpochDone:
     lag: int | None
     busy_ms: float
     metrics: dict[str, dict[str, Any]]
+    accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Does not know: tables."""
 
 from __future__ import annotations
 
+from millstream.datastream.async_data_stream import AsyncDataStream
 from millstream.datastream.checkpoint_config import CheckpointConfig
 from millstream.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -26,6 +27,9 @@ from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from millstream.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -71,6 +75,10 @@ from millstream.datastream.window import (
 __all__ = [
     "AggregateFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",

@@ -13,6 +13,7 @@ from millstream.connectors.printing import PrintSink
 from millstream.datastream.aggregating import FieldAggregate
 from millstream.datastream.collecting import CloseableIterator, collect
 from millstream.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from millstream.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from millstream.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from millstream.errors import UserError
 from millstream.graph.transformations import Chaining, Input
@@ -298,6 +299,14 @@ class DataStream(Named):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs of records of two streams: `join(other).where(key).equal_to(key).window(assigner).apply(function)`."""
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Groups of records of two streams: `co_group(other).where(key).equal_to(key).window(assigner).apply(...)`."""
+        return CoGroupedStreams(self, other_stream)
+
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Windows over the whole stream, in one subtask."""
         return AllWindowedStream(self, window_assigner)
@@ -403,6 +412,10 @@ class KeyedStream(DataStream):
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Windows by key."""
         return WindowedStream(self, window_assigner)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Pairs whose times are near: `interval_join(other).between(lower, upper).process(function)`."""
+        return IntervalJoin(self, other_stream)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
         """Windows of a number of records by key."""

@@ -13,6 +13,7 @@ from typing import Any
 from millstream import options
 from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
+from millstream.client.job_listener import JobListener, tell
 from millstream.common.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream.checkpoint_config import CheckpointConfig
@@ -49,6 +50,7 @@ class StreamExecutionEnvironment:
             self._configuration.add_all(configuration)
         self._program = Program()
         self._listeners: list[Callable[[Any], None]] = []
+        self._job_listeners: list[JobListener] = []
         self._collect_prefix = f"collect-{os.getpid()}-{next(_environments)}"
 
     @staticmethod
@@ -160,6 +162,15 @@ class StreamExecutionEnvironment:
         """Whether unaligned checkpoints were forced; an epoch boundary needs no alignment."""
         return self._configuration.get(options.FORCE_UNALIGNED_CHECKPOINTS)
 
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Accepted either way: state is written as what changed, always."""
+        self._configuration.set(options.STATE_CHANGELOG, bool(enabled))
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """What was said, if anything."""
+        return self._configuration.get(options.STATE_CHANGELOG)
+
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Where savepoints go unless they are told otherwise."""
         self._configuration.set(options.SAVEPOINT_DIR, directory)
@@ -191,6 +202,19 @@ class StreamExecutionEnvironment:
 
         It is called in the job's own thread, with the values of `millstream.cluster.observations`."""
         self._listeners.append(listener)
+        return self
+
+    def register_job_listener(self, job_listener: JobListener) -> StreamExecutionEnvironment:
+        """Have `job_listener` told of every job of this environment."""
+        if not isinstance(job_listener, JobListener):
+            msg = f"{job_listener!r} is not a JobListener"
+            raise UserError(msg, hint="subclass JobListener; for every epoch and checkpoint see register_listener")
+        self._job_listeners.append(job_listener)
+        return self
+
+    def clear_job_listeners(self) -> StreamExecutionEnvironment:
+        """Tell nobody any more."""
+        self._job_listeners.clear()
         return self
 
     # ----------------------------------------------------------------------------------------------------- sources
@@ -238,6 +262,16 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Start the program; the environment can then be used for another one."""
+        try:
+            client = self._submit(job_name)
+        except Exception as problem:
+            failure = problem
+            tell(self._job_listeners, lambda listener: listener.on_job_submitted(None, failure))
+            raise
+        tell(self._job_listeners, lambda listener: listener.on_job_submitted(client, None))
+        return client
+
+    def _submit(self, job_name: str) -> JobClient:
         name = self._configuration.get(options.PIPELINE_NAME) or job_name
         graph = self._graph()
         self._program.clear()
@@ -252,7 +286,13 @@ class StreamExecutionEnvironment:
         except KeyboardInterrupt:
             client.cancel().result()
             raise
-        result: JobExecutionResult = client.get_job_execution_result().result()
+        try:
+            result: JobExecutionResult = client.get_job_execution_result().result()
+        except Exception as problem:
+            failure = problem
+            tell(self._job_listeners, lambda listener: listener.on_job_executed(None, failure))
+            raise
+        tell(self._job_listeners, lambda listener: listener.on_job_executed(result, None))
         return result
 
     def close(self) -> None:

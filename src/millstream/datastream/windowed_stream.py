@@ -17,6 +17,7 @@ from millstream.model.assigners import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from millstream.model.evictors import Evictor
 from millstream.model.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 
     from millstream.datastream.data_stream import DataStream
 
-W = TypeVar("W", bound="_Windowed")
+W = TypeVar("W", bound="Windows")
 
 
-class _Windowed:
-    """What windows by key and over all have in common."""
+class Windows:
+    """What can be said of windows, whatever is done with them."""
 
     _keyed: bool
 
@@ -61,6 +62,7 @@ class _Windowed:
         self._trigger: Trigger[Any, Any] | None = None
         self._lateness = 0
         self._late_tag: OutputTag | None = None
+        self._evictor: Evictor[Any, Any] | None = None
 
     def get_execution_environment(self) -> Any:
         """The environment the stream belongs to."""
@@ -91,6 +93,14 @@ class _Windowed:
         self._late_tag = output_tag
         return self
 
+    def evictor(self: W, evictor: Any) -> W:
+        """Leave records out before or after a window is evaluated; the window then keeps every record."""
+        if not isinstance(evictor, Evictor):
+            msg = f"{evictor!r} is not an evictor"
+            raise UserError(msg, hint="CountEvictor.of(10)")
+        self._evictor = evictor
+        return self
+
     def _apply(
         self,
         name: str,
@@ -110,6 +120,7 @@ class _Windowed:
             keyed=self._keyed,
             allowed_lateness=self._lateness,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            evictor=self._evictor,
         )
         return self._add(name, spec, kind)
 
@@ -121,6 +132,10 @@ class _Windowed:
         inputs = tuple(type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in self._stream._inputs)
         number = env._program.add(f"{type(self._assigner).__name__}, {name}", spec, kind, inputs, **more)
         return env._stream(number)
+
+
+class _Windowed(Windows):
+    """What windows by key and over all have in common."""
 
     def _function(self, given: Any) -> Any:
         """A window function of any kind as the operator calls it; None for none."""
@@ -172,7 +187,7 @@ class _Windowed:
         assigner, key, kind = self._assigner, self._key, self.get_input_type()
         result = _built_in_type(kind, key, aggregations)
         fixed = type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        plain = self._trigger is None and self._lateness == 0
+        plain = self._trigger is None and self._lateness == 0 and self._evictor is None
         fields = {aggregate.field for _, aggregate in aggregations.columns if aggregate.field is not None}
         names = set(getattr(kind, "field_names", None) or ())
         known = all(field in names or (isinstance(field, int) and field < len(names)) for field in fields)

@@ -9,6 +9,14 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.model import functions, state
+from millstream.model.accumulators import (
+    Accumulator,
+    AccumulatorsDisagree,
+    DoubleCounter,
+    Histogram,
+    IntCounter,
+    LongCounter,
+)
 from millstream.model.timers import TimeDomain, TimerService
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
@@ -94,6 +102,39 @@ class StreamingRuntimeContext(functions.RuntimeContext):
     def get_metrics_group(self) -> UserMetrics:
         """The group to count in."""
         return UserMetrics(self._context.metrics)
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Have an accumulator summed up over all subtasks, for the job's result."""
+        self._context.metrics.add_accumulator(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """The accumulator of that name, if one was added."""
+        return self._context.metrics.accumulators.get(name)
+
+    def _accumulator(self, name: str, kind: type[Accumulator[Any, Any]]) -> Any:
+        found = self.get_accumulator(name)
+        if found is None:
+            found = kind()
+            self.add_accumulator(name, found)
+        if not isinstance(found, kind):
+            raise AccumulatorsDisagree(name, found, kind())
+        return found
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        """The counter of that name; it is made when it is first asked for."""
+        return self._accumulator(name, IntCounter)  # type: ignore[no-any-return]
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        """The counter of that name; it is made when it is first asked for."""
+        return self._accumulator(name, LongCounter)  # type: ignore[no-any-return]
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """The counter of that name; it is made when it is first asked for."""
+        return self._accumulator(name, DoubleCounter)  # type: ignore[no-any-return]
+
+    def get_histogram(self, name: str) -> Histogram:
+        """The histogram of that name; it is made when it is first asked for."""
+        return self._accumulator(name, Histogram)  # type: ignore[no-any-return]
 
     def _keyed(self, state_descriptor: Any) -> Any:
         if self._states is None:

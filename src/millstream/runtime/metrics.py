@@ -1,12 +1,25 @@
-"""Counters of one operator in one epoch, and the metric group user functions see.
+"""What one operator counts in one epoch, and the metric group user functions see.
 
-Promises: what is counted in an epoch counts once, with the attempt that was accepted.
+Promises: what is counted in an epoch counts once, with the attempt that was accepted: counters, distributions and
+accumulators are taken as what the epoch added.
 Does not know: reporters, registries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from millstream.errors import UserError
+from millstream.model import metrics as model
+from millstream.model.accumulators import Accumulator, AccumulatorNameTaken
+
+
+class GaugeFailed(UserError):
+    """A gauge of a user function raised, or gave no number."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"gauge '{name}' {reason}", hint="a gauge is a function without arguments that gives a number")
 
 
 class Metrics:
@@ -16,6 +29,7 @@ class Metrics:
         self.counts: dict[str, int] = {}
         self.gauges: dict[str, Callable[[], int]] = {}
         self.distributions: dict[str, dict[str, int]] = {}
+        self.accumulators: dict[str, Accumulator[Any, Any]] = {}
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter."""
@@ -26,17 +40,63 @@ class Metrics:
         taken: dict[str, Any] = dict(self.counts)
         self.counts.clear()
         for name, gauge in self.gauges.items():
-            taken[f"gauge.{name}"] = gauge()
+            taken[f"gauge.{name}"] = _asked(name, gauge)
         for name, values in self.distributions.items():
-            taken[f"distribution.{name}"] = dict(values)
+            if values:
+                taken[f"distribution.{name}"] = dict(values)
+                values.clear()
+        return taken
+
+    def take_accumulators(self) -> dict[str, Accumulator[Any, Any]]:
+        """What was added to accumulators since the last call."""
+        taken = {name: each.clone() for name, each in self.accumulators.items()}
+        self._reset_accumulators()
         return taken
 
     def forget(self) -> None:
         """What was counted belongs to an attempt that failed."""
         self.counts.clear()
+        for values in self.distributions.values():
+            values.clear()
+        self._reset_accumulators()
+
+    def _reset_accumulators(self) -> None:
+        for each in self.accumulators.values():
+            each.reset_local()
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Make an accumulator known by its name."""
+        if name in self.accumulators:
+            raise AccumulatorNameTaken(name)
+        self.accumulators[name] = accumulator
 
 
-class Counter:
+def _asked(name: str, gauge: Callable[[], int]) -> Any:
+    try:
+        value = gauge()
+    except Exception as problem:
+        raise GaugeFailed(name, f"raised {type(problem).__name__}: {problem}") from problem
+    if not isinstance(value, int | float):
+        raise GaugeFailed(name, f"gave {value!r}")
+    return value
+
+
+def combined(one: Any, other: Any) -> Any:
+    """What two subtasks, or two epochs, counted under one name, together."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        both = {**one, **other}
+        for name in one.keys() & other.keys():
+            fold: Any = {"min": min, "max": max}.get(name, _plus)
+            both[name] = fold(one[name], other[name])
+        return both
+    return one + other
+
+
+def _plus(one: int, other: int) -> int:
+    return one + other
+
+
+class Counter(model.Counter):
     """A counter of a user function."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
@@ -56,15 +116,22 @@ class Counter:
         return self._total
 
 
-class Meter(Counter):
+class Meter(model.Meter):
     """Counts events; the rate is derived where metrics are reported."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._counter = Counter(metrics, name)
 
     def mark_event(self, value: int = 1) -> None:
         """Count events."""
-        self.inc(value)
+        self._counter.inc(value)
+
+    def get_count(self) -> int:
+        """What this worker has counted so far."""
+        return self._counter.get_count()
 
 
-class Distribution:
+class Distribution(model.Distribution):
     """Count, sum, least and greatest of the values given."""
 
     def __init__(self, values: dict[str, int]) -> None:
@@ -79,7 +146,7 @@ class Distribution:
         values["max"] = max(values.get("max", value), value)
 
 
-class UserMetrics:
+class UserMetrics(model.MetricGroup):
     """The metric group of a user function: names are prefixed by their groups."""
 
     def __init__(self, metrics: Metrics, prefix: str = "user.") -> None:
@@ -89,7 +156,7 @@ class UserMetrics:
         """A group inside this one."""
         return UserMetrics(self._metrics, f"{self._prefix}{name}." + (f"{extra}." if extra else ""))
 
-    def counter(self, name: str) -> Any:
+    def counter(self, name: str) -> Counter:
         """A counter."""
         return Counter(self._metrics, self._prefix + name)
 
@@ -97,10 +164,10 @@ class UserMetrics:
         """A value read at the end of every epoch."""
         self._metrics.gauges[self._prefix + name] = obj
 
-    def meter(self, name: str, time_span_in_seconds: int = 60) -> Any:
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """A meter."""
         return Meter(self._metrics, self._prefix + name)
 
-    def distribution(self, name: str) -> Any:
+    def distribution(self, name: str) -> Distribution:
         """A distribution."""
         return Distribution(self._metrics.distributions.setdefault(self._prefix + name, {}))

@@ -123,3 +123,6 @@ class Operator:
 
     def close(self) -> None:
         """The job is over."""
+
+    def dispose(self) -> None:
+        """The worker lets this subtask go, at the end of the job or before: free what is no state."""

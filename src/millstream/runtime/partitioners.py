@@ -140,9 +140,9 @@ class Router:
                 keys = custom.key.keys(batch, self._operator)
                 count = self._targets
                 named = rowwise.map_rows(self._operator, lambda key: custom.choose(key, count), keys)
-                wrong = next((t for t in named if not isinstance(t, int) or not 0 <= t < count), None)
-                if wrong is not None:
-                    raise PartitionOutOfRange(self._operator, wrong, count)
+                wrong = [target for target in named if not isinstance(target, int) or not 0 <= target < count]
+                if wrong:
+                    raise PartitionOutOfRange(self._operator, wrong[0], count)
                 yield from self._cut(batch, np.array(named, dtype=np.int64))
 
     def _cut(self, batch: Batch, targets: np.ndarray) -> Iterator[tuple[int, Batch]]:

@@ -10,6 +10,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,8 @@ def keyed_call(context: OperatorContext, call: Callable[[Any], Any], keys: Seque
     def keyed(row: Any) -> Any:
         scope.key = next(following)
         try:
-            return call(row)
+            result = call(row)
+            return list(result) if isinstance(result, GeneratorType) else result  # its code runs here, not later
         except (Exception, SystemExit) as problem:
             raise failure(name, problem, scope.key, row) from problem
 

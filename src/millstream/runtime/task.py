@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from millstream.errors import ExternalError, UserError
+from millstream.model.accumulators import Accumulator, merged
 from millstream.model.types import TypeInformation
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime import block as blocks
@@ -438,14 +439,17 @@ class Task:
             report["memory"][context.operator] = context.memory
         timers = [due for operator in self._operators if (due := operator.next_timer()) is not None]
         metrics = {}
+        accumulators: dict[str, Accumulator[Any, Any]] = {}
         for context, fan in zip(self._contexts, self._fans, strict=True):
             context.metrics.count("records_out", fan.emitted)
             fan.emitted = 0
             metrics[context.operator] = context.metrics.take()
+            accumulators = merged(accumulators, context.metrics.take_accumulators())
         report.update(
             results=results,
             timer=min(timers, default=None),
             metrics=metrics,
+            accumulators=accumulators,
             printed=printed.text(),
             watermark=self._operators[0].watermark,
             busy=time.perf_counter() - started,
@@ -473,6 +477,8 @@ class Task:
 
     def close(self) -> None:
         """The worker lets this subtask go."""
+        for operator in self._operators:
+            operator.dispose()
         for context in self._contexts:
             context.state.close()
 

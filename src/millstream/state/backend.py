@@ -266,7 +266,7 @@ class OperatorState:
         return found
 
     def _find_tables(self, data: bytes) -> None:
-        """Make tables that a file has and nobody asked for yet: triggers and windows ask while records are processed."""
+        """Make tables that a file has and nobody asked for yet: triggers and windows ask when records are processed."""
         for entry in deltas.describe(data):
             name = entry["name"]
             if name not in self.tables:
@@ -326,7 +326,7 @@ class OperatorState:
         raise StoreContended(lineage.version)
 
     def _version(self, lineage: Lineage) -> str:
-        """What a store is at after `lineage`. The same files of others give each subtask of each parallelism its own."""
+        """What a store is at after `lineage`. Each subtask of each parallelism has its own part of restored files."""
         if lineage.own or not lineage.restored:
             return lineage.version
         return f"{lineage.version}@{self._subtask}/{self._parallelism}"

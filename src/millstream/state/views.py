@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from millstream.errors import UserError
 from millstream.model import state as model
 from millstream.model.functions import AggregateFunction, ReduceFunction
 from millstream.model.types import TypeInformation, Types
@@ -364,6 +365,58 @@ class BroadcastView(model.BroadcastState[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
+
+
+class BroadcastStateReadOnly(UserError):
+    """Broadcast state was changed on the side that is not broadcast: subtasks would no longer agree."""
+
+    hint = "change it in process_broadcast_element"
+
+    def __init__(self) -> None:
+        super().__init__("broadcast state can only be read here")
+
+
+class ReadOnlyBroadcastView(model.ReadOnlyBroadcastState[Any, Any]):
+    """Broadcast state as the other side sees it."""
+
+    def __init__(self, view: BroadcastView) -> None:
+        self._view = view
+
+    def get(self, key: Any) -> Any:
+        """The value under `key`, or None."""
+        return self._view.get(key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is an entry under `key`."""
+        return self._view.contains(key)
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """All entries."""
+        return self._view.items()
+
+    def keys(self) -> Iterable[Any]:
+        """All keys."""
+        return self._view.keys()
+
+    def values(self) -> Iterable[Any]:
+        """All values."""
+        return self._view.values()
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return self._view.is_empty()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._view)
+
+    def clear(self) -> None:
+        """Refused."""
+        raise BroadcastStateReadOnly
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "put_all", "remove"):
+            raise BroadcastStateReadOnly
+        raise AttributeError(name)
 
 
 def stored_type(descriptor: model.StateDescriptor) -> TypeInformation:

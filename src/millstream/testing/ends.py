@@ -6,9 +6,12 @@ Does not know: harnesses; it gets its work from the epoch's request and answers 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import cloudpickle
 
 from millstream.model.types import TypeInformation
 from millstream.runtime import rowwise
@@ -18,10 +21,17 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
 @dataclass(frozen=True)
 class Rows:
-    """Records to feed, with their timestamps."""
+    """Records to feed, with their timestamps. They travel as bytes, with classes that were defined in a test."""
 
     values: tuple[Any, ...]
     timestamps: tuple[int | None, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rows, (cloudpickle.dumps((self.values, self.timestamps)),)
+
+
+def _rows(data: bytes) -> Rows:
+    return Rows(*pickle.loads(data))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A harness for one user function.
 
-Promises: the function is put on the kind of stream it is for, so it runs in the operator that would run it in a program.
+Promises: the function is put on the kind of stream it is for, so it runs in the operator that a program would have.
 Does not know: how a harness works."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def harness_for(
 
     `key` makes the stream keyed, by a function of the record or a field; a pair has one for each of two inputs.
     `options` are those of `OperatorHarness`: side_outputs, parallelism, backend, clock, ..."""
-    two = isinstance(function, _CONNECTED | _BROADCAST)
+    two = isinstance(function, (*_CONNECTED, *_BROADCAST))
     keys = key if isinstance(key, tuple) else (key, key)
     kinds = (input_type, second_type) if two else (input_type,)
     _check(function, key, broadcast)
@@ -81,15 +81,15 @@ def harness_for(
     return OperatorHarness(connected if two else single, input_types=kinds, **options)
 
 
-_CONNECTED = CoMapFunction | CoFlatMapFunction | CoProcessFunction | KeyedCoProcessFunction
-_BROADCAST = BroadcastProcessFunction | KeyedBroadcastProcessFunction
-_KEYED = KeyedProcessFunction | KeyedCoProcessFunction | KeyedBroadcastProcessFunction | ReduceFunction
-_SINGLE = MapFunction | FlatMapFunction | FilterFunction | ProcessFunction
+_CONNECTED = (CoMapFunction, CoFlatMapFunction, CoProcessFunction, KeyedCoProcessFunction)
+_BROADCAST = (BroadcastProcessFunction, KeyedBroadcastProcessFunction)
+_KEYED = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction, ReduceFunction)
+_SINGLE = (MapFunction, FlatMapFunction, FilterFunction, ProcessFunction)
 
 
 def _check(function: Any, key: Any, broadcast: Sequence[MapStateDescriptor]) -> None:
     name = type(function).__name__
-    if not isinstance(function, _CONNECTED | _BROADCAST | _KEYED | _SINGLE) and not callable(function):
+    if not isinstance(function, (*_CONNECTED, *_BROADCAST, *_KEYED, *_SINGLE)) and not callable(function):
         msg = f"{name} cannot be tested by itself"
         raise NoHarness(msg, hint="build a pipeline: OperatorHarness(lambda stream: stream...)")
     if isinstance(function, _KEYED) and key is None:

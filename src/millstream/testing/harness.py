@@ -125,7 +125,7 @@ class OperatorHarness:
         self._backend, self._block_records, self._cache_limit = backend, block_records, cache_limit
         self._parameters, self._compact = dict(parameters or {}), compact
         self._job = f"harness{next(_numbers)}"
-        self._local = tempfile.mkdtemp(prefix="millstream-harness-")
+        self._local = "" if backend == "hashmap" else tempfile.mkdtemp(prefix="millstream-harness-")
         self._release = weakref.finalize(self, _release, self._job, self._local)
         _files[self._job] = {}
         self._engine = InlineEngine()
@@ -337,8 +337,8 @@ class OperatorHarness:
 
         A list or a map is one value; with a time to live, each value comes with the time it was last written."""
         found: dict[Any, Any] = {}
-        names = (f"user/{name}", f"user/window/{name}", f"user/global/{name}", f"user/trigger/{name}", name)
-        names = (*names, f"broadcast/{name}", f"operator/{name}")
+        places = ("user", "user/window", "user/global", "user/trigger", "broadcast", "operator")
+        names = {name, *(f"{place}/{name}" for place in places)}
         for table, namespace, key, value in self._entries():
             if table in names:
                 found[key if namespace is None else (key, namespace)] = value
@@ -397,7 +397,7 @@ class OperatorHarness:
         env = StreamExecutionEnvironment()
         env.set_parallelism(parallelism).set_max_parallelism(self._max_parallelism)
         program = env._program
-        alone = {"parallelism": 1, "chaining": Chaining.NEVER}
+        alone: dict[str, Any] = {"parallelism": 1, "chaining": Chaining.NEVER}
         feeds = [
             env._stream(program.add(f"Input {side}", FeedSpec(kind), kind, uid=f"input-{side}", **alone))
             for side, kind in enumerate(self._kinds)
@@ -432,7 +432,8 @@ class OperatorHarness:
 
 def _release(job: str, local: str) -> None:
     _files.pop(job, None)
-    shutil.rmtree(Path(local), ignore_errors=True)
+    if local:
+        shutil.rmtree(Path(local), ignore_errors=True)
 
 
 def _failure(data: Mapping[str, Any]) -> MillstreamError:

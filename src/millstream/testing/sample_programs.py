@@ -133,7 +133,7 @@ def by_key(value: Any) -> str:
     return str(value[0])
 
 
-class Collect(ProcessWindowFunction):
+class Collect(ProcessWindowFunction[Any, Any, Any, Any]):
     """The sorted values of a window; remembers per key in how many windows it was."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
@@ -256,10 +256,10 @@ def tumbling(env: StreamExecutionEnvironment) -> DataStream:
 def sliding(env: StreamExecutionEnvironment) -> DataStream:
     """Sliding windows with an aggregate."""
     windows = SlidingEventTimeWindows.of(Time.milliseconds(80), Time.milliseconds(40))
-    return many_splits(env).key_by(by_key).window(windows).aggregate(Average(), Collect2())
+    return many_splits(env).key_by(by_key).window(windows).aggregate(Average(), WithStart())
 
 
-class Collect2(ProcessWindowFunction):
+class WithStart(ProcessWindowFunction[Any, Any, Any, Any]):
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         return [(key, context.window().start, *elements)]
 
@@ -285,7 +285,8 @@ def reduce(env: StreamExecutionEnvironment) -> DataStream:
 def connect(env: StreamExecutionEnvironment) -> DataStream:
     """Two keyed streams that meet."""
     left, right = one_split(env, 20), many_splits(env).filter(lambda value: value[2] < 9)
-    return left.connect(right).key_by(by_key, by_key, Types.STRING()).process(Pairs())
+    met: DataStream = left.connect(right).key_by(by_key, by_key, Types.STRING()).process(Pairs())
+    return met
 
 
 def union(env: StreamExecutionEnvironment) -> DataStream:
@@ -298,7 +299,9 @@ def broadcast(env: StreamExecutionEnvironment) -> DataStream:
     """Rules for every subtask."""
     given = [("half", 2), ("third", 4), ("third", 3), ("gone", 5), ("gone", 0), ("seventh", 7)]
     rules = env.from_collection(given, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    return many_splits(env).key_by(by_key, Types.STRING()).connect(rules.broadcast(RULES)).process(ApplyRules())
+    keyed = many_splits(env).key_by(by_key, Types.STRING())
+    ruled: DataStream = keyed.connect(rules.broadcast(RULES)).process(ApplyRules())
+    return ruled
 
 
 def side_output(env: StreamExecutionEnvironment) -> DataStream:

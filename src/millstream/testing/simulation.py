@@ -1,8 +1,8 @@
 """The whole system in one process on a virtual clock, with failures at chosen places.
 
-Promises: a `World` holds what outlives a process (files, the clock, workers' local stores); `run` is one life of a driver
-in it, with the faults asked for; the same arguments give the same run. `python -m millstream.testing.simulation --seeds N`
-lives through N random histories and compares what became visible with the run without faults.
+Promises: a `World` holds what outlives a process (files, the clock, workers' local stores); `run` is one life of a
+driver in it, with the faults asked for; the same arguments give the same run. As a program, with `--seeds N`, it lives
+through N random histories and compares what became visible with the run without faults.
 Does not know: Spark, threads, real time."""
 
 from __future__ import annotations

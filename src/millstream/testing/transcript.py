@@ -87,11 +87,13 @@ def load(path: Path) -> list[Transcript]:
 
 def _transcript(stem: str, data: Any) -> Transcript:
     if not isinstance(data, dict) or "steps" not in data:
-        raise MalformedTranscript(f"a transcript in '{stem}' has no steps")
+        msg = f"a transcript in '{stem}' has no steps"
+        raise MalformedTranscript(msg)
     operators = data["operators"] if "operators" in data else [data["operator"]]
     for step in data["steps"]:
         if unknown := set(step) - _KEYS:
-            raise MalformedTranscript(f"a step of '{stem}' has {sorted(unknown)}", hint=f"there are {sorted(_KEYS)}")
+            msg = f"a step of '{stem}' has {sorted(unknown)}"
+            raise MalformedTranscript(msg, hint=f"there are {sorted(_KEYS)}")
     name = f"{stem}: {data.get('name', operators[0])}"
     return Transcript(name, tuple(operators), tuple(data["steps"]), data.get("rescales", True))
 
@@ -102,7 +104,8 @@ def parse(text: str) -> Word:
         tree = ast.parse(text, mode="eval").body
         word = _read(tree)
     except (SyntaxError, ValueError) as problem:
-        raise MalformedTranscript(f"'{text}' is not a call: {problem}") from None
+        msg = f"'{text}' is not a call: {problem}"
+        raise MalformedTranscript(msg) from None
     return word if isinstance(word, Word) else Word(str(word))
 
 
@@ -117,6 +120,8 @@ def _read(node: ast.expr) -> Any:
             return [_read(each) for each in elements]
         case ast.Constant(value=value):
             return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
     raise ValueError(ast.unparse(node))
 
 
@@ -152,7 +157,8 @@ def _replay(transcript: Transcript, text: str, name: str, way: Way) -> None:
                 _check(step, tested, harness)
             except Disagreement as problem:
                 where = f"{transcript.name}, {text}, {name}, step {index + 1} {dict(step)}"
-                raise Disagreement(f"{where}\n{problem}") from None
+                msg = f"{where}\n{problem}"
+                raise Disagreement(msg) from None
 
 
 def _parts(step: Mapping[str, Any], tested: UnderTest, *, by_row: bool) -> Iterator[Callable[[OperatorHarness], None]]:
@@ -193,11 +199,13 @@ def _check(step: Mapping[str, Any], tested: UnderTest, harness: OperatorHarness)
         late = [[*_pair(record), record.timestamp] for record in harness.side_output(LATE)]
         _compare("late", step.get("late", []), [[key, time, value] for key, value, time in late])
     if "dropped" in step and harness.counter(LATE_COUNT) != step["dropped"]:
-        raise Disagreement(f"dropped so far: {harness.counter(LATE_COUNT)}, not {step['dropped']}")
+        msg = f"dropped so far: {harness.counter(LATE_COUNT)}, not {step['dropped']}"
+        raise Disagreement(msg)
     if "forwards" in step:
         last = harness.marks[-1] if harness.marks else "nothing"
         if ("idle" if last is None else last) != step["forwards"]:
-            raise Disagreement(f"forwards {last}, not {step['forwards']}; all so far: {harness.marks}")
+            msg = f"forwards {last}, not {step['forwards']}; all so far: {harness.marks}"
+            raise Disagreement(msg)
 
 
 def _pair(record: Record) -> tuple[Any, Any]:
@@ -206,7 +214,8 @@ def _pair(record: Record) -> tuple[Any, Any]:
 
 def _compare(what: str, expected: Sequence[Any], found: Sequence[Any]) -> None:
     if _by_key(expected) != _by_key(found):
-        raise Disagreement(f"{what} {found}\n not {list(expected)}")
+        msg = f"{what} {found}\n not {list(expected)}"
+        raise Disagreement(msg)
 
 
 def _by_key(rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -1,7 +1,7 @@
 """A sink whose visible output survives crashes, so that it can be compared.
 
-Promises: staged per attempt, shown per epoch in one atomic rename; showing again what is shown changes nothing. An epoch
-that is shown from another attempt than before is a broken law, and an error, unless the same rows were promised again.
+Promises: staged per attempt, shown per epoch in one atomic rename; showing again what is shown changes nothing. An
+epoch that is shown from another attempt than before is a broken law, and an error, unless `repeats` allows equal rows.
 Does not know: checkpoints, engines."""
 
 from __future__ import annotations

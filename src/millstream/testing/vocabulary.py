@@ -4,8 +4,6 @@ Promises: every word is one function of this module; a record is the pair (key, 
 window, value], whatever operator made it.
 Does not know: steps, YAML, harnesses."""
 
-# ruff: noqa: D102 - what functions do is told by the word that makes them
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,11 +24,14 @@ from millstream.model.assigners import (
     WindowAssigner,
 )
 from millstream.model.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from millstream.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from millstream.model.functions import (
     AggregateFunction,
+    CoGroupFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
 )
 from millstream.model.output import OutputTag
@@ -153,18 +154,23 @@ def window(
     time: str = "event",
     offset: int = 0,
     trigger: Any = None,
+    evictor: Word | None = None,
     allowed_lateness: int = 0,
     reduce: str | None = None,
     aggregate: str | None = None,
     process: str = "values",
     **assigner: Any,
 ) -> UnderTest:
-    """Windows by key: tumbling=, sliding=[size, slide], session= (or by_value), count= (or [size, slide]), everything=."""
+    """Windows by key: tumbling=, sliding=[size, slide], session= (or by_value), count= (or [size, slide]), everything=.
+
+    By event or processing time; what they hold is reduced, aggregated, or processed as a whole."""
 
     def define(stream: Any) -> DataStream:
         windowed = stream.key_by(_key).window(_assigner(time, offset, **assigner))
         if trigger is not None:
             windowed = windowed.trigger(_trigger(trigger))
+        if evictor is not None:
+            windowed = windowed.evictor(_one_of(EVICTORS, evictor.name)(*evictor.arguments))
         windowed = windowed.allowed_lateness(allowed_lateness).side_output_late_data(LATE)
         if reduce is not None:
             return windowed.reduce(_one_of(_REDUCES, reduce), Single())  # type: ignore[no-any-return]
@@ -230,6 +236,11 @@ TRIGGERS: dict[str, Callable[..., Trigger[Any, Any]]] = {
     "continuous_processing": lambda interval: ContinuousProcessingTimeTrigger.of(Time.milliseconds(interval)),
     "threshold": lambda limit: Threshold(limit),
 }
+EVICTORS: dict[str, Callable[..., Evictor[Any, Any]]] = {
+    "count": CountEvictor.of,
+    "time": lambda size, after=False: TimeEvictor.of(Time.milliseconds(size), after),
+    "delta": lambda limit, after=False: DeltaEvictor.of(limit, lambda one, last: abs(one[1] - last[1]), after),
+}
 
 
 @dataclass(frozen=True)
@@ -242,7 +253,7 @@ class Threshold(Trigger[Any, Any]):
         add = ReducingStateDescriptor("sum", lambda one, other: one + other, Types.LONG())
         return ctx.get_partitioned_state(add)
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
         total = self._sum(ctx)
         total.add(element[1])
         ctx.register_event_time_timer(window.max_timestamp())
@@ -251,10 +262,10 @@ class Threshold(Trigger[Any, Any]):
         total.clear()
         return TriggerResult.FIRE_AND_PURGE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+    def on_processing_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:  # noqa: ARG002
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:
         return TriggerResult.FIRE_AND_PURGE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
@@ -295,7 +306,7 @@ class Visits(ProcessWindowFunction[Any, Any, Any, Any]):
 
     _firings = ValueStateDescriptor("firings", Types.LONG())
 
-    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         counts = []
         for store in (context.window_state(), context.global_state()):
             firings = store.get_state(self._firings)
@@ -407,7 +418,7 @@ MINE = ValueStateDescriptor("mine", Types.LONG())
 
 
 class BroadcastCommands(Commands, KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
-    """Commands on a keyed stream that reads rules; the other side puts and removes them, or adds to every key's state."""
+    """Commands on a keyed stream that reads rules; the other side changes them, or adds to the state of every key."""
 
     def open(self, runtime_context: Any) -> None:
         self.mine = runtime_context.get_state(MINE)
@@ -445,7 +456,7 @@ class BroadcastCommands(Commands, KeyedBroadcastProcessFunction[Any, Any, Any, A
 
 
 def state(kind: str = "value", *, ttl: int | None = None, update: str = "write", show: str = "living") -> UnderTest:
-    """A keyed process function that does what records say, with timers and one state, with or without a time to live."""
+    """A keyed process function that does what records say, with timers and one state, which may have a time to live."""
     descriptor: Any = _one_of(_STATES, kind)()
     if ttl is not None:
         config = StateTtlConfig.new_builder(Time.milliseconds(ttl))
@@ -492,8 +503,59 @@ def broadcast() -> UnderTest:
     return UnderTest(define, inputs=2)
 
 
+# ------------------------------------------------------------------------------------------------------------- joins
+
+
+class JoinedValues(ProcessJoinFunction):
+    """The values of a pair."""
+
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+        yield left[0], [left[1], right[1]]
+
+
+def interval_join(*, between: list[int]) -> UnderTest:
+    """Two keyed streams whose records meet when their times are near."""
+
+    def define(first: Any, second: Any) -> DataStream:
+        join = first.key_by(_key).interval_join(second.key_by(_key)).between(*between)
+        join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
+        return join.process(JoinedValues())  # type: ignore[no-any-return]
+
+    return UnderTest(define, inputs=2, side_outputs=(LATE,))
+
+
+class GroupedValues(CoGroupFunction):
+    """The values of both groups."""
+
+    def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Iterable[Any]:
+        groups = [[*first], [*second]]
+        yield (groups[0] or groups[1])[0][0], [[value for _, value in group] for group in groups]
+
+
+def co_group(*, time: str = "event", allowed_lateness: int = 0, **assigner: Any) -> UnderTest:
+    """Windows over two keyed streams."""
+
+    def define(first: Any, second: Any) -> DataStream:
+        grouped = first.co_group(second).where(_key).equal_to(_key).window(_assigner(time, 0, **assigner))
+        return grouped.allowed_lateness(allowed_lateness).apply(GroupedValues())  # type: ignore[no-any-return]
+
+    return UnderTest(define, inputs=2)
+
+
 OPERATORS: dict[str, Callable[..., UnderTest]] = {
-    made.__name__: made for made in (elementwise, reduce, timestamps, window, aggregates, state, connected, broadcast)
+    made.__name__: made
+    for made in (
+        elementwise,
+        reduce,
+        timestamps,
+        window,
+        aggregates,
+        state,
+        connected,
+        broadcast,
+        interval_join,
+        co_group,
+    )
 }
 
 __all__: Sequence[str] = ("OPERATORS", "UnderTest", "UnknownWord", "Word", "operator")

@@ -49,7 +49,7 @@ def test_hash_agrees_with_key_groups_and_keeps_order(keys, targets, cut):
 
 def test_hash_by_field_is_the_same_on_columns_and_on_rows():
     kind = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
-    rows = [Row(k=f"key{n % 7}", v=n) for n in range(50)]
+    rows = [Row(k=f"key{n % 40}", v=n) for n in range(80)]
     by_field = Hash(KeySelection(Types.STRING(), field="k"), 128)
     columns = routed(Router(by_field, "op", 0, 1, 3), Batch(kind, array=kind.to_arrow(rows)))
     assert columns == routed(Router(by_field, "op", 0, 1, 3), Batch(kind, rows=rows))

@@ -262,7 +262,9 @@ def written(files, lineages, change, name, since=None):
         change(subtask, state)
         changed = state.compacted(lineage, files.read, 0) if lineage.restored or since == 0 else state.delta()
         base = bool(lineage.restored) or since == 0
-        found.append(lineage if changed is None else lineage.extended(files.write(f"{name}-{subtask}", changed[0], base=base)))
+        found.append(
+            lineage if changed is None else lineage.extended(files.write(f"{name}-{subtask}", changed[0], base=base))
+        )
     return found
 
 
@@ -352,11 +354,13 @@ def test_the_store_of_another_parallelism_is_not_taken_for_this_one(tmp_path):
 
     lineage = written(files, [Lineage()], put, "first")[0]
     found = []
-    for parallelism, given in ((1, lineage), (3, *rescaled([lineage], 1)), (2, *rescaled([lineage], 1))):
+    for parallelism, start in ((1, lineage), (3, *rescaled([lineage], 1)), (2, *rescaled([lineage], 1))):
         state = operator_state(0, parallelism, lambda: LmdbStore(tmp_path))
         prepare(state)
-        state.advance(given, files.read)
+        state.advance(start, files.read)
         found.append({key for key, _ in state.tables["keyed"].scan(None)})
         state.close()
-    owned = [{k for k in keys if KeyGrouper(MAX_PARALLELISM).of(k) in range_of(0, p, MAX_PARALLELISM)} for p in (1, 3, 2)]
+    owned = [
+        {k for k in keys if KeyGrouper(MAX_PARALLELISM).of(k) in range_of(0, p, MAX_PARALLELISM)} for p in (1, 3, 2)
+    ]
     assert found == owned

@@ -212,6 +212,11 @@ def test_broadcast_state_is_a_map():
     view.put_all({"x": 1, "y": 2})
     view.remove("x")
     view.put("z", 3)
-    assert (dict(view.items()), view.get("x"), view.contains("z"), list(view)) == ({"y": 2, "z": 3}, None, True, ["y", "z"])
+    assert (dict(view.items()), view.get("x"), view.contains("z"), list(view)) == (
+        {"y": 2, "z": 3},
+        None,
+        True,
+        ["y", "z"],
+    )
     view.clear()
     assert view.is_empty()

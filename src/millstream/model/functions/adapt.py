@@ -20,6 +20,7 @@ from millstream.model.functions.elements import (
     Partitioner,
     ReduceFunction,
 )
+from millstream.model.functions.join import CoGroupFunction, JoinFunction
 
 F = TypeVar("F", bound=Function)
 
@@ -115,6 +116,26 @@ class CallablePartitioner(CallableFunction, Partitioner):
         return self.function(key, num_partitions)
 
 
+class CallableJoin(CallableFunction, JoinFunction):
+    """A callable as a `JoinFunction`."""
+
+    method, arity = "join", 2
+
+    def join(self, first: Any, second: Any) -> Any:
+        """What the callable returns."""
+        return self.function(first, second)
+
+
+class CallableCoGroup(CallableFunction, CoGroupFunction):
+    """A callable as a `CoGroupFunction`."""
+
+    method, arity = "co_group", 2
+
+    def co_group(self, first: Any, second: Any) -> Any:
+        """What the callable returns."""
+        return self.function(first, second)
+
+
 ADAPTERS: dict[type[Function], type[CallableFunction]] = {
     MapFunction: CallableMap,
     FlatMapFunction: CallableFlatMap,
@@ -122,6 +143,8 @@ ADAPTERS: dict[type[Function], type[CallableFunction]] = {
     ReduceFunction: CallableReduce,
     KeySelector: CallableKeySelector,
     Partitioner: CallablePartitioner,
+    JoinFunction: CallableJoin,
+    CoGroupFunction: CallableCoGroup,
 }
 
 

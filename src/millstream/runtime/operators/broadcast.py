@@ -19,7 +19,7 @@ from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.operators.process import TimedOperator
-from millstream.state.views import broadcast_view
+from millstream.state.views import ReadOnlyBroadcastView, broadcast_view
 
 
 class UnknownBroadcastState(UserError):
@@ -29,6 +29,25 @@ class UnknownBroadcastState(UserError):
         super().__init__(
             f"broadcast state '{name}' is not one of {known}", hint="pass its descriptor to broadcast(...) too"
         )
+
+
+class NoKeyHere(UserError):
+    """Keyed state or a timer was used where there is no key."""
+
+    hint = "use apply_to_keyed_state to reach the state of every key"
+
+    def __init__(self) -> None:
+        super().__init__("a record of the broadcast side has no key, so it has no keyed state and no timers")
+
+
+class _NoKey:
+    """In the place of a key: whoever looks something up with it is told that there is none."""
+
+    def __hash__(self) -> int:
+        raise NoKeyHere
+
+
+_NO_KEY = _NoKey()
 
 
 @dataclass(frozen=True)
@@ -49,20 +68,21 @@ class BroadcastSpec(OperatorSpec):
 class _BroadcastCall(Call):
     """A call context that also hands out broadcast state."""
 
-    __slots__ = ("_context", "_keyed_states", "_views")
+    __slots__ = ("_context", "_keyed_states", "_views", "writing")
 
     def __init__(self, context: OperatorContext, timers: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         super().__init__(context.scope, timers)
         self._context = context
         self._views = {descriptor.name: broadcast_view(descriptor, context.state) for descriptor in descriptors}
         self._keyed_states = KeyedStates(context, context.scope)
+        self.writing = False
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
-        """The broadcast state of a descriptor."""
+        """The broadcast state of a descriptor; only the broadcast side gets one that it can change."""
         found = self._views.get(state_descriptor.name)
         if found is None:
             raise UnknownBroadcastState(state_descriptor.name, list(self._views))
-        return found
+        return found if self.writing else ReadOnlyBroadcastView(found)
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
         """function(key, state) for every key of this subtask that has that state."""
@@ -71,6 +91,7 @@ class _BroadcastCall(Call):
         for key, _ in list(table.scan(None)):
             self._scope.key = key
             function(key, view)
+        self._scope.key = _NO_KEY
 
 
 class BroadcastOperator(FunctionOperator):
@@ -84,6 +105,7 @@ class BroadcastOperator(FunctionOperator):
         """Process records, or take rules in."""
         function: Any = self.function
         method = function.process_element if side == 0 else function.process_broadcast_element
+        self._call.writing = side == 1
         rowwise.process_rows(self.context, method, batch, self._call)
 
 
@@ -95,13 +117,18 @@ class KeyedBroadcastOperator(TimedOperator):
     ) -> None:
         super().__init__(context, function)
         self._key = key
-        self.call = _BroadcastCall(context, self.timers, descriptors)
+        self.call: _BroadcastCall = _BroadcastCall(context, self.timers, descriptors)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Process keyed records, or take rules in."""
         function: Any = self.function
         if side == 1:
-            rowwise.process_rows(self.context, function.process_broadcast_element, batch, self.call)
+            self.context.scope.key = _NO_KEY
+            self.call.writing = True
+            try:
+                rowwise.process_rows(self.context, function.process_broadcast_element, batch, self.call)
+            finally:
+                self.call.writing = False
             return
         keys = self._key.keys(batch, self.context.name)
         rowwise.process_keyed_rows(self.context, function.process_element, batch, keys, self.call)

@@ -1,4 +1,4 @@
-"""Windows of keyed streams in full generality: any assigner, trigger, lateness, merging.
+"""Windows of keyed streams in full generality: any assigner, trigger, evictor, lateness, merging.
 
 Promises: Flink's window semantics: a window fires when its trigger says so, is kept until the watermark passes its end
 by the allowed lateness, and a record that belongs to no living window is late: counted, and sent to the side output.
@@ -13,6 +13,7 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.model import functions, state
 from millstream.model.assigners import MergingWindowAssigner, WindowAssigner, WindowAssignerContext
+from millstream.model.evictors import Evictor
 from millstream.model.functions import AggregateFunction, ReduceFunction
 from millstream.model.timers import TimeDomain
 from millstream.model.triggers import OnMergeContext, Trigger, TriggerResult
@@ -24,6 +25,7 @@ from millstream.runtime.context import KeyedStates, KeyedTimerService, Streaming
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.windows.evict import Eviction
 from millstream.runtime.windows.merging import MergingWindows
 from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation
 
@@ -43,8 +45,8 @@ class BadTriggerResult(UserError):
 class WindowSpec(OperatorSpec):
     """A window over a keyed stream.
 
-    `fold` pre-aggregates (reduce or aggregate); without it a window keeps its elements. `function` is called with the
-    content of a window: (key, context, elements) -> results."""
+    `fold` pre-aggregates (reduce or aggregate); without it, or with an evictor, a window keeps its elements. `function`
+    is called with the content of a window: (key, context, elements) -> results."""
 
     key: KeySelection
     assigner: WindowAssigner[Any, Any]
@@ -56,6 +58,7 @@ class WindowSpec(OperatorSpec):
     keyed: bool = True
     allowed_lateness: int = 0
     late_tag: str | None = None
+    evictor: Evictor[Any, Any] | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -155,6 +158,7 @@ class WindowOperator(Operator):
         self.scope = _WindowScope()
         self.timers = KeyedTimerService(self, self.scope)
         self._contents = _contents(context, self.scope, spec)
+        self._eviction = None if spec.evictor is None else Eviction(self, spec.evictor, spec.fold)
         self._merging = (
             MergingWindows(context.state, spec.assigner) if isinstance(spec.assigner, MergingWindowAssigner) else None
         )
@@ -211,7 +215,7 @@ class WindowOperator(Operator):
                 continue
             skipped = False
             self.scope.namespace = self._state_window(actual)
-            self._contents.add(value)
+            self._contents.add(value if self._eviction is None else (time, value))
             self.scope.namespace = actual
             self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
@@ -255,9 +259,21 @@ class WindowOperator(Operator):
         if not elements:
             return
         self._calling.current = window
+        if self._eviction is None:
+            self._evaluate(window, elements)
+            return
+        kept = self._eviction.before(elements, window)
+        self._evaluate(window, self._eviction.evaluated(kept))
+        self.scope.namespace = self._state_window(window)
+        self._contents.update(self._eviction.after(kept, window))
+        self.scope.namespace = window
+
+    def _evaluate(self, window: Any, elements: list[Any] | None) -> None:
         function = self.spec.function
-        results = elements if function is None else function(self.scope.key, self._calling, elements)
-        self._collector.take(results, window.max_timestamp())
+        if elements is None or function is None:
+            self._collector.take(elements, window.max_timestamp())
+        else:
+            self._collector.take(function(self.scope.key, self._calling, elements), window.max_timestamp())
 
     def _fire(self, domain: TimeDomain, due: Iterable[tuple[int, Any, Any]]) -> None:
         for time, window, key in due:
@@ -315,6 +331,9 @@ class WindowOperator(Operator):
 
 def _contents(context: OperatorContext, scope: Scope, spec: WindowSpec) -> Any:
     table = context.state.table
+    if spec.evictor is not None:
+        stored = Types.LIST(Types.TUPLE([Types.LONG(), spec.input_type]))
+        return ListView(table("window/evictable", stored), scope, None)
     match spec.fold:
         case None:
             return ListView(table("window/elements", Types.LIST(spec.input_type)), scope, None)

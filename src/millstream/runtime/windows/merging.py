@@ -63,7 +63,7 @@ class MergingWindows:
         for merged_into, merged in merges.found.items():
             if window in merged:
                 result = merged_into
-                merged = [each for each in merged if each != window]
+            merged = [each for each in mapping if each in merged and each != window]  # the one that came first, first
             if not merged:
                 continue
             kept = mapping[merged[0]]

@@ -1,0 +1,1 @@
+"""The pattern automaton of CEP and MATCH_RECOGNIZE: conditions, compile, buffer, match."""

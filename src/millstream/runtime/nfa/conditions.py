@@ -1,0 +1,142 @@
+"""What an event must satisfy to be taken, as a tree of tests.
+
+Promises: a test of the event alone is asked at most once per event, however many partial matches ask.
+Does not know: where tests come from: user functions, data or SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from millstream.errors import InternalError
+
+
+class MatchContext(Protocol):
+    """What a test of a partial match may ask."""
+
+    verdicts: dict[int, bool]
+
+    def get_events_for_pattern(self, name: str) -> list[Any]:
+        """The events of the partial match that were taken under a name, oldest first."""
+
+    def timestamp(self) -> int:
+        """The time of the event at hand."""
+
+    def current_processing_time(self) -> int:
+        """The processing time."""
+
+
+Check = Callable[[Any, MatchContext], bool]
+
+
+class Condition:
+    """A test or a combination of tests."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Test(Condition):
+    """A function of the event, or, when `iterative`, of the event and the partial match."""
+
+    function: Callable[..., Any]
+    iterative: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Always(Condition):
+    """Every event."""
+
+
+@dataclass(frozen=True, eq=False)
+class Negation(Condition):
+    """The events another condition refuses."""
+
+    of: Condition
+
+
+@dataclass(frozen=True, eq=False)
+class Both(Condition):
+    """Events that satisfy two conditions; the second is asked only if the first says yes."""
+
+    one: Condition
+    other: Condition
+
+
+@dataclass(frozen=True, eq=False)
+class Either(Condition):
+    """Events that satisfy one of two conditions; the second is asked only if the first says no."""
+
+    one: Condition
+    other: Condition
+
+
+ALWAYS = Always()
+
+
+def negated(condition: Condition) -> Condition:
+    """The opposite; two negations are none."""
+    return condition.of if isinstance(condition, Negation) else Negation(condition)
+
+
+def both(one: Condition, other: Condition) -> Condition:
+    """One and the other."""
+    if isinstance(one, Always):
+        return other
+    return one if isinstance(other, Always) else Both(one, other)
+
+
+def is_simple(condition: Condition) -> bool:
+    """Whether the answer depends on the event alone."""
+    match condition:
+        case Test(iterative=iterative):
+            return not iterative
+        case Negation(of=of):
+            return is_simple(of)
+        case Both(one=one, other=other) | Either(one=one, other=other):
+            return is_simple(one) and is_simple(other)
+    return True
+
+
+def check_of(condition: Condition) -> Check | None:
+    """The condition as one function; None for one that always holds."""
+    match condition:
+        case Always():
+            return None
+        case Test(function=function, iterative=True):
+            return lambda event, context: bool(function(event, context))
+        case Test(function=function):
+            return _asked_once(function)
+        case Negation(of=of):
+            inner = check_of(of)
+            return _never if inner is None else lambda event, context: not inner(event, context)
+        case Both(one=one, other=other):
+            first, second = check_of(one), check_of(other)
+            if first is None or second is None:
+                return second if first is None else first
+            return lambda event, context: first(event, context) and second(event, context)
+        case Either(one=one, other=other):
+            first, second = check_of(one), check_of(other)
+            if first is None or second is None:
+                return None
+            return lambda event, context: first(event, context) or second(event, context)
+    msg = f"{condition!r} is no condition"
+    raise InternalError(msg)
+
+
+def _asked_once(function: Callable[[Any], Any]) -> Check:
+    number = id(function)  # the automaton holds the function, so no other gets its id
+
+    def check(event: Any, context: MatchContext) -> bool:
+        verdicts = context.verdicts
+        answer = verdicts.get(number)
+        if answer is None:
+            answer = verdicts[number] = bool(function(event))
+        return answer
+
+    return check
+
+
+def _never(event: Any, context: MatchContext) -> bool:
+    return False

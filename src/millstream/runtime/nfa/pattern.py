@@ -1,0 +1,89 @@
+"""A pattern as a frozen value: what the API and SQL hand to the automaton.
+
+Promises: all an automaton is made from is here.
+Does not know: builders, JSON, SQL text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from millstream.errors import UserError
+from millstream.runtime.nfa.conditions import ALWAYS, Condition
+
+
+class MalformedPatternException(UserError):  # noqa: N818 - Flink's name
+    """A pattern that cannot be matched as it is written."""
+
+
+class Contiguity(Enum):
+    """What may lie between a step and the one before."""
+
+    STRICT = "strict"
+    RELAXED = "relaxed"
+    ANY = "any"
+    NOT_NEXT = "not_next"
+    NOT_FOLLOWED_BY = "not_followed_by"
+
+    @property
+    def is_not(self) -> bool:
+        """Whether the step says what must not be."""
+        return self in (Contiguity.NOT_NEXT, Contiguity.NOT_FOLLOWED_BY)
+
+
+@dataclass(frozen=True)
+class Times:
+    """How often a step occurs: `least` to `most`, without end for None; at most `gap` ms from one to the next."""
+
+    least: int
+    most: int | None
+    gap: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a pattern: a condition, or a group of steps. Durations are milliseconds."""
+
+    name: str
+    contiguity: Contiguity = Contiguity.STRICT
+    condition: Condition = ALWAYS
+    times: Times | None = None
+    inner: Contiguity = Contiguity.RELAXED
+    optional: bool = False
+    greedy: bool = False
+    until: Condition | None = None
+    within: int | None = None
+    within_previous: int | None = None
+    group: tuple[Step, ...] = ()
+
+    @property
+    def looping(self) -> bool:
+        """Whether it may occur without end."""
+        return self.times is not None and self.times.most is None
+
+
+class SkipKind(Enum):
+    """Where matching goes on after a match; Flink's names."""
+
+    NO_SKIP = "NO_SKIP"
+    SKIP_TO_NEXT = "SKIP_TO_NEXT"
+    SKIP_PAST_LAST_EVENT = "SKIP_PAST_LAST_EVENT"
+    SKIP_TO_FIRST = "SKIP_TO_FIRST"
+    SKIP_TO_LAST = "SKIP_TO_LAST"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """What partial matches a match ends; `name` and `strict` go with skip to first and last."""
+
+    kind: SkipKind = SkipKind.NO_SKIP
+    name: str | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PatternPlan:
+    """A whole pattern: its steps from first to last, and the skip strategy."""
+
+    steps: tuple[Step, ...]
+    skip: Skip = Skip()

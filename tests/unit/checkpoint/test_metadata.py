@@ -1,0 +1,101 @@
+"""A checkpoint is plain JSON that reads back as the same value; anything else is refused."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot, UnreadableMetadata
+from millstream.errors import InternalError
+from millstream.state.handles import Handle, Lineage
+
+texts = st.text(max_size=8)
+counts = st.integers(0, 2**62)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+handles = st.builds(Handle, texts, counts, texts, counts, counts, st.booleans(), st.lists(texts, max_size=2).map(tuple))
+lineages = st.lists(handles, max_size=3).map(lambda own: Lineage(tuple(own)))
+
+
+@st.composite
+def operators(draw):
+    parallelism = draw(st.integers(1, 3))
+    return OperatorSnapshot(
+        draw(texts),
+        draw(texts),
+        draw(st.none() | texts),
+        parallelism,
+        128,
+        tuple(draw(lineages) for _ in range(parallelism)),
+        tuple(draw(st.dictionaries(texts, plain, max_size=2)) for _ in range(parallelism)),
+    )
+
+
+checkpoints = st.builds(
+    CheckpointMetadata,
+    checkpoint=counts,
+    epoch=counts,
+    generation=counts,
+    job_id=texts,
+    job_name=texts,
+    timestamp=counts,
+    now=counts,
+    operators=st.lists(operators(), max_size=3).map(tuple),
+    sources=st.dictionaries(texts, plain, max_size=2),
+    committables=st.dictionaries(texts, st.lists(plain, max_size=2).map(tuple), max_size=2),
+    bytes_new=counts,
+)
+
+
+@given(checkpoints)
+def test_reading_gives_back_what_was_written(metadata):
+    assert CheckpointMetadata.from_bytes(metadata.to_bytes()) == metadata
+
+
+def small():
+    handle = Handle("job/shared/a", 3, "00", 1)
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage((handle,)),), ({},))
+    return CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,))
+
+
+def test_every_file_is_named_once():
+    one = small()
+    twice = CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, one.operators * 2)
+    assert [handle.name for handle in twice.handles] == ["job/shared/a"]
+    assert twice.full_size == 3
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"[]", b"{}", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"format": "x"}']
+)
+def test_what_is_no_metadata_is_refused(data):
+    with pytest.raises(UnreadableMetadata):
+        CheckpointMetadata.from_bytes(data)
+
+
+@given(st.sampled_from(sorted(json.loads(small().to_bytes()))), st.sampled_from([None, "x", [1], 1.5, True]))
+def test_a_field_of_another_kind_is_refused(field, value):
+    read = json.loads(small().to_bytes())
+    if isinstance(read[field], str):
+        return
+    read[field] = value
+    with pytest.raises(UnreadableMetadata):
+        CheckpointMetadata.from_bytes(json.dumps(read).encode())
+
+
+def test_a_later_format_is_refused_with_a_hint():
+    read = {**json.loads(small().to_bytes()), "format": 2}
+    with pytest.raises(UnreadableMetadata, match="format 2, this release reads up to 1; hint"):
+        CheckpointMetadata.from_bytes(json.dumps(read).encode())
+
+
+def test_restored_state_that_was_not_written_anew_cannot_be_forgotten():
+    """It would be: metadata names a subtask's own files only."""
+    chain = small().operators[0].lineages[0].own
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(restored=((0, chain),)),), ({},))
+    with pytest.raises(InternalError, match="'Map' was restored but not yet written"):
+        CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,)).to_bytes()

@@ -1,0 +1,191 @@
+"""A job's checkpoints and plan log on storage: what is found, replayed, kept and deleted."""
+
+import errno
+import json
+
+import pytest
+
+from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.storage import CheckpointStorage, StorageFailure
+from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints, NoSuchCheckpoint, PlansMissing
+from millstream.testing.faults import FaultyFileSystem
+from millstream.testing.memory_files import MemoryFileSystem
+from millstream.testing.simulation import ManualClock
+
+
+@pytest.fixture
+def disk():
+    made = MemoryFileSystem()
+    made.make_dirs("/root")
+    return made
+
+
+def checkpoints(disk, job="job", interval=100, min_pause=0):
+    storage = CheckpointStorage("/root", job, fs=disk)
+    return Checkpoints(storage, Schedule(interval, min_pause), temporary=False)
+
+
+def metadata(number, epoch=None, job="job", at=0):
+    return CheckpointMetadata(number, epoch or number, 0, job, "name", at, at, ())
+
+
+def plan(epoch, *sources):
+    return {"epoch": epoch, "now": 0, "sources": {name: {"ranges": [], "splits": [], "end": False} for name in sources}}
+
+
+def epochs(found):
+    return [each["epoch"] for each in found]
+
+
+def test_a_new_job_finds_nothing(disk):
+    made = checkpoints(disk)
+    assert made.latest_intact() is None
+    assert made.logged_plans(0, {"a"}) == []
+
+
+def test_the_newest_intact_one_is_found(disk, caplog):
+    made = checkpoints(disk)
+    for number in (1, 2, 3):
+        made.complete(metadata(number), ManualClock())
+    disk.files["/root/job/chk-3/_metadata"] = b"?"
+    assert made.latest_intact() == metadata(2)
+    assert "checkpoint 3 is damaged and passed over" in caplog.text
+
+
+def test_none_intact_is_an_error_that_names_each(disk):
+    made = checkpoints(disk)
+    for number in (1, 2):
+        made.complete(metadata(number), ManualClock())
+        disk.files[f"/root/job/chk-{number}/_metadata"] = b"?"
+    with pytest.raises(AllCheckpointsDamaged, match=r"chk-2: .*chk-1: .*hint: "):
+        made.latest_intact()
+
+
+def test_storage_that_cannot_be_read_now_is_no_damage(disk, monkeypatch):
+    """Going back to an older checkpoint would show output twice; waiting does not."""
+    made = checkpoints(disk)
+    made.complete(metadata(1), ManualClock())
+
+    def broken(path):
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(disk, "read_bytes", broken)
+    with pytest.raises(StorageFailure):
+        made.latest_intact()
+
+
+def test_numbers_go_on_after_a_damaged_one(disk):
+    made = checkpoints(disk)
+    made.complete(metadata(1), ManualClock())
+    made.complete(metadata(2), ManualClock())
+    again = checkpoints(disk)
+    again.started(0, 1)
+    assert again.next_id == 3
+
+
+def test_the_pause_is_counted_from_the_end_of_a_checkpoint(disk):
+    made, clock = checkpoints(disk, interval=10, min_pause=50), ManualClock(1000)
+    made.started(1000, 0)
+    made.complete(metadata(1, at=900), clock)
+    assert not made.due(1049, 2)
+    assert made.due(1050, 2)
+
+
+def test_a_checkpoint_whose_directory_could_not_be_synced_exists_all_the_same(disk):
+    counted = FaultyFileSystem(disk)
+    checkpoints(counted).complete(metadata(1), ManualClock())
+    sync = max(i for i, op in enumerate(counted.operations) if op.kind == "sync_dir")
+    made = checkpoints(FaultyFileSystem(disk, sync, "eio"))
+    made.complete(metadata(2), ManualClock())
+    assert made.latest_intact() == metadata(2)
+
+
+def test_a_checkpoint_that_could_not_be_written_does_not_exist(disk):
+    made = checkpoints(FaultyFileSystem(disk, 1, "enospc"))
+    with pytest.raises(StorageFailure, match="no space left"):
+        made.complete(metadata(1), ManualClock())
+    assert made.latest_intact() is None
+
+
+# ----------------------------------------------------------------------------------------------------- the plan log
+
+
+def test_plans_after_the_checkpoint_are_replayed_the_last_of_each_epoch(disk):
+    made = checkpoints(disk)
+    for epoch in (1, 2, 3, 4, 3, 4, 5):
+        made.log_plan({**plan(epoch, "a"), "now": epoch * 10})
+    assert epochs(made.logged_plans(2, {"a"})) == [3, 4, 5]
+    assert epochs(made.logged_plans(5, {"a"})) == []
+
+
+def test_a_gap_in_the_log_is_an_error(disk):
+    made = checkpoints(disk)
+    for epoch in (4, 5):
+        made.log_plan(plan(epoch, "a"))
+    with pytest.raises(PlansMissing, match="goes on after epoch 0, but the next plan in its log is of epoch 4"):
+        made.logged_plans(0, {"a"})
+
+
+def test_plans_of_a_program_with_other_sources_are_not_replayed(disk):
+    made = checkpoints(disk)
+    made.log_plan(plan(1, "a"))
+    made.log_plan(plan(2, "a", "b"))
+    assert epochs(made.logged_plans(0, {"a"})) == [1]
+
+
+def test_plans_of_the_job_it_was_restored_from_become_its_own(disk):
+    first = checkpoints(disk, "first")
+    first.complete(metadata(1, job="first"), ManualClock())
+    for epoch in (1, 2, 3):
+        first.log_plan(plan(epoch, "a"))
+    second = checkpoints(disk, "second")
+    second.open("/root/first/chk-1")
+    assert epochs(second.logged_plans(1, {"a"})) == [2, 3]
+    second.log_plan(plan(4, "a"))
+    again = checkpoints(disk, "second")
+    again.open("/root/first/chk-1")
+    assert epochs(again.logged_plans(1, {"a"})) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("path", ["/root/job/chk-9", "/root/job", "/", "/none", "file:///root/job/chk-9/_metadata"])
+def test_a_path_that_is_no_checkpoint(disk, path):
+    with pytest.raises(NoSuchCheckpoint, match="is not a checkpoint"):
+        checkpoints(disk).open(path)
+
+
+@pytest.mark.parametrize("path", ["/root/job/chk-1", "file:///root/job/chk-1", "/root/job/chk-1/_metadata"])
+def test_a_path_of_a_checkpoint(disk, path):
+    checkpoints(disk).complete(metadata(1), ManualClock())
+    assert checkpoints(disk, "other").open(path) == metadata(1)
+
+
+# ----------------------------------------------------------------------------------------------------------- keeping
+
+
+def test_old_plans_go_when_there_are_many_and_no_kept_checkpoint_needs_them(disk):
+    made = checkpoints(disk)
+    for epoch in range(1, 301):
+        made.log_plan(plan(epoch, "a"))
+        if epoch % 100 == 0:
+            made.complete(metadata(epoch // 100, epoch), ManualClock())
+    made.retire(keep=2)
+    kept = [json.loads(record)["epoch"] for record in made.storage.read_log("epochs.log")]
+    assert kept == list(range(201, 301))
+    assert epochs(made.logged_plans(200, {"a"})) == list(range(201, 301))
+
+
+def test_nothing_is_deleted_while_a_kept_checkpoint_cannot_be_read(disk):
+    """Its files are not known, so none can be spared."""
+    made = checkpoints(disk)
+    made.storage.write("shared/needed", b"x")
+    for number in (1, 2, 3):
+        made.complete(metadata(number), ManualClock())
+    disk.files["/root/job/chk-2/_metadata"] = b"?"
+    with pytest.raises(Exception, match="damaged"):
+        made.retire(keep=2)
+    assert made.storage.files() == ["job/shared/needed"]
+    made.complete(metadata(4), ManualClock())
+    made.retire(keep=2)
+    assert made.storage.list_checkpoints() == [3, 4]
+    assert made.storage.files() == []

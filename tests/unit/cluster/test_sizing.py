@@ -1,0 +1,27 @@
+"""The next epoch's budget follows from what the last ones cost, within bounds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.cluster.sizing import EpochSize
+
+
+@given(st.integers(0, 10**7), st.floats(0, 1000), st.integers(1000, 10**7))
+def test_the_budget_moves_in_bounded_steps(records, seconds, before):
+    size = EpochSize(1.0, records=before).after(records, seconds)
+    assert max(1000, before // 4) <= size.records <= max(1000, before * 2)
+
+
+def test_a_steady_cost_is_met():
+    size = EpochSize(1.0)
+    for _ in range(40):
+        size = size.after(size.budget, 0.05 + size.budget * 1e-4)
+    assert abs(0.05 + size.budget * 1e-4 - 1.0) < 0.1
+
+
+def test_a_limit_is_kept():
+    assert EpochSize(1.0, most=7).budget == 7
+
+
+def test_a_source_that_gives_little_is_no_reason_to_ask_for_more():
+    assert EpochSize(1.0, records=20_000).after(10, 0.051).records <= 20_000

@@ -1,0 +1,101 @@
+"""What each epoch reads and who reads it: a plan is JSON, a split stays, nobody waits for an ended one."""
+
+import json
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.cluster.sources import EpochPlan, Sources, _owners
+from millstream.model.source import Budget
+from millstream.model.time import Duration
+from millstream.runtime.operators.source import SourceSpec
+from millstream.testing.sample_programs import SplitsSource, events, strategy
+
+COUNTS = (5, 2, 9, 4)
+
+
+def sources(parallelism=2, positions=None, watermarks=None):
+    spec = SourceSpec(SplitsSource(tuple(events(count) for count in COUNTS)), watermarks or strategy())
+    node = SimpleNamespace(id="src", spec=spec)
+    task = SimpleNamespace(operators=(node,), parallelism=parallelism)
+    return Sources(SimpleNamespace(vertices=(SimpleNamespace(task=task),)), positions or {})
+
+
+def plans(made, budget=4):
+    found = []
+    while not found or not found[-1].ends:
+        found.append(made.plan(len(found) + 1, Budget(budget, 1 << 20, 100 * len(found)), {}))
+    return found
+
+
+def test_every_record_is_planned_once_and_the_last_plan_ends():
+    read = [tuple(part[:3]) for plan in plans(sources()) for part in plan.sources["src"]["ranges"]]
+    covered = sorted((split, at) for split, start, end in read for at in range(start, end))
+    assert covered == [(f"s{index}", at) for index, count in enumerate(COUNTS) for at in range(count)]
+
+
+def test_a_plan_survives_json():
+    for plan in plans(sources()):
+        assert EpochPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+@given(st.integers(0, 30), st.integers(1, 9))
+def test_replaying_moves_the_positions_as_planning_did(cut, budget):
+    one, other = sources(), sources()
+    for plan in plans(one, budget)[:cut]:
+        other.replay(plan)
+    again = sources()
+    for _ in range(min(cut, len(plans(sources(), budget)))):
+        again.plan(1, Budget(budget, 1 << 20, 0), {})
+    assert other.snapshot() == again.snapshot()
+    assert sources(positions=json.loads(json.dumps(other.snapshot()))).snapshot() == other.snapshot()
+
+
+@given(st.integers(1, 5))
+def test_a_split_stays_with_the_subtask_that_has_read_it(parallelism):
+    made = sources(parallelism)
+    memory = {"src": [{} for _ in range(parallelism)]}
+    readers = {}
+    for plan in plans(sources(parallelism), 3):
+        made.replay(plan)
+        work = made.work(plan, memory)["src"]
+        assert sorted(part[0] for each in work for part in each["ranges"]) == sorted(
+            part[0] for part in plan.sources["src"]["ranges"]
+        )
+        for subtask, each in enumerate(work):
+            for name in {*each["splits"], *(part[0] for part in each["ranges"])}:
+                assert readers.setdefault(name, subtask) == subtask
+            memory["src"][subtask] = {"splits": {name: {} for name in each["splits"]}}
+
+
+@given(st.sets(st.sampled_from([f"s{i}" for i in range(12)])), st.integers(1, 5))
+def test_new_splits_are_dealt_out_evenly(names, parallelism):
+    owners = _owners(sorted(names), [{} for _ in range(parallelism)])
+    counts = [list(owners.values()).count(subtask) for subtask in range(parallelism)]
+    assert max(counts) - min(counts) <= 1
+
+
+def aligned():
+    return strategy().with_watermark_alignment("group", Duration.of_millis(10))
+
+
+def remembered(**marks):
+    return {"src": [{"splits": {name: {"watermark": mark} for name, mark in marks.items()}}, {}]}
+
+
+def test_a_split_that_is_ahead_of_its_group_waits():
+    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered(s0=100, s2=111))
+    assert "s2" not in [part[0] for part in plan.sources["src"]["ranges"]]
+    assert "s0" in [part[0] for part in plan.sources["src"]["ranges"]]
+
+
+def test_nobody_waits_for_a_split_that_has_ended():
+    made = sources(watermarks=aligned(), positions={"src": [5, 0, 0, 0]})
+    plan = made.plan(2, Budget(100, 1 << 20, 0), remembered(s0=100, s1=500, s2=505, s3=505))
+    assert len(plan.sources["src"]["ranges"]) == 3
+
+
+def test_nobody_waits_for_an_idle_split():
+    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered(s0=None, s2=500))
+    assert "s2" in [part[0] for part in plan.sources["src"]["ranges"]]
