@@ -30,7 +30,7 @@ from millstream.datastream.connectors.file_system import BucketAssigner, FileSin
 from millstream.datastream.functions import ProcessWindowFunction
 from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-from millstream.model.aggregations import Aggregations, Count, Sum
+from millstream.datastream.aggregations import Aggregations, Count, Sum
 
 NAME = "fraud detection"
 RESULTS = ("alerts", "spending", "sessions", "late")

@@ -12,7 +12,7 @@ from millstream.datastream import DataStream, StreamExecutionEnvironment
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.datagen import DataGenSource, RandomInt, Sequence
 from millstream.datastream.window import TumblingEventTimeWindows
-from millstream.model.aggregations import Aggregations, Count, Sum
+from millstream.datastream.aggregations import Aggregations, Count, Sum
 
 INPUT = Types.ROW_NAMED(["key", "amount", "ts"], [Types.LONG(), Types.LONG(), Types.LONG()])
 

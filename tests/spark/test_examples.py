@@ -25,6 +25,10 @@ PRINTED = {
         "south from 0 to 10 s: at most 25.5 degrees",
         "south from 10 to 20 s: at most 27.5 degrees",
     ],
+    "interval_join.py": [
+        "ada paid 280 cents for bread after 1.5 s",
+        "ada paid 300 cents for tea after 3 s",
+    ],
     "keyed_state.py": [
         "ada bought after 4 visits (/home /docs /home /buy), most to /home",
         "bob bought after 2 visits (/home /buy), most to /home",
@@ -61,6 +65,12 @@ PRINTED = {
         "Bill(driver='ada', cents=735)",
         "Bill(driver='bob', cents=2300)",
         "DataclassTypeInfo<Bill>(driver: String, cents: Long)",
+    ],
+    "window_join.py": [
+        "ada only looked at /tea",
+        "ada saw /jam and bought tea",
+        "ada saw /tea and bought tea",
+        "bob only looked at /tea",
     ],
 }
 

@@ -1,32 +1,63 @@
 """How much an epoch should read: backpressure as planning.
 
 Promises: the next budget follows from what the last epochs cost; it grows at most twofold and shrinks at most to a
-quarter at a time, within its bounds.
+quarter at a time, within its bounds. What an epoch costs whatever it reads is not blamed on its records.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+_WEIGHT = 0.3  # of the newest epoch in the averages
+_FIXED = 0.05  # seconds an epoch costs, as long as nothing better is known
+_LEAST = 1_000
+
 
 @dataclass(frozen=True)
 class EpochSize:
-    """The record budget of the next epoch. `fixed` costs (an empty epoch) are not blamed on the records."""
+    """The record budget of the next epoch, from a line through the sizes and times of the last ones."""
 
     target: float
     most: int | None = None
     records: int = 20_000
-    fixed: float = 0.05
+    mean_records: float = 0.0
+    mean_seconds: float = 0.0
+    variance: float = 0.0
+    covariance: float = 0.0
 
     def after(self, records: int, seconds: float) -> EpochSize:
         """The size after an epoch that read `records` in `seconds`."""
         if records <= 0:
-            return replace(self, fixed=min(self.fixed, seconds))
-        per_record = max(seconds - self.fixed, 1e-9) / records
-        wanted = int(max(self.target - self.fixed, self.target / 4) / per_record)
+            return self
+        learned = self._learn(records, seconds)
+        per_record, fixed = learned._cost()
+        wanted = int(max(self.target - fixed, self.target / 4) / per_record)
         if records < self.records // 2:  # the source gave less than it was asked for: no evidence for more
             wanted = min(wanted, self.records)
-        return replace(self, records=max(min(max(wanted, self.records // 4), self.records * 2), 1_000))
+        bounded = min(max(wanted, self.records // 4), self.records * 2)
+        return replace(learned, records=max(bounded, _LEAST))
+
+    def _learn(self, records: int, seconds: float) -> EpochSize:
+        if not self.mean_records:
+            return replace(self, mean_records=float(records), mean_seconds=seconds)
+        more, longer = records - self.mean_records, seconds - self.mean_seconds
+        return replace(
+            self,
+            mean_records=self.mean_records + _WEIGHT * more,
+            mean_seconds=self.mean_seconds + _WEIGHT * longer,
+            variance=(1 - _WEIGHT) * (self.variance + _WEIGHT * more * more),
+            covariance=(1 - _WEIGHT) * (self.covariance + _WEIGHT * more * longer),
+        )
+
+    def _cost(self) -> tuple[float, float]:
+        """Seconds per record, and per epoch."""
+        average = self.mean_seconds / self.mean_records
+        if self.variance > (self.mean_records / 20) ** 2 and self.covariance > 0:
+            per_record = max(self.covariance / self.variance, average / 10)
+        else:
+            per_record = max(self.mean_seconds - _FIXED, self.mean_seconds / 10) / self.mean_records
+        per_record = max(per_record, 1e-9)
+        return per_record, max(0.0, self.mean_seconds - per_record * self.mean_records)
 
     @property
     def budget(self) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from millstream.model.types import Types
@@ -71,7 +71,20 @@ def fired(todo, *, moving):
     return found
 
 
+FIRST, SECOND = WINDOWS[1:]
+
+
 @given(steps)
+@example([("register", (9, SECOND, "a")), ("register", (5, FIRST, "a")), ("register", (5, SECOND, "a")), ("due", 9)])
+@example(
+    [
+        ("register", (9, SECOND, "a")),
+        ("register", (5, FIRST, "a")),
+        ("register", (5, SECOND, "a")),
+        ("move", None),
+        ("due", 9),
+    ]
+)
 def test_timers_fire_once_in_time_order_as_a_set_of_them_would(todo):
     assert fired(todo, moving=True) == fired(todo, moving=False), "a move must not show, not even in the order"
 

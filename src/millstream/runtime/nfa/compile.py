@@ -284,7 +284,9 @@ class _Compiler:
             self._add_proceed(place, state, proceed, self._ungreedy.get(proceed.name))
         if ignore is not None:
             twin = state
-            if optional or (place.is_head_of_group and place.first and place.group is not None and place.group.optional):
+            if optional or (
+                place.is_head_of_group and place.first and place.group is not None and place.group.optional
+            ):
                 twin = self._state(step.name, Kind.NORMAL)
                 twin.add(Action.TAKE, after, take)
                 twin.add(Action.IGNORE, twin, ignore)

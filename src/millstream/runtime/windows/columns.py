@@ -35,14 +35,14 @@ class Partials:
     """Partial aggregates of some aggregates: how chunks are made, merged and finished."""
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self._aggregates = list(aggregates)
         self._parts: list[tuple[str | int | None, str]] = []  # (field, kind) of each column behind the key
+        self._needed: list[list[int]] = []  # the parts of each aggregate
         for aggregate in aggregates:
             field: str | int | None = aggregate.field
-            kinds = (
-                ("count_all",) if field is None else ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
-            )
-            self._parts.extend((field, kind) for kind in kinds)
+            kinds = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
+            wanted = [(field, "count_all" if field is None else kind) for kind in kinds]
+            self._parts.extend(part for part in wanted if part not in self._parts)
+            self._needed.append([self._parts.index(part) for part in wanted])
 
     def chunks(
         self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
@@ -51,13 +51,9 @@ class Partials:
         columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
         wanted: list[tuple[Any, str]] = []
         for field, kind in self._parts:
-            if field is not None:
-                columns.setdefault(f"field {field}", None)
-            asked = ([] if field is None else f"field {field}", kind)
-            if asked not in wanted:  # the sum of an average may be that of a sum, too
-                wanted.append(asked)
-        for field in {field for field, _ in self._parts if field is not None}:
-            columns[f"field {field}"] = _column(batches, field, rows)
+            wanted.append(([] if field is None else f"field {field}", kind))
+            if field is not None and f"field {field}" not in columns:
+                columns[f"field {field}"] = _column(batches, field, rows)
         table = pa.table(columns)
         several = len(windows) > 0 and bool((windows != windows[0]).any())
         groups = ["window", "key"] if several else ["key"]
@@ -83,13 +79,13 @@ class Partials:
 
     def finished(self, chunk: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
         """The results, one column per aggregate, of the Arrow types asked for."""
-        parts = iter(chunk.columns[1:])
         results = []
-        for aggregate, kind in zip(self._aggregates, kinds, strict=True):
-            part = next(parts)
-            if aggregate.kind == "avg":
-                total = pc.cast(next(parts), pa.float64(), safe=False)
-                part = pc.divide(total, pc.cast(pc.if_else(pc.equal(part, 0), None, part), pa.float64()))
+        for needed, kind in zip(self._needed, kinds, strict=True):
+            part = chunk.column(1 + needed[0])
+            if len(needed) == 2:  # the mean of a count and a sum
+                count = pc.if_else(pc.equal(part, 0), None, part)
+                total = pc.cast(chunk.column(1 + needed[1]), pa.float64(), safe=False)
+                part = pc.divide(total, pc.cast(count, pa.float64()))
             results.append(part if part.type == kind else pc.cast(part, kind))
         return results
 

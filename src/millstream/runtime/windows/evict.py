@@ -51,9 +51,7 @@ class Eviction:
 
     def before(self, stored: list[Stored], window: Any) -> Elements:
         """What is left to evaluate."""
-        elements: Elements = [
-            TimestampedValue(value, None if time == NO_TIMESTAMP else time) for time, value in stored
-        ]
+        elements: Elements = [TimestampedValue(value, None if time == NO_TIMESTAMP else time) for time, value in stored]
         self._evict(self._evictor.evict_before, elements, window)
         return elements
 

@@ -1,0 +1,1 @@
+"""Libraries on top of the DataStream API."""

@@ -1,0 +1,179 @@
+"""What a job hands back: accumulators and metrics, counted once, and listeners that hear of jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.client.job_client import JobClient, JobExecutionResult
+from millstream.client.job_listener import JobListener
+from millstream.common import Configuration, Types
+from millstream.common.accumulators import Accumulator, AverageAccumulator, ListAccumulator
+from millstream.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from millstream.datastream.connectors.blackhole import BlackHoleSink
+from millstream.errors import UserError
+
+
+class Longest(Accumulator[str, str]):
+    """An accumulator of the user's own."""
+
+    def __init__(self) -> None:
+        self.word = ""
+
+    def add(self, value: str) -> None:
+        self.word = max(self.word, value, key=len)
+
+    def get_local_value(self) -> str:
+        return self.word
+
+    def reset_local(self) -> None:
+        self.word = ""
+
+    def merge(self, other: Accumulator[str, str]) -> None:
+        self.add(other.get_local_value())
+
+
+class Counts(MapFunction):
+    """Counts in every way there is; fails once, after value 11, if it is given a place to remember that."""
+
+    def __init__(self, marker: Path | None = None) -> None:
+        self.marker = marker
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        context: Any = runtime_context
+        self.seen = context.get_int_counter("seen")
+        self.weight = context.get_double_counter("weight")
+        self.sizes = context.get_histogram("sizes")
+        context.add_accumulator("longest", Longest())
+        context.add_accumulator("mean", AverageAccumulator())
+        context.add_accumulator("all", ListAccumulator())
+        self.context = context
+        group = context.get_metrics_group().add_group("calls", "map")
+        self.counter, self.meter = group.counter("n"), group.meter("m")
+        self.distribution = group.distribution("d")
+        group.gauge("g", lambda: 7)
+
+    def map(self, value: int) -> int:
+        self.seen.add(1)
+        self.weight.add(0.5)
+        self.sizes.add(value % 3)
+        for name, given in (("longest", "x" * value), ("mean", value), ("all", value)):
+            self.context.get_accumulator(name).add(given)
+        self.counter.inc()
+        self.meter.mark_event(2)
+        self.distribution.update(value)
+        if value == 11 and self.marker is not None and not self.marker.exists():
+            self.marker.touch()
+            raise RuntimeError("once")
+        return value
+
+
+def run(env: StreamExecutionEnvironment, function: MapFunction) -> JobExecutionResult:
+    numbers = env.from_collection(list(range(20)), Types.INT()).rebalance()
+    numbers.map(function, Types.INT()).sink_to(BlackHoleSink())
+    return env.execute("counts")
+
+
+def check(result: JobExecutionResult) -> None:
+    get = result.get_accumulator_result
+    assert get("seen") == 20
+    assert get("weight") == 10.0
+    assert get("sizes") == {0: 7, 1: 7, 2: 6}
+    assert get("longest") == "x" * 19
+    assert get("mean") == 9.5
+    assert sorted(get("all")) == list(range(20))
+    assert get("calls.map.n") == 20
+    assert get("calls.map.m") == 40
+    assert get("calls.map.d") == {"count": 20, "sum": 190, "min": 0, "max": 19}
+    assert get("no such") is None
+
+
+def test_what_subtasks_add_up_comes_with_the_result(env: StreamExecutionEnvironment) -> None:
+    check(run(env, Counts()))
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_restart_counts_nothing_twice(env: StreamExecutionEnvironment, tmp_path: Path, checkpoints: bool) -> None:
+    if checkpoints:
+        env.enable_checkpointing(10)
+    env.configure(_restarting())
+    check(run(env, Counts(tmp_path / "failed")))
+    assert (tmp_path / "failed").exists()
+
+
+def _restarting() -> Configuration:
+    configuration = Configuration()
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", "3")
+    configuration.set_string("millstream.epoch.max-records", "4")
+    return configuration
+
+
+def test_a_name_for_two_kinds_of_accumulator_is_refused(env: StreamExecutionEnvironment) -> None:
+    class Other(Counts):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            super().open(runtime_context)
+            self.context.get_histogram("seen")
+
+    with pytest.raises(UserError, match="'seen' is a IntCounter in one function and a Histogram"):
+        run(env, Other())
+
+
+def test_a_gauge_that_raises_is_named(env: StreamExecutionEnvironment) -> None:
+    class Broken(Counts):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            super().open(runtime_context)
+            self.context.get_metrics_group().gauge("broken", lambda: 1 // 0)
+
+    with pytest.raises(UserError, match="gauge 'user.broken' raised ZeroDivisionError"):
+        run(env, Broken())
+
+
+class Heard(JobListener):
+    def __init__(self) -> None:
+        self.events: list[tuple[str, type, type]] = []
+
+    def on_job_submitted(self, job_client: JobClient | None, throwable: BaseException | None) -> None:
+        self.events.append(("submitted", type(job_client), type(throwable)))
+
+    def on_job_executed(self, job_execution_result: JobExecutionResult | None, throwable: BaseException | None) -> None:
+        self.events.append(("executed", type(job_execution_result), type(throwable)))
+
+
+class Rude(Heard):
+    def on_job_submitted(self, job_client: JobClient | None, throwable: BaseException | None) -> None:
+        raise RuntimeError("leave me alone")
+
+
+def test_listeners_hear_of_jobs_that_end_well_and_of_those_that_do_not(
+    env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Heard()
+    env.register_job_listener(Rude()).register_job_listener(heard)
+    run(env, Counts())
+    with pytest.raises(UserError):
+        run(env, _Failing())
+    with pytest.raises(UserError):
+        env.execute("there is no program")
+    assert [name for name, *_ in heard.events] == ["submitted", "executed", "submitted", "executed", "submitted"]
+    well, _, badly, refused = heard.events[1:]
+    assert well[1:] == (JobExecutionResult, type(None))
+    assert badly[1] is type(None) and issubclass(badly[2], UserError)
+    assert refused[1] is type(None) and issubclass(refused[2], UserError)
+    assert "the job listener Rude raised" in caplog.text
+
+
+class _Failing(MapFunction):
+    def map(self, value: int) -> int:
+        raise ValueError(value)
+
+
+def test_execute_async_tells_of_the_submission_only(env: StreamExecutionEnvironment) -> None:
+    heard = Heard()
+    env.register_job_listener(heard)
+    env.from_collection([1]).sink_to(BlackHoleSink())
+    env.execute_async().get_job_execution_result().result()
+    assert [name for name, *_ in heard.events] == ["submitted"]
