@@ -283,6 +283,12 @@ PYTHON_ARCHIVES: Option[str | None] = Option("python.archives", None, "Archives 
 PYTHON_REQUIREMENTS: Option[str | None] = Option(
     "python.requirements", None, "A requirements file whose packages every task can import.", str
 )
+CACHED_FILES: Option[str | None] = Option(
+    "pipeline.cached-files",
+    None,
+    "Files every function can read by name: name:n,path:'p',executable:true, with semicolons between them.",
+    str,
+)
 PYTHON_EXECUTABLE: Option[str | None] = Option(
     "python.executable", None, "The Python that runs tasks; that of the program unless set.", str
 )
@@ -364,6 +370,10 @@ CLOSURE_CLEANER_LEVEL = Option(
     choices=("NONE", "TOP_LEVEL", "RECURSIVE"),
     kind="ignored",
 )
+JARS: Option[str | None] = Option("pipeline.jars", None, "Ignored: no Java code is loaded.", str, kind="ignored")
+CLASSPATHS: Option[str | None] = Option(
+    "pipeline.classpaths", None, "Ignored: no Java code is loaded.", str, kind="ignored"
+)
 FORCE_AVRO = Option("pipeline.force-avro", False, "Ignored: there are no Java serializers.", bool, kind="ignored")
 FORCE_KRYO = Option("pipeline.force-kryo", False, "Ignored: there are no Java serializers.", bool, kind="ignored")
 LATENCY_TRACKING_INTERVAL = Option(
@@ -385,7 +395,7 @@ TASK_CANCELLATION_TIMEOUT = Option(
 )
 
 _IGNORED: dict[str, str] = {
-    "no Java code is loaded": """pipeline.jars pipeline.classpaths pipeline.force-kryo-avro
+    "no Java code is loaded": """pipeline.force-kryo-avro
         pipeline.serialization-config python.client.executable""",
     "an epoch sends what it has when it ends": """execution.buffer-timeout.enabled""",
     "an epoch ends with nothing in flight, so that a checkpoint has nothing to align": """
@@ -422,7 +432,7 @@ _IGNORED: dict[str, str] = {
         execution.program-config.enabled execution.allow-client-job-configurations
         execution.terminate-application-on-any-job-terminated-exceptionally""",
     "vertices are named and chained in one way": """pipeline.vertex-description-mode
-        pipeline.vertex-name-include-index-prefix pipeline.cached-files
+        pipeline.vertex-name-include-index-prefix
         pipeline.watermark-alignment.allow-unaligned-source-splits pipeline.watermark-alignment.buffer-size""",
 }
 for _reason, _keys in _IGNORED.items():

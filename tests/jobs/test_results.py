@@ -161,8 +161,9 @@ def test_listeners_hear_of_jobs_that_end_well_and_of_those_that_do_not(
     assert [name for name, *_ in heard.events] == ["submitted", "executed", "submitted", "executed", "submitted"]
     well, _, badly, refused = heard.events[1:]
     assert well[1:] == (JobExecutionResult, type(None))
-    assert badly[1] is type(None) and issubclass(badly[2], UserError)
-    assert refused[1] is type(None) and issubclass(refused[2], UserError)
+    assert badly[1] is refused[1] is type(None)
+    assert issubclass(badly[2], UserError)
+    assert issubclass(refused[2], UserError)
     assert "the job listener Rude raised" in caplog.text
 
 

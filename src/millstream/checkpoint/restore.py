@@ -90,7 +90,8 @@ def assign(
 
 
 def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:
-    if old.parallelism == shape.parallelism and not foreign:
+    united = any(memory.get("union") for memory in old.memory)  # every subtask starts with the elements of all
+    if old.parallelism == shape.parallelism and not foreign and not united:
         return old.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
     return (Lineage(restored=chains),) * shape.parallelism

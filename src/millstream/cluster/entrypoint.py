@@ -22,6 +22,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.dependencies import gather
 from millstream.cluster.job_master import JobMaster, SubmittedJob
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.cluster.settings import JobSettings, job_settings
@@ -117,6 +118,11 @@ def submit(
     running.listeners.extend(listeners)
     scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
     checkpoints = _checkpoints(configuration, settings, job_id, scratch)
+    try:
+        dependencies = gather(configuration, scratch)
+    except Exception:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
     classes = declared_classes(graph)
     codec.declare(*classes)
 
@@ -130,6 +136,7 @@ def submit(
             classes=classes,
             parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS) or {}),  # type: ignore[arg-type]
             block_records=configuration.get(options.BLOCK_MAX_RECORDS),
+            dependencies=dependencies,
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
         )
 

@@ -26,7 +26,7 @@ from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input
 from millstream.model import codec
-from millstream.model.configuration import Configuration
+from millstream.model.configuration import Configuration, parse_list, parse_map, quoted
 from millstream.model.resources import SlotSharingGroup
 from millstream.model.source import Source
 from millstream.model.state import as_type
@@ -192,6 +192,43 @@ class StreamExecutionEnvironment:
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
         return self
 
+    def add_python_file(self, file_path: str) -> None:
+        """Have a module, a package, a directory of modules or a zip of them importable in every task."""
+        self._append(options.PYTHON_FILES, file_path, ",")
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Have the packages of a requirements file installed for every task, without a network from a directory."""
+        given = [requirements_file_path, requirements_cache_dir]
+        self._configuration.set(options.PYTHON_REQUIREMENTS, "#".join(each for each in given if each is not None))
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Have a zip or tar archive unpacked where tasks run: into `target_dir`, else a directory of its own name."""
+        given = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
+        self._append(options.PYTHON_ARCHIVES, given, ",")
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Have a copy of a file or directory on every worker: `RuntimeContext.get_distributed_cache().get_file(name)`."""
+        known = self._configuration.get(options.CACHED_FILES) or ""
+        if name in (parse_map(entry).get("name") for entry in parse_list(known)):
+            msg = f"a cached file is registered as '{name}' already"
+            raise UserError(msg, hint="register each under its own name")
+        entry = f"name:{quoted(name)},path:{quoted(file_path)},executable:{str(bool(executable)).lower()}"
+        self._append(options.CACHED_FILES, entry, ";")
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Accepted for PyFlink programs: no Java code is loaded, which is said once when the job starts."""
+        for path in jars_path:
+            self._append(options.JARS, path, ";")
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Accepted for PyFlink programs: no Java code is loaded, which is said once when the job starts."""
+        for path in classpaths:
+            self._append(options.CLASSPATHS, path, ";")
+
+    def _append(self, option: options.Option[str | None], text: str, separator: str) -> None:
+        known = self._configuration.get(option)
+        self._configuration.set(option, text if known is None else f"{known}{separator}{text}")
+
     def register_type(self, *classes: type) -> StreamExecutionEnvironment:
         """Allow instances of these classes in untyped state."""
         codec.declare(*classes)
@@ -204,7 +241,7 @@ class StreamExecutionEnvironment:
         self._listeners.append(listener)
         return self
 
-    def register_job_listener(self, job_listener: JobListener) -> StreamExecutionEnvironment:
+    def register_job_listener(self, job_listener: Any) -> StreamExecutionEnvironment:
         """Have `job_listener` told of every job of this environment."""
         if not isinstance(job_listener, JobListener):
             msg = f"{job_listener!r} is not a JobListener"

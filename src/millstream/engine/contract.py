@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from millstream.engine.dependencies import Dependencies
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.runtime.task import StateFiles, TaskRequest
 from millstream.state.handles import Lineage
@@ -28,6 +29,7 @@ class Deployment:
     parameters: Mapping[str, str] = field(default_factory=dict)
     block_records: int = 65536
     cache_limit: int | None = None
+    dependencies: Dependencies | None = None
 
 
 @dataclass(frozen=True)

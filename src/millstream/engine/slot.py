@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from millstream.engine.contract import Deployment, EpochRequest
+from millstream.engine.dependencies import at_work, cached_files
 from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
@@ -48,7 +49,7 @@ def run_level(
     yield from passing
     if failed:
         return
-    with _without_cycle_collection():
+    with _without_cycle_collection(), at_work(deployment.dependencies):
         for vertex, asked in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
             arrived = [data for edge in task.spec.inputs for data in mine.get(edge.edge, ())]
@@ -85,6 +86,7 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
             parameters=deployment.parameters,
             block_records=deployment.block_records,
             cache_limit=deployment.cache_limit,
+            cached_files=cached_files(deployment.dependencies),
         )
         found = _tasks[key] = Task(spec, subtask, environment)
     return found

@@ -111,7 +111,7 @@ class DoubleCounter(_Number):
 class LongMinimum(_Number):
     """The least integer; the greatest 64-bit one where there is none."""
 
-    start = 2**63 - 1
+    start: Any = 2**63 - 1
 
     def add(self, value: Any) -> None:
         """Keep the lesser."""
@@ -121,7 +121,7 @@ class LongMinimum(_Number):
 class LongMaximum(_Number):
     """The greatest integer; the least 64-bit one where there is none."""
 
-    start = -(2**63)
+    start: Any = -(2**63)
 
     def add(self, value: Any) -> None:
         """Keep the greater."""

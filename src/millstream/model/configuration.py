@@ -327,7 +327,8 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """The text as an item of a list or map, with quotes where it needs them."""
     return "'" + text.replace("'", "''") + "'" if not text or re.search(r"[;,:'\"\s\[\]{}]", text) else text
 
 
@@ -381,9 +382,9 @@ def _stored(value: Any) -> Any:
     if type(value) in (str, int, float, bool):
         return value
     if isinstance(value, (list, tuple)):
-        return ";".join(_quoted(_text(item)) for item in value)
+        return ";".join(quoted(_text(item)) for item in value)
     if isinstance(value, dict):
-        return ",".join(f"{_quoted(_text(k))}:{_quoted(_text(v))}" for k, v in value.items())
+        return ",".join(f"{quoted(_text(k))}:{quoted(_text(v))}" for k, v in value.items())
     return _text(value)
 
 

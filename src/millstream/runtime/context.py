@@ -5,6 +5,8 @@ Does not know: how functions are called, or when."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from millstream.errors import UserError
@@ -42,6 +44,30 @@ class KeyedStateNotHere(UserError):
         super().__init__(
             f"operator '{operator}' asks for keyed state '{name}', but its input is not keyed", hint="call key_by first"
         )
+
+
+class CachedFileUnknown(UserError):
+    """A file was asked for that the program did not register."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        super().__init__(
+            f"no cached file is registered as '{name}'; there are: {', '.join(sorted(known)) or 'none'}",
+            hint="call register_cached_file(path, name) on the environment",
+        )
+
+
+class DistributedCache(functions.DistributedCache):
+    """Registered files, as this worker has them."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def get_file(self, name: str) -> Path:
+        """The local copy of a file or directory."""
+        if name not in self._files:
+            raise CachedFileUnknown(name, self._files)
+        return Path(self._files[name])
 
 
 class KeyedStates:
@@ -103,6 +129,10 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         """The group to count in."""
         return UserMetrics(self._context.metrics)
 
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files the program registered."""
+        return DistributedCache(self._context.cached_files)
+
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         """Have an accumulator summed up over all subtasks, for the job's result."""
         self._context.metrics.add_accumulator(name, accumulator)
@@ -149,6 +179,7 @@ class StreamingRuntimeContext(functions.RuntimeContext):
 
     def get_union_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
         """List state of this subtask; after a restore every subtask has the elements of all."""
+        self._context.memory["union"] = True
         return operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: state.MapStateDescriptor) -> Any:

@@ -49,6 +49,7 @@ class OperatorContext:
     memory: dict[str, Any] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 0
     attempt: str = ""
     restarts: int = 0
@@ -84,6 +85,9 @@ class Operator:
     def open(self) -> None:
         """Once per worker, before the first batch: user functions are opened here."""
 
+    def initialize(self) -> None:
+        """State is at the version before: functions that keep operator state are brought to it."""
+
     def begin_epoch(self) -> None:
         """State is at the version before, and the epoch's processing time is known: fire what is due."""
 
@@ -113,6 +117,9 @@ class Operator:
 
     def end_epoch(self) -> None:
         """The last batch and watermark of the epoch have been seen."""
+
+    def snapshot(self) -> None:
+        """All operators of the chain have ended the epoch: functions put their fields into operator state."""
 
     def abandon(self) -> None:
         """The epoch failed: let go of what was begun outside."""

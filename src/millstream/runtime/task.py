@@ -147,6 +147,7 @@ class TaskEnvironment:
     parameters: Mapping[str, str] = field(default_factory=dict)
     block_records: int = 65536
     cache_limit: int | None = None
+    cached_files: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Exchange:
@@ -304,6 +305,7 @@ class Task:
                 output_type=node.output_type,
                 side_types=node.side_types,
                 parameters=environment.parameters,
+                cached_files=environment.cached_files,
                 job=environment.job,
                 block_records=environment.block_records,
             )
@@ -383,6 +385,8 @@ class Task:
             fan.said = context.memory.get("said", MIN_WATERMARK)
             if context.memory.pop("restored", False) and fan.said != MIN_WATERMARK:
                 fan.say_again()  # those who listen may be others now, and have forgotten
+        for operator in self._operators:
+            operator.initialize()
         for operator in reversed(self._operators):  # what fires here already sends to the operators after it
             operator.begin_epoch()
 
@@ -414,6 +418,8 @@ class Task:
                 operator.context.memory["ended"] = True
         for operator in self._operators:
             operator.end_epoch()
+        for operator in self._operators:
+            operator.snapshot()
         for exchange in self._exchanges.values():
             exchange.flush()
         if request.last:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
+from millstream.engine.dependencies import activate
 from millstream.engine.packing import packed
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
@@ -25,7 +26,10 @@ class InlineEngine:
 
     def deploy(self, deployment: Deployment) -> None:
         """Take a program over, through pickle as a worker would."""
-        self._deployment = pickle.loads(packed(deployment))
+        data = packed(deployment)
+        if deployment.dependencies is not None:
+            activate(deployment.dependencies, deployment.dependencies.read)
+        self._deployment = pickle.loads(data)
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run every level, slot by slot."""
@@ -59,3 +63,4 @@ class InlineEngine:
         """Forget the program and its tasks."""
         self._deployment = None
         slot.forget()
+        activate(None, bytes)

@@ -14,12 +14,16 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.aggregations import Aggregations, Count, Max, Sum
 from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.model.evictors import CountEvictor
 from millstream.model.functions import (
     AggregateFunction,
+    CheckpointedFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    MapFunction,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
 )
 from millstream.model.output import OutputTag
@@ -340,6 +344,58 @@ class Total(KeyedProcessFunction):
         self.all.clear()
 
 
+class Near(ProcessJoinFunction):
+    """The values of a pair, with its time."""
+
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Iterable[Any]:
+        yield left[0], left[2], right[2], ctx.get_timestamp()
+
+
+def interval_join(env: StreamExecutionEnvironment) -> DataStream:
+    """Two keyed streams whose records meet when their times are near."""
+    left, right = one_split(env, 20).key_by(by_key), many_splits(env).key_by(by_key)
+    met: DataStream = left.interval_join(right).between(Time.milliseconds(-30), Time.milliseconds(10)).process(Near())
+    return met
+
+
+def co_group(env: StreamExecutionEnvironment) -> DataStream:
+    """Sessions over two streams."""
+    left, right = one_split(env, 20), many_splits(env).filter(lambda value: value[2] % 2 == 0)
+    windowed = (
+        left.co_group(right)
+        .where(by_key)
+        .equal_to(by_key)
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(30)))
+    )
+    return windowed.apply(lambda *groups: [tuple(sorted(value[2] for value in group) for group in groups)])
+
+
+def evicted(env: StreamExecutionEnvironment) -> DataStream:
+    """Windows that keep their last two records."""
+    keyed = one_split(env).key_by(by_key).window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+    return keyed.evictor(CountEvictor.of(2)).process(Collect())
+
+
+class Numbering(MapFunction, CheckpointedFunction):
+    """Numbers records in order; the number is a field, kept in operator state."""
+
+    def initialize_state(self, context: Any) -> None:
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("number", Types.LONG()))
+        self.number = next(iter(self.state.get()), 0)
+
+    def map(self, value: Any) -> Any:
+        self.number += 1
+        return self.number, value[2]
+
+    def snapshot_state(self, context: Any) -> None:
+        self.state.update([self.number])
+
+
+def operator_state(env: StreamExecutionEnvironment) -> DataStream:
+    """A function whose fields matter."""
+    return one_split(env).map(Numbering()).set_parallelism(1)
+
+
 PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
     made.__name__: made
     for made in (
@@ -356,6 +412,10 @@ PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
         side_output,
         count_window,
         reminders,
+        interval_join,
+        co_group,
+        evicted,
+        operator_state,
     )
 }
 

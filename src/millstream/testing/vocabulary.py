@@ -509,7 +509,7 @@ def broadcast() -> UnderTest:
 class JoinedValues(ProcessJoinFunction):
     """The values of a pair."""
 
-    def process_element(self, left: Any, right: Any, ctx: Any) -> Iterable[Any]:  # noqa: ARG002
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Iterable[Any]:
         yield left[0], [left[1], right[1]]
 
 

@@ -75,7 +75,6 @@ FIRST, SECOND = WINDOWS[1:]
 
 
 @given(steps)
-@example([("register", (9, SECOND, "a")), ("register", (5, FIRST, "a")), ("register", (5, SECOND, "a")), ("due", 9)])
 @example(
     [
         ("register", (9, SECOND, "a")),

@@ -38,6 +38,7 @@ class SparkEngine:
         self._deployment: Deployment | None = None
         self._program: Any = None
         self._seeds: Any = None
+        self._bundle: Any = None
         self._cancelled = threading.Event()
 
     def deploy(self, deployment: Deployment) -> None:
@@ -48,6 +49,8 @@ class SparkEngine:
         if self._program is not None:
             self._program.unpersist()
         self._program = self._context.broadcast(pickled)
+        if deployment.dependencies is not None and self._bundle is None:
+            self._bundle = self._context.broadcast(deployment.dependencies.read())
         if self._seeds is None or self._seeds.getNumPartitions() != slots:
             self._seeds = self._context.parallelize(range(slots), slots)
         self._deployment = deployment
@@ -59,7 +62,9 @@ class SparkEngine:
         assert deployment is not None, "deploy first"
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         try:
-            found = epoch_job(self._seeds, self._program, deployment, level_requests(deployment, request))
+            found = epoch_job(
+                self._seeds, self._program, self._bundle, deployment, level_requests(deployment, request)
+            )
         except Py4JJavaError as problem:
             raise SparkFailed(_reason(problem)) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:
@@ -81,7 +86,9 @@ class SparkEngine:
         """Forget the program; the Spark context stays for the next one."""
         if self._program is not None:
             self._program.unpersist()
-        self._deployment = self._program = None
+        if self._bundle is not None:
+            self._bundle.unpersist()
+        self._deployment = self._program = self._bundle = None
 
 
 def _reason(problem: Any) -> str:

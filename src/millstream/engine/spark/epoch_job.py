@@ -13,6 +13,7 @@ from pyspark import RDD, Broadcast, TaskContext
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment
+from millstream.engine.dependencies import activate
 
 _deployments: dict[str, Deployment] = {}
 
@@ -20,14 +21,24 @@ _deployments: dict[str, Deployment] = {}
 class Level:
     """What Spark calls for each partition of a stage."""
 
-    def __init__(self, program: Broadcast[bytes], deployment: str, level: int, request: slot.LevelRequest) -> None:
+    def __init__(
+        self,
+        program: Broadcast[bytes],
+        bundle: Broadcast[bytes] | None,
+        deployment: Deployment,
+        level: int,
+        request: slot.LevelRequest,
+    ) -> None:
         self._program = program
-        self._deployment = deployment
+        self._bundle = bundle
+        self._dependencies = deployment.dependencies
+        self._deployment = deployment.id
         self._level = level
         self._request = pickle.dumps(request, 5)
 
     def __call__(self, index: int, pairs: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """Run one slot."""
+        activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
         deployment = _deployments.get(self._deployment)
         if deployment is None:
             _deployments.clear()
@@ -38,15 +49,27 @@ class Level:
         yield from slot.run_level(deployment, self._level, index, inbox, pickle.loads(self._request), attempt)
 
 
+    def _bundle_bytes(self) -> bytes:
+        assert self._bundle is not None
+        return self._bundle.value
+
+
 def same(key: int) -> int:
     """The partition of a block is the slot it is for."""
     return key
 
 
-def epoch_job(seeds: RDD[Any], program: Broadcast[bytes], deployment: Deployment, requests: list[Any]) -> list[bytes]:
+def epoch_job(
+    seeds: RDD[Any],
+    program: Broadcast[bytes],
+    bundle: Broadcast[bytes] | None,
+    deployment: Deployment,
+    requests: list[Any],
+) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
     slots = deployment.plan.slots
-    blocks: Any = seeds.mapPartitionsWithIndex(Level(program, deployment.id, 0, requests[0]))
+    blocks: Any = seeds.mapPartitionsWithIndex(Level(program, bundle, deployment, 0, requests[0]))
     for level, request in enumerate(requests[1:], start=1):
-        blocks = blocks.partitionBy(slots, same).mapPartitionsWithIndex(Level(program, deployment.id, level, request))
+        stage = Level(program, bundle, deployment, level, request)
+        blocks = blocks.partitionBy(slots, same).mapPartitionsWithIndex(stage)
     return [data for _, data in blocks.collect()]

@@ -127,7 +127,9 @@ class Pattern:
         self._until = as_given(condition)
         return self
 
-    def within(self, window_time: Length | None, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Pattern:
+    def within(
+        self, window_time: Length | None, within_type: WithinType | str = WithinType.FIRST_AND_LAST
+    ) -> Pattern:
         """How long a match may take in all, or from the event before to the event of this step."""
         if window_time is not None:
             self._within[WithinType(within_type)] = _length(window_time)

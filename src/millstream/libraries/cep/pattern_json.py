@@ -21,7 +21,7 @@ from millstream.errors import UserError
 from millstream.libraries.cep.conditions import ConditionRegistry, Given, value_of
 from millstream.libraries.cep.expressions import InvalidExpression, parse
 from millstream.libraries.cep.skip import AfterMatchSkipStrategy
-from millstream.runtime.nfa.pattern import Contiguity, SkipKind
+from millstream.runtime.nfa.pattern import Contiguity, Skip, SkipKind
 
 if TYPE_CHECKING:
     from millstream.libraries.cep.pattern import Pattern
@@ -129,7 +129,7 @@ def _skip(data: Any) -> AfterMatchSkipStrategy:
     if kind not in (SkipKind.SKIP_TO_FIRST, SkipKind.SKIP_TO_LAST):
         if len(fields) > 1:
             raise InvalidPatternJson("skip", f"{name} has no other fields")
-        return AfterMatchSkipStrategy(type(AfterMatchSkipStrategy.no_skip()._skip)(kind))
+        return AfterMatchSkipStrategy(Skip(kind))
     to = _text(fields.get("pattern"), "skip.pattern")
     first = kind is SkipKind.SKIP_TO_FIRST
     found = AfterMatchSkipStrategy.skip_to_first(to) if first else AfterMatchSkipStrategy.skip_to_last(to)
@@ -190,5 +190,57 @@ def _read_options(
     if "within_ms" in fields:
         pattern.within(_number(fields["within_ms"], f"{here}.within_ms"))
     if "within_previous_ms" in fields:
-        previous = next(kind for kind in type(_within_type(pattern)) if kind.value == "PREVIOUS_AND_CURRENT")
-        pattern.within(_number(fields["within_previous_ms"], f"{here}.within_previous_ms"), previous)
+        length = _number(fields["within_previous_ms"], f"{here}.within_previous_ms")
+        pattern.within(length, "PREVIOUS_AND_CURRENT")
+
+
+def _read_times(pattern: Pattern, data: Any, where: str) -> None:
+    fields = _object(data, where, frozenset({"from", "to", "window_ms"}))
+    least = _number(fields.get("from"), f"{where}.from")
+    most = fields.get("to", least)
+    window = None if "window_ms" not in fields else _number(fields["window_ms"], f"{where}.window_ms")
+    if most is None:
+        pattern.times_or_more(_few(least, where), window)
+    else:
+        pattern.times(_few(least, where), _few(_number(most, f"{where}.to"), where), window)
+
+
+def _few(times: int, where: str) -> int:
+    if times > MAX_TIMES:
+        raise InvalidPatternJson(where, f"{times} times are more than {MAX_TIMES}")
+    return times
+
+
+def _condition(data: Any, where: str, registry: ConditionRegistry | None) -> Given:
+    try:
+        return value_of(parse(data, where), registry)
+    except InvalidExpression as problem:
+        raise InvalidPatternJson(problem.where, problem.problem) from None
+
+
+def _object(data: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise InvalidPatternJson(where, f"an object was expected, not {data!r:.80}")
+    unknown = sorted(str(key) for key in data if key not in known)
+    if unknown:
+        raise InvalidPatternJson(where, f"there is no field '{unknown[0]:.80}'; fields are {', '.join(sorted(known))}")
+    return data
+
+
+def _text(data: Any, where: str) -> str:
+    if not isinstance(data, str) or not data:
+        raise InvalidPatternJson(where, f"a name was expected, not {data!r:.80}")
+    return data
+
+
+def _number(data: Any, where: str) -> int:
+    if isinstance(data, bool) or not isinstance(data, int):
+        raise InvalidPatternJson(where, f"a whole number was expected, not {data!r:.80}")
+    return data
+
+
+def _flag(fields: dict[str, Any], key: str, where: str) -> bool:
+    value = fields.get(key, False)
+    if not isinstance(value, bool):
+        raise InvalidPatternJson(f"{where}.{key}", f"true or false was expected, not {value!r:.80}")
+    return value

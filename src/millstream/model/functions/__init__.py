@@ -12,11 +12,17 @@ from millstream.model.functions.async_io import (
     NoRetryStrategy,
     RetryPredicate,
 )
-from millstream.model.functions.base import Function, KeyedStateStore, RuntimeContext
+from millstream.model.functions.base import DistributedCache, Function, KeyedStateStore, RuntimeContext
 from millstream.model.functions.broadcast import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
+)
+from millstream.model.functions.checkpointed import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    OperatorStateStore,
 )
 from millstream.model.functions.elements import (
     AggregateFunction,
@@ -65,16 +71,20 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CallableFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ExponentialBackoffDelayRetryStrategy",
+    "DistributedCache",
     "FilterFunction",
     "FixedDelayRetryStrategy",
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "InvalidRetryStrategy",
     "JoinFunction",
     "KeySelector",
@@ -87,6 +97,7 @@ __all__ = [
     "NoRetryStrategy",
     "NotThatFunction",
     "NullByteKeySelector",
+    "OperatorStateStore",
     "Partitioner",
     "PassThroughAllWindowFunction",
     "PassThroughWindowFunction",

@@ -6,7 +6,11 @@ Does not know: how a context is implemented; the runtime subclasses these."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from millstream.model.accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, LongCounter
+from millstream.model.metrics import MetricGroup
 
 if TYPE_CHECKING:  # state descriptors hold functions, so only one of the two may import the other at run time
     from millstream.model.state import (
@@ -79,8 +83,45 @@ class RuntimeContext(KeyedStateStore):
         """A global job parameter, or the default where it is not set."""
 
     @abstractmethod
-    def get_metrics_group(self) -> Any:
+    def get_metrics_group(self) -> MetricGroup:
         """The `MetricGroup` in which the function registers its metrics."""
+
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files the program registered with `register_cached_file`."""
+
+    @abstractmethod
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Have an accumulator summed up over all subtasks, for the job's result."""
+
+    @abstractmethod
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """The accumulator of that name, if one was added; its local value is what this epoch added here."""
+
+    @abstractmethod
+    def get_int_counter(self, name: str) -> IntCounter:
+        """The counter of that name; it is made when it is first asked for."""
+
+    @abstractmethod
+    def get_long_counter(self, name: str) -> LongCounter:
+        """The counter of that name; it is made when it is first asked for."""
+
+    @abstractmethod
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """The counter of that name; it is made when it is first asked for."""
+
+    @abstractmethod
+    def get_histogram(self, name: str) -> Histogram:
+        """The histogram of that name; it is made when it is first asked for."""
+
+
+class DistributedCache(ABC):
+    """Files that the program registered and every worker has a copy of."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> Path:
+        """The local copy of a file or directory."""
 
 
 class Function(ABC):  # noqa: B024 - users subclass one of its kinds, each of which is abstract

@@ -13,7 +13,7 @@ import numpy as np
 from millstream.model.functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
-from millstream.runtime.context import StreamingRuntimeContext
+from millstream.runtime.checkpointed import Functions
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
@@ -24,16 +24,23 @@ class FunctionOperator(Operator):
     def __init__(self, context: OperatorContext, function: Function, *, keyed: bool) -> None:
         super().__init__(context)
         self.function = function
-        self._keyed = keyed
+        self._functions = Functions(context, [function], keyed=keyed)
 
     def open(self) -> None:
         """Open the function with its runtime context."""
-        runtime = StreamingRuntimeContext(self.context, keyed=self._keyed)
-        rowwise.guarded(self.context, self.function.open, runtime)
+        self._functions.open()
+
+    def initialize(self) -> None:
+        """Bring the function to the state before the epoch, if it keeps operator state."""
+        self._functions.initialize()
+
+    def snapshot(self) -> None:
+        """Have the function put its fields into state."""
+        self._functions.snapshot()
 
     def close(self) -> None:
         """Close the function."""
-        rowwise.guarded(self.context, self.function.close)
+        self._functions.close()
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
 """The end of a pipeline: hands records to a sink's writer, and what it staged to the JobMaster.
 
-Promises: one writer per epoch and attempt; its committables travel with the report.
+Promises: one writer per epoch and attempt; its committables travel with the report. A writer that is a
+`CheckpointedFunction` is initialised when it is made, and hands its state on after it has staged its records.
 Does not know: commits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.model.functions.checkpointed import CheckpointedFunction
 from millstream.model.sink import Sink, SinkWriter, WriterContext
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
+from millstream.runtime.checkpointed import InitializationContext, SnapshotContext
+from millstream.runtime.context import StreamingRuntimeContext
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
 
@@ -50,6 +54,9 @@ class SinkOperator(Operator):
                 now=context.now,
             )
             self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
+            if isinstance(self._writer, CheckpointedFunction):
+                started = InitializationContext(context, StreamingRuntimeContext(context, keyed=False))
+                rowwise.guarded(context, self._writer.initialize_state, started)
         writer = self._writer
         times = None if batch.timestamps is None else batch.times()
         values = batch.array() if writer.columnar and batch.columnar else batch.rows()
@@ -74,6 +81,8 @@ class SinkOperator(Operator):
         if self._writer is not None:
             writer, self._writer = self._writer, None
             staged = rowwise.guarded(self.context, writer.prepare_commit)
+            if isinstance(writer, CheckpointedFunction):
+                rowwise.guarded(self.context, writer.snapshot_state, SnapshotContext(self.context))
             if staged:
                 self.context.memory["result"] = staged
             rowwise.guarded(self.context, writer.close)

@@ -21,6 +21,7 @@ from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
+from millstream.runtime.checkpointed import Functions
 from millstream.runtime.context import KeyedStates, KeyedTimerService, StreamingRuntimeContext
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.metrics import UserMetrics
@@ -165,21 +166,26 @@ class WindowOperator(Operator):
         self._assigning = _AssignerContext(self)
         self._triggering = _TriggerContext(self)
         self._calling = WindowCallContext(self)
+        called = getattr(spec.function, "function", spec.function)
+        self._functions = Functions(context, [spec.fold, called], keyed=True)
         self._event_time = spec.assigner.is_event_time()
         self._collector = rowwise.Collector(context.name)
 
     def open(self) -> None:
         """Open the user's functions."""
-        for function in (self.spec.fold, getattr(self.spec.function, "function", self.spec.function)):
-            if isinstance(function, functions.Function):
-                runtime = StreamingRuntimeContext(self.context, keyed=True)
-                rowwise.guarded(self.context, function.open, runtime)
+        self._functions.open()
+
+    def initialize(self) -> None:
+        """Bring functions that keep operator state to the state before the epoch."""
+        self._functions.initialize()
+
+    def snapshot(self) -> None:
+        """Have functions put their fields into operator state."""
+        self._functions.snapshot()
 
     def close(self) -> None:
         """Close the user's functions."""
-        for function in (self.spec.fold, getattr(self.spec.function, "function", self.spec.function)):
-            if isinstance(function, functions.Function):
-                rowwise.guarded(self.context, function.close)
+        self._functions.close()
 
     def begin_epoch(self) -> None:
         """Fire the processing-time timers that are due."""
