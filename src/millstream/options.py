@@ -320,6 +320,12 @@ EPOCH_DEADLINE = Option(
     "millstream.epoch.deadline", Duration.of_minutes(10), "An epoch that takes longer is cancelled and fails.", Duration
 )
 BLOCK_MAX_RECORDS = Option("millstream.block.max-records", 65536, "The most records of one block.", int)
+PRE_AGGREGATION = Option(
+    "millstream.pre-aggregation.enabled",
+    False,
+    "Whether tumbling and sliding event-time windows with reduce or aggregate are folded before the exchange, too.",
+    bool,
+)
 SPARK_MASTER = Option("millstream.spark.master", "local[*]", "The Spark master the job runs on.", str)
 
 # ----------------------------------------------------------------------------------------------------- ignored

@@ -39,7 +39,9 @@ def test_an_attempt_is_harmless(name, attempts, seed):
 
 def test_no_two_attempts_write_the_same_file():
     with World() as world:
-        life = run(Setup(PROGRAMS["tumbling"], epoch_records=20), world, Faults(attempts="twice", engine=frozenset({5})))
+        life = run(
+            Setup(PROGRAMS["tumbling"], epoch_records=20), world, Faults(attempts="twice", engine=frozenset({5}))
+        )
         written = [each.target for each in life.operations if each.kind == "replace" and "/shared/" in each.target]
         assert len(written) == len(set(written)) > 20
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.connectors.printing import PrintSink
 from millstream.datastream.aggregating import FieldAggregate
+from millstream.datastream.caching import Cache
 from millstream.datastream.collecting import CloseableIterator, collect
 from millstream.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from millstream.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
@@ -21,12 +22,14 @@ from millstream.model.assigners import CountSlidingWindowAssigner, CountTumbling
 from millstream.model.functions import (
     FilterFunction,
     FlatMapFunction,
+    Function,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
     ReduceFunction,
+    SinkFunction,
     as_function,
 )
 from millstream.model.output import OutputTag
@@ -42,6 +45,7 @@ from millstream.runtime.operators.map import ElementwiseSpec
 from millstream.runtime.operators.process import ProcessSpec
 from millstream.runtime.operators.reduce import ReduceSpec
 from millstream.runtime.operators.sink import SinkSpec
+from millstream.runtime.operators.sink_function import SinkFunctionSpec
 from millstream.runtime.operators.timestamps import TimestampsSpec
 
 if TYPE_CHECKING:
@@ -52,6 +56,7 @@ __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",
@@ -322,6 +327,17 @@ class DataStream(Named):
         number = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
         return DataStreamSink(self._env, (Input(number),))
 
+    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+        """Give every record to a function, at least once; `sink_to` is for sinks that show each record once."""
+        given = sink_func if isinstance(sink_func, Function | type) else SinkFunction(sink_func)
+        spec = SinkFunctionSpec(as_function(given, SinkFunction))
+        number = self._env._program.add("Sink: Unnamed", spec, self.get_type(), self._inputs)
+        return DataStreamSink(self._env, (Input(number),))
+
+    def cache(self) -> CachedDataStream:
+        """Keep the records of this bounded stream with the first job that uses the result, for jobs that follow."""
+        return CachedDataStream(self._env, Cache(self._env._caches, self._env._program, self._inputs, self.get_type()))
+
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records on standard output."""
         return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
@@ -345,10 +361,11 @@ class DataStreamSink(Named):
 class KeyedStream(DataStream):
     """A stream whose records are grouped by key: functions on it may use keyed state and timers."""
 
-    def __init__(self, stream: DataStream, key: KeySelection) -> None:
-        exchange = tuple(
-            Input(each.upstream, tag=each.tag, partitioner=partitioners.Hash(key)) for each in stream._inputs
-        )
+    def __init__(
+        self, stream: DataStream, key: KeySelection, partitioner: partitioners.Partitioner | None = None
+    ) -> None:
+        by_key = partitioner or partitioners.Hash(key)
+        exchange = tuple(Input(each.upstream, tag=each.tag, partitioner=by_key) for each in stream._inputs)
         super().__init__(stream._env, exchange)
         self._origin = stream
         self._key = key
@@ -501,6 +518,10 @@ class KeyedStream(DataStream):
         """A keyed stream is partitioned already."""
         return self._not_on_keyed(*args)
 
+    def cache(self) -> Any:
+        """A keyed stream is no operator; cache the one before or after."""
+        return self._not_on_keyed()
+
     def partition_custom(
         self,
         partitioner: Callable[[Any, int], int] | Partitioner,
@@ -508,6 +529,83 @@ class KeyedStream(DataStream):
     ) -> Any:
         """A keyed stream is partitioned already."""
         return self._not_on_keyed(partitioner, key_selector)
+
+
+class CachedDataStream(DataStream):
+    """A stream whose records are kept by the first job that uses it, until the environment is closed.
+
+    Later jobs of the environment read what was kept. It is no operator: name or scale the one before."""
+
+    def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:
+        self._env = env
+        self._cache = cache
+
+    @property
+    def _inputs(self) -> tuple[Input, ...]:  # type: ignore[override]
+        return self._cache.inputs()
+
+    def get_type(self) -> TypeInformation:
+        """The type of the records."""
+        return self._cache.kind
+
+    def invalidate(self) -> None:
+        """Delete what was kept; the stream is computed, and kept, again when it is used again."""
+        self._cache.invalidate()
+
+    def __repr__(self) -> str:
+        return f"CachedDataStream({self._cache.kind})"
+
+    def _not_on_cached(self) -> Any:
+        msg = "this is not possible on a cached stream"
+        raise NotHere(msg, hint="call it before cache()")
+
+    def name(self, name: str) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def get_name(self) -> str:
+        """A cached stream is no operator."""
+        return self._not_on_cached()  # type: ignore[no-any-return]
+
+    def uid(self, uid: str) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def set_uid_hash(self, uid_hash: str) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def set_parallelism(self, parallelism: int) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def set_max_parallelism(self, max_parallelism: int) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def set_description(self, description: str) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def force_non_parallel(self) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def start_new_chain(self) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def disable_chaining(self) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
+        """A cached stream is no operator."""
+        return self._not_on_cached()
 
 
 def _output_type(given: Any, func: Any, method: str, element: bool = False) -> TypeInformation:

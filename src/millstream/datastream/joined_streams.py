@@ -272,12 +272,12 @@ def common_keys(one: KeyedStream, two: KeyedStream) -> tuple[KeySelection, KeySe
     return first, second
 
 
-def both_inputs(
-    one: KeyedStream, two: KeyedStream, keys: tuple[KeySelection, KeySelection]
-) -> tuple[Input, ...]:
+def both_inputs(one: KeyedStream, two: KeyedStream, keys: tuple[KeySelection, KeySelection]) -> tuple[Input, ...]:
     """The two streams as the inputs of one operator, each dealt out by its key."""
     return tuple(
-        Input(each.upstream, side, each.tag, Hash(keys[side]))
+        Input(
+            each.upstream, side, each.tag, Hash(keys[side]) if isinstance(each.partitioner, Hash) else each.partitioner
+        )
         for side, stream in enumerate((one, two))
         for each in stream._inputs
     )

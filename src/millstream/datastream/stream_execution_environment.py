@@ -16,6 +16,7 @@ from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, tell
 from millstream.common.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
+from millstream.datastream.caching import Caches
 from millstream.datastream.checkpoint_config import CheckpointConfig
 from millstream.datastream.checkpointing_mode import CheckpointingMode
 from millstream.datastream.data_stream import DataStream
@@ -51,6 +52,7 @@ class StreamExecutionEnvironment:
         self._program = Program()
         self._listeners: list[Callable[[Any], None]] = []
         self._job_listeners: list[JobListener] = []
+        self._caches = Caches(self._configuration)
         self._collect_prefix = f"collect-{os.getpid()}-{next(_environments)}"
 
     @staticmethod
@@ -311,8 +313,12 @@ class StreamExecutionEnvironment:
     def _submit(self, job_name: str) -> JobClient:
         name = self._configuration.get(options.PIPELINE_NAME) or job_name
         graph = self._graph()
-        self._program.clear()
-        return local.submit(graph, self._configuration, name, tuple(self._listeners))
+        try:
+            client = local.submit(graph, self._configuration, name, tuple(self._listeners))
+            self._caches.submitted(self._program, client)
+        finally:
+            self._program.clear()
+        return client
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program to its end; Ctrl-C cancels it."""
@@ -333,8 +339,9 @@ class StreamExecutionEnvironment:
         return result
 
     def close(self) -> None:
-        """Forget the program."""
+        """Forget the program, and what was cached."""
         self._program.clear()
+        self._caches.invalidate()
 
     def __repr__(self) -> str:
         operators = len(self._program.transformations)

@@ -6,9 +6,11 @@ Does not know: how windows work; it describes them."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from millstream import options
 from millstream.errors import UserError
 from millstream.model.aggregations import Aggregations
 from millstream.model.assigners import (
@@ -36,6 +38,14 @@ from millstream.model.type_hints import return_type_of
 from millstream.model.types import TypeInformation, Types
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.columnar_window import ColumnarWindowSpec
+from millstream.runtime.operators.pre_aggregate import (
+    LocalColumnsSpec,
+    LocalFoldSpec,
+    MergePartials,
+    has_panes,
+    merging,
+    records_in,
+)
 from millstream.runtime.operators.window import CallApply, CallProcess, WindowSpec
 from millstream.runtime.partitioners import Hash
 
@@ -108,6 +118,7 @@ class Windows:
         fold: ReduceFunction | AggregateFunction | None = None,
         function: Any = None,
         accumulator: TypeInformation | None = None,
+        weight: Callable[[Any], int] | None = None,
     ) -> DataStream:
         spec = WindowSpec(
             key=self._key,
@@ -121,6 +132,7 @@ class Windows:
             allowed_lateness=self._lateness,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             evictor=self._evictor,
+            weight=weight,
         )
         return self._add(name, spec, kind)
 
@@ -129,7 +141,9 @@ class Windows:
         more: dict[str, Any] = {"key_type": self._key.key_type}
         if not self._keyed:
             more.update(parallelism=1)
-        inputs = tuple(type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in self._stream._inputs)
+        inputs = self._stream._inputs
+        if not self._keyed:
+            inputs = tuple(type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in inputs)
         number = env._program.add(f"{type(self._assigner).__name__}, {name}", spec, kind, inputs, **more)
         return env._stream(number)
 
@@ -161,7 +175,7 @@ class _Windowed(Windows):
         kind = self.get_input_type() if window_function is None else _kind(output_type, window_function)
         if output_type is not None:
             kind = as_type(output_type)
-        return self._apply("Reduce", kind, function, self._function(window_function))
+        return self._folded("Reduce", kind, function, self._function(window_function), self.get_input_type())
 
     def aggregate(
         self,
@@ -181,7 +195,32 @@ class _Windowed(Windows):
         called = window_function if window_function is not None else function
         method = "get_result" if window_function is None else None
         kind = as_type(output_type) if output_type is not None else _kind(None, called, method)
-        return self._apply("Aggregate", kind, function, self._function(window_function), accumulator)
+        return self._folded("Aggregate", kind, function, self._function(window_function), accumulator)
+
+    def _combines(self) -> bool:
+        """Whether records may be folded before the exchange: nobody looks at a single one."""
+        plain = self._trigger is None and self._lateness == 0 and self._evictor is None and self._late_tag is None
+        wanted = self._stream._env._configuration.get(options.PRE_AGGREGATION)
+        return wanted and plain and self._keyed and has_panes(self._assigner)
+
+    def _folded(
+        self, name: str, kind: TypeInformation, fold: Any, function: Any, accumulator: TypeInformation | None
+    ) -> DataStream:
+        if not self._combines():
+            return self._apply(name, kind, fold, function, accumulator)
+        kept = accumulator or Types.PICKLED_BYTE_ARRAY()
+        partial = Types.TUPLE([self._key.key_type, kept, Types.LONG()])
+        spec = LocalFoldSpec(self._key, fold, self._assigner)
+        windows = self._before_exchange(spec, partial, 0)
+        return windows._apply(name, kind, MergePartials(fold), function, kept, records_in)
+
+    def _before_exchange(self, spec: Any, kind: TypeInformation, key: int | str) -> _Windowed:
+        """These windows over what an operator before the exchange makes of the records."""
+        env = self._stream._env
+        origin = tuple(type(each)(each.upstream, tag=each.tag) for each in self._stream._inputs)
+        number = env._program.add("Pre-Aggregation", spec, kind, origin, follows_input=True)
+        windows: _Windowed = env._stream(number).key_by(key, self._key.key_type).window(self._assigner)
+        return windows
 
     def _built_in(self, aggregations: Aggregations) -> DataStream:
         assigner, key, kind = self._assigner, self._key, self.get_input_type()
@@ -202,8 +241,18 @@ class _Windowed(Windows):
                 aggregations=aggregations,
                 late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             )
-            return self._add("Aggregations", spec, result)
-        return self._apply("Aggregations", result, aggregations, WithWindow(_names(key, aggregations)))
+            merged = merging(aggregations) if self._combines() else None
+            if merged is None:
+                return self._add("Aggregations", spec, result)
+            names = [name for name, _ in aggregations.columns]
+            partial = Types.ROW_NAMED(
+                ["key", *(f"part {name}" for name in names)], [result.field_types[0], *result.field_types[3:]]
+            )
+            local = LocalColumnsSpec(key.field, tuple(aggregate for _, aggregate in aggregations.columns), assigner)
+            windows = self._before_exchange(local, partial, "key")
+            return windows._add("Aggregations", dataclasses.replace(spec, key="key", aggregations=merged), result)
+        called = WithWindow(_names(key, aggregations))
+        return self._folded("Aggregations", result, aggregations, called, None)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A function of all records of a window."""

@@ -105,7 +105,8 @@ def stream_graph(
     operators = _operator_ids(transformations)
     nodes: dict[int, StreamNode] = {}
     for each in transformations:
-        own = each.parallelism or parallelism
+        followed = max((nodes[given.upstream].parallelism for given in each.inputs), default=parallelism)
+        own = each.parallelism or (followed if each.follows_input else parallelism)
         most = each.source.max_parallelism() if each.source is not None else None
         own = min(own, most) if most is not None else own
         limit = each.max_parallelism or max_parallelism or default_max_parallelism(own)

@@ -41,7 +41,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Transformation:
-    """One step of a program."""
+    """One step of a program. One that `follows_input` and says no parallelism has that of its input."""
 
     id: int
     name: str
@@ -59,3 +59,4 @@ class Transformation:
     chaining: Chaining = Chaining.ALWAYS
     slot_group: str | None = None
     description: str | None = None
+    follows_input: bool = False

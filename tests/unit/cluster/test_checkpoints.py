@@ -17,12 +17,12 @@ from millstream.testing.simulation import ManualClock
 @pytest.fixture
 def disk():
     made = MemoryFileSystem()
-    made.make_dirs("/root")
+    made.make_dirs("/store")
     return made
 
 
 def checkpoints(disk, job="job", interval=100, min_pause=0):
-    storage = CheckpointStorage("/root", job, fs=disk)
+    storage = CheckpointStorage("/store", job, fs=disk)
     return Checkpoints(storage, Schedule(interval, min_pause), temporary=False)
 
 
@@ -48,7 +48,7 @@ def test_the_newest_intact_one_is_found(disk, caplog):
     made = checkpoints(disk)
     for number in (1, 2, 3):
         made.complete(metadata(number), ManualClock())
-    disk.files["/root/job/chk-3/_metadata"] = b"?"
+    disk.files["/store/job/chk-3/_metadata"] = b"?"
     assert made.latest_intact() == metadata(2)
     assert "checkpoint 3 is damaged and passed over" in caplog.text
 
@@ -57,7 +57,7 @@ def test_none_intact_is_an_error_that_names_each(disk):
     made = checkpoints(disk)
     for number in (1, 2):
         made.complete(metadata(number), ManualClock())
-        disk.files[f"/root/job/chk-{number}/_metadata"] = b"?"
+        disk.files[f"/store/job/chk-{number}/_metadata"] = b"?"
     with pytest.raises(AllCheckpointsDamaged, match=r"chk-2: .*chk-1: .*hint: "):
         made.latest_intact()
 
@@ -140,21 +140,21 @@ def test_plans_of_the_job_it_was_restored_from_become_its_own(disk):
     for epoch in (1, 2, 3):
         first.log_plan(plan(epoch, "a"))
     second = checkpoints(disk, "second")
-    second.open("/root/first/chk-1")
+    second.open("/store/first/chk-1")
     assert epochs(second.logged_plans(1, {"a"})) == [2, 3]
     second.log_plan(plan(4, "a"))
     again = checkpoints(disk, "second")
-    again.open("/root/first/chk-1")
+    again.open("/store/first/chk-1")
     assert epochs(again.logged_plans(1, {"a"})) == [2, 3, 4]
 
 
-@pytest.mark.parametrize("path", ["/root/job/chk-9", "/root/job", "/", "/none", "file:///root/job/chk-9/_metadata"])
+@pytest.mark.parametrize("path", ["/store/job/chk-9", "/store/job", "/", "/none", "file:///store/job/chk-9/_metadata"])
 def test_a_path_that_is_no_checkpoint(disk, path):
     with pytest.raises(NoSuchCheckpoint, match="is not a checkpoint"):
         checkpoints(disk).open(path)
 
 
-@pytest.mark.parametrize("path", ["/root/job/chk-1", "file:///root/job/chk-1", "/root/job/chk-1/_metadata"])
+@pytest.mark.parametrize("path", ["/store/job/chk-1", "file:///store/job/chk-1", "/store/job/chk-1/_metadata"])
 def test_a_path_of_a_checkpoint(disk, path):
     checkpoints(disk).complete(metadata(1), ManualClock())
     assert checkpoints(disk, "other").open(path) == metadata(1)
@@ -181,7 +181,7 @@ def test_nothing_is_deleted_while_a_kept_checkpoint_cannot_be_read(disk):
     made.storage.write("shared/needed", b"x")
     for number in (1, 2, 3):
         made.complete(metadata(number), ManualClock())
-    disk.files["/root/job/chk-2/_metadata"] = b"?"
+    disk.files["/store/job/chk-2/_metadata"] = b"?"
     with pytest.raises(Exception, match="damaged"):
         made.retire(keep=2)
     assert made.storage.files() == ["job/shared/needed"]

@@ -18,7 +18,6 @@ from millstream.model.types import TypeInformation, Types
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
-from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.windows import columns
 from millstream.state.backend import ABSENT
 from millstream.state.deltas import Redistribution
@@ -76,11 +75,7 @@ class ColumnarWindowOperator(Operator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Gather."""
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
-            raise UserFunctionFailed(
-                self.context.name,
-                "records without a timestamp cannot go into event-time windows; call assign_timestamps_and_watermarks",
-                "",
-            )
+            raise columns.NeedsTimestamps(self.context.name)
         self._waiting.append(batch)
 
     def on_watermark(self, watermark: int) -> None:
@@ -130,8 +125,8 @@ class ColumnarWindowOperator(Operator):
         self._table.put(window, f"{self.context.epoch}-{len(stored)}", columns.packed(chunk))
 
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
-        self.context.metrics.count(LATE_COUNT, len(rows))
         if self._spec.late_tag is None:
+            self.context.metrics.count(LATE_COUNT, len(rows))
             return
         offset = 0
         for batch in batches:

@@ -60,6 +60,7 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     evictor: Evictor[Any, Any] | None = None
+    weight: Callable[[Any], int] | None = None  # how many records an element stands for, when it is not one
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -226,8 +227,9 @@ class WindowOperator(Operator):
             self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
         if skipped and self._event_time and time + self.spec.allowed_lateness <= self.watermark:
-            self.context.metrics.count(LATE_COUNT)
-            if self.spec.late_tag is not None:
+            if self.spec.late_tag is None:
+                self.context.metrics.count(LATE_COUNT)
+            else:
                 self._collector.side(self.spec.late_tag, value, time)
 
     def _merge(self, result: Any, merged: Collection[Any], kept: Any, gone: Collection[Any]) -> None:

@@ -15,6 +15,18 @@ import pyarrow.compute as pc
 
 from millstream.model.aggregations import Aggregate
 from millstream.runtime.batch import Batch
+from millstream.runtime.rowwise import UserFunctionFailed
+
+class NeedsTimestamps(UserFunctionFailed):
+    """Records without a timestamp came to event-time windows."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            operator,
+            "records without a timestamp cannot go into event-time windows; call assign_timestamps_and_watermarks",
+            "",
+        )
+
 
 _MERGED_BY = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}
 

@@ -1,0 +1,63 @@
+"""A sink function: one call for every record, and nothing to undo it.
+
+Promises: every record is given to the function at least once: what a failed epoch gave is given again. A sink that is
+to show each record once has a writer and a committer instead.
+Does not know: commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.model.functions import SinkFunction
+from millstream.runtime import rowwise
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.context import TimeOnly
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.map import FunctionOperator
+
+
+@dataclass(frozen=True)
+class SinkFunctionSpec(OperatorSpec):
+    """A sink function."""
+
+    function: SinkFunction
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return SinkFunctionOperator(context, self.function)
+
+
+class SinkCall(SinkFunction.Context):
+    """Time as the function sees it; the loop sets `time` before each call."""
+
+    def __init__(self, timers: TimeOnly) -> None:
+        self._timers = timers
+        self.time = NO_TIMESTAMP
+
+    def current_processing_time(self) -> int:
+        """The processing time of the epoch."""
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """The operator's watermark."""
+        return self._timers.current_watermark()
+
+    def timestamp(self) -> int | None:
+        """The record's timestamp, if it has one."""
+        return None if self.time == NO_TIMESTAMP else self.time
+
+
+class SinkFunctionOperator(FunctionOperator):
+    """Gives every record to the function."""
+
+    def __init__(self, context: OperatorContext, function: SinkFunction) -> None:
+        super().__init__(context, function, keyed=False)
+        self._call = SinkCall(TimeOnly(self))
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """One call for every record."""
+        rowwise.process_rows(self.context, self._invoke, batch, self._call)
+
+    def _invoke(self, value: Any, call: SinkCall) -> None:
+        self.function.invoke(value, call)  # type: ignore[attr-defined]
