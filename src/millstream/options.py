@@ -54,17 +54,27 @@ CHAIN_MIXED_MAX_PARALLELISM = Option(
 AUTO_WATERMARK_INTERVAL = Option(
     "pipeline.auto-watermark-interval",
     Duration.of_millis(200),
-    "How often periodic watermarks are made; zero makes none.",
+    "Zero makes no periodic watermarks; with any other value they are made with every epoch.",
     Duration,
 )
 OBJECT_REUSE = Option(
-    "pipeline.object-reuse", False, "Whether functions in one chain may be handed the same objects.", bool
+    "pipeline.object-reuse",
+    False,
+    "Ignored: functions in one chain are handed the same objects, always.",
+    bool,
+    kind="ignored",
 )
 AUTO_GENERATE_UIDS = Option(
-    "pipeline.auto-generate-uids", True, "Whether an operator without a uid is given one.", bool
+    "pipeline.auto-generate-uids",
+    True,
+    "Whether an operator without a uid is given one; else it is refused before the job starts.",
+    bool,
 )
 GENERIC_TYPES = Option(
-    "pipeline.generic-types", True, "Whether elements without a declared type may be used as Python objects.", bool
+    "pipeline.generic-types",
+    True,
+    "Whether elements without a declared type may be used as Python objects; else they are refused.",
+    bool,
 )
 GLOBAL_JOB_PARAMETERS: Option[dict[str, str] | None] = Option(
     "pipeline.global-job-parameters", None, "Parameters every function of the job can read.", dict
@@ -146,15 +156,17 @@ CHECKPOINT_RETENTION = Option(
 CHECKPOINT_INTERVAL_DURING_BACKLOG: Option[Duration | None] = Option(
     "execution.checkpointing.interval-during-backlog",
     None,
-    "How often a checkpoint is taken while a source works off a backlog.",
+    "Ignored: no source says that it works off a backlog.",
     Duration,
+    kind="ignored",
 )
 CHECKPOINT_CREATE_SUBDIR = Option(
     "execution.checkpointing.create-subdir",
     True,
-    "Whether the checkpoints of a job have a directory named after it.",
+    "Ignored: the checkpoints of a job always have a directory named after it.",
     bool,
     ("state.checkpoints.create-subdir",),
+    kind="ignored",
 )
 INCREMENTAL_CHECKPOINTS = Option(
     "execution.checkpointing.incremental",
@@ -164,7 +176,7 @@ INCREMENTAL_CHECKPOINTS = Option(
     ("state.backend.incremental",),
 )
 SNAPSHOT_COMPRESSION = Option(
-    "execution.checkpointing.snapshot-compression", False, "Whether images of state are compressed.", bool
+    "execution.checkpointing.snapshot-compression", False, "Whether state files are compressed (lz4).", bool
 )
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path",
@@ -267,7 +279,11 @@ EXPONENTIAL_RESET = Option(
     Duration,
 )
 EXPONENTIAL_JITTER = Option(
-    "restart-strategy.exponential-delay.jitter-factor", 0.1, "How much of the pause is left to chance.", float
+    "restart-strategy.exponential-delay.jitter-factor",
+    0.1,
+    "Ignored: the pause is not left to chance.",
+    float,
+    kind="ignored",
 )
 EXPONENTIAL_ATTEMPTS = Option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",

@@ -117,8 +117,8 @@ def submit(
     running = RunningJob(job_id, name)
     running.listeners.extend(listeners)
     scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
-    checkpoints = _checkpoints(configuration, settings, job_id, scratch)
     try:
+        checkpoints = _checkpoints(configuration, settings, job_id, scratch)
         dependencies = gather(configuration, scratch)
     except Exception:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -137,6 +137,7 @@ def submit(
             parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS) or {}),  # type: ignore[arg-type]
             block_records=configuration.get(options.BLOCK_MAX_RECORDS),
             dependencies=dependencies,
+            compressed_state=configuration.get(options.SNAPSHOT_COMPRESSION),
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
         )
 
@@ -198,6 +199,9 @@ def plan_of(graph: StreamGraph, name: str) -> ExecutionPlan:
 def _checkpoints(configuration: Configuration, settings: JobSettings, job_id: str, scratch: Path) -> Checkpoints:
     schedule = Schedule(settings.checkpoint_interval, settings.min_pause)
     directory = configuration.get(options.CHECKPOINT_DIR)
+    if directory is None and configuration.get(options.CHECKPOINT_STORAGE) == "filesystem":
+        msg = f"{options.CHECKPOINT_STORAGE.key} is 'filesystem', but no directory is given"
+        raise UserError(msg, hint=f"set {options.CHECKPOINT_DIR.key}")
     if directory is None:
         return Checkpoints(
             CheckpointStorage(str(scratch), job_id, sync=settings.checkpoint_interval is not None),

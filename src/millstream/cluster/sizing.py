@@ -53,7 +53,7 @@ class EpochSize:
         """Seconds per record, and per epoch."""
         average = self.mean_seconds / self.mean_records
         if self.variance > (self.mean_records / 20) ** 2 and self.covariance > 0:
-            per_record = max(self.covariance / self.variance, average / 10)
+            per_record = min(max(self.covariance / self.variance, average / 10), average)
         else:
             per_record = max(self.mean_seconds - _FIXED, self.mean_seconds / 10) / self.mean_records
         per_record = max(per_record, 1e-9)

@@ -46,14 +46,14 @@ class ExecutionConfig:
         return self._configuration.get(options.CLOSURE_CLEANER_LEVEL) != "NONE"
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often periodic watermarks are made, in milliseconds; zero makes none."""
+        """Zero: make no periodic watermarks; any other value, in milliseconds: make them with every epoch."""
         if interval < 0:
             message = f"auto watermark interval must not be negative, got {interval}"
             raise InvalidSetting(message)
         return self._set(options.AUTO_WATERMARK_INTERVAL, Duration.of_millis(interval))
 
     def get_auto_watermark_interval(self) -> int:
-        """How often periodic watermarks are made, in milliseconds."""
+        """What was last set, in milliseconds; zero when there are no periodic watermarks."""
         return self._millis(options.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
@@ -159,15 +159,15 @@ class ExecutionConfig:
         return self._flag(options.FORCE_AVRO)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Let functions in one chain be handed the same objects."""
+        """Has no effect: functions in one chain are handed the same objects, always."""
         return self._set(options.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Undo `enable_object_reuse`."""
+        """Has no effect: functions in one chain are handed the same objects, always."""
         return self._set(options.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether functions in one chain may be handed the same objects."""
+        """What was last set."""
         return self._flag(options.OBJECT_REUSE)
 
     def get_global_job_parameters(self) -> dict[str, str]:

@@ -56,7 +56,7 @@ def salted(
         msg = f"{buckets!r} buckets are not possible"
         raise NotSalted(msg, hint="give an int of at least 1, a small multiple of the parallelism")
     if type(window) is not TumblingEventTimeWindows:
-        msg = f"{window!r}: a partial result must fall into the same window again, which holds for tumbling event-time windows"
+        msg = f"partial results of {window!r} would not fall into the same windows again"
         raise NotSalted(msg, hint="use TumblingEventTimeWindows, or millstream.pre-aggregation.enabled")
     select, function = as_function(key, KeySelector).get_key, as_function(reduce, ReduceFunction).reduce
     kind, env = stream.get_type(), stream._env

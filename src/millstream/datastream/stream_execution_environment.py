@@ -5,9 +5,10 @@ Does not know: engines; it hands a stream graph to the client."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from millstream import options
@@ -16,6 +17,7 @@ from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, tell
 from millstream.common.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
+from millstream.connectors.receiver import ReceiverSource, SocketTextReceiver
 from millstream.datastream.caching import Caches
 from millstream.datastream.checkpoint_config import CheckpointConfig
 from millstream.datastream.checkpointing_mode import CheckpointingMode
@@ -25,8 +27,9 @@ from millstream.datastream.program import Program
 from millstream.errors import UserError
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
-from millstream.graph.transformations import Input
+from millstream.graph.transformations import Input, Transformation
 from millstream.model import codec
+from millstream.model.basic_types import PickledBytesTypeInfo
 from millstream.model.configuration import Configuration, parse_list, parse_map, quoted
 from millstream.model.resources import SlotSharingGroup
 from millstream.model.source import Source
@@ -35,6 +38,7 @@ from millstream.model.type_hints import type_of_hint
 from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime.operators.source import SourceSpec
+from millstream.runtime.operators.timestamps import TimestampsSpec
 
 _environments = itertools.count(1)
 _default_parallelism: list[int] = []
@@ -283,17 +287,43 @@ class StreamExecutionEnvironment:
         spec = SourceSpec(source, watermark_strategy)
         return self._stream(self._program.add(f"Source: {source_name}", spec, kind, source=source))
 
+    def socket_text_stream(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Text from a server, cut at the delimiter. It is received on the driver into a log below the checkpoint
+        directory, so that what was received is processed exactly once. The stream ends when the server hangs up.
+
+        The connection is made anew up to `max_retry` times, -1 for ever."""
+        directory = self._configuration.get(options.CHECKPOINT_DIR)
+        parent = None if directory is None else os.path.join(directory.removeprefix("file://"), "received")
+        source = ReceiverSource(SocketTextReceiver(host, port, delimiter, max_retry), None, Types.STRING(), parent=parent)
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
+
     # ---------------------------------------------------------------------------------------------------- running
 
     def _graph(self) -> StreamGraph:
         limit = self.get_max_parallelism()
+        steps = tuple(self._program.transformations.values())
+        self._check(steps)
+        if self.get_config().get_auto_watermark_interval() == 0:
+            steps = tuple(without_periodic_watermarks(step) for step in steps)
         return stream_graph(
-            tuple(self._program.transformations.values()),
+            steps,
             parallelism=self.get_parallelism(),
             max_parallelism=limit if limit > 0 else None,
             chaining=self.is_chaining_enabled(),
             chain_mixed_max_parallelism=self.is_chaining_of_operators_with_different_max_parallelism_enabled(),
         )
+
+    def _check(self, steps: Sequence[Transformation]) -> None:
+        """Refuse what the execution config does not allow."""
+        config = self.get_config()
+        for step in steps:
+            if not config.has_auto_generated_uids_enabled() and step.uid is None and step.uid_hash is None:
+                msg = f"operator '{step.name}' has no uid, and none may be made up ({options.AUTO_GENERATE_UIDS.key})"
+                raise UserError(msg, hint="call uid() on it")
+            untyped = step.sink is None and isinstance(step.output_type, PickledBytesTypeInfo)
+            if untyped and config.has_generic_types_disabled():
+                msg = f"the records of '{step.name}' have no declared type ({options.GENERIC_TYPES.key})"
+                raise UserError(msg, hint="give output_type, or annotate what the function returns")
 
     def get_execution_plan(self) -> str:
         """The program as JSON, in the shape of Flink's plan visualizer."""
@@ -346,6 +376,13 @@ class StreamExecutionEnvironment:
     def __repr__(self) -> str:
         operators = len(self._program.transformations)
         return f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, {operators} operators)"
+
+
+def without_periodic_watermarks(step: Transformation) -> Transformation:
+    """The step, with no watermarks but those of single events and of the end."""
+    if isinstance(step.spec, SourceSpec | TimestampsSpec):
+        return dataclasses.replace(step, spec=dataclasses.replace(step.spec, periodic=False))
+    return step
 
 
 def _type_of_elements(elements: list[Any]) -> TypeInformation:

@@ -201,7 +201,8 @@ class _Windowed(Windows):
         """Whether records may be folded before the exchange: nobody looks at a single one."""
         plain = self._trigger is None and self._lateness == 0 and self._evictor is None and self._late_tag is None
         wanted = self._stream._env._configuration.get(options.PRE_AGGREGATION)
-        return wanted and plain and self._keyed and has_panes(self._assigner)
+        exchanged = all(isinstance(each.partitioner, Hash) for each in self._stream._inputs)
+        return wanted and plain and exchanged and self._keyed and has_panes(self._assigner)
 
     def _folded(
         self, name: str, kind: TypeInformation, fold: Any, function: Any, accumulator: TypeInformation | None

@@ -30,6 +30,7 @@ class Deployment:
     block_records: int = 65536
     cache_limit: int | None = None
     dependencies: Dependencies | None = None
+    compressed_state: bool = False
 
 
 @dataclass(frozen=True)

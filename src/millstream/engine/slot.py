@@ -87,6 +87,7 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
             block_records=deployment.block_records,
             cache_limit=deployment.cache_limit,
             cached_files=cached_files(deployment.dependencies),
+            compressed_state=deployment.compressed_state,
         )
         found = _tasks[key] = Task(spec, subtask, environment)
     return found

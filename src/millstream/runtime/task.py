@@ -148,6 +148,7 @@ class TaskEnvironment:
     block_records: int = 65536
     cache_limit: int | None = None
     cached_files: Mapping[str, str] = field(default_factory=dict)
+    compressed_state: bool = False
 
 
 class _Exchange:
@@ -294,6 +295,7 @@ class Task:
                 environment.open_store(node.id, subtask),
                 environment.cache_limit,
             )
+            state.compressed = environment.compressed_state
             context = OperatorContext(
                 operator=node.id,
                 name=node.name,

@@ -93,12 +93,13 @@ class Generator:
         elif self._bound is not None and batch.timestamps is not None and len(batch):
             self._greatest = max(self._greatest, int(batch.timestamps.max()))
 
-    def current(self) -> int | None:
-        """The watermark now; None when the generator says it is idle."""
+    def current(self, periodic: bool = True) -> int | None:
+        """The watermark now; None when the generator says it is idle. Not `periodic`: only what events emitted."""
         if self._custom is not None:
-            self._custom.on_periodic_emit(self._output)
+            if periodic:
+                self._custom.on_periodic_emit(self._output)
             return None if self._output.idle else self._output.watermark
-        if self._bound is None or self._greatest == MIN_WATERMARK:
+        if not periodic or self._bound is None or self._greatest == MIN_WATERMARK:
             return MIN_WATERMARK
         return max(MIN_WATERMARK, self._greatest - self._bound - 1)
 

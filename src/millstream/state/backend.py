@@ -161,24 +161,34 @@ class StateTable:
         for key, _ in list(self.scan(namespace)):
             self.delete(namespace, key)
 
-    def changes(self, grouper: KeyGrouper) -> Changes:
+    def changes(self) -> Changes:
         """What this epoch changed."""
         namespaces: list[Any] = []
         keys: list[Any] = []
         values: list[Any] = []
-        deleted: list[bool] = []
         for namespace, dirty in self.dirty.items():
             live = self.live[namespace]
-            for key in dirty:
-                value = live[key]
-                gone = value is ABSENT
-                keys.append(key)
-                deleted.append(gone)
-                values.append(None if gone else value)
+            keys.extend(dirty)
+            values.extend([live[key] for key in dirty])
             namespaces.extend([namespace] * len(dirty))
-        keyed = self.schema.redistribution is Redistribution.KEYED
-        groups = grouper.of_many(keys) if keyed else [-1] * len(keys)
-        return Changes(groups, namespaces, keys, deleted, values)
+        deleted = [value is ABSENT for value in values]
+        if any(deleted):
+            values = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
+        return Changes(namespaces, keys, deleted, values)
+
+    def everything(self) -> Changes:
+        """All values of a table that is in memory."""
+        namespaces: list[Any] = []
+        keys: list[Any] = []
+        values: list[Any] = []
+        for namespace, live in self.live.items():
+            before = len(keys)
+            for key, value in live.items():
+                if value is not ABSENT:
+                    keys.append(key)
+                    values.append(value)
+            namespaces.extend([namespace] * (len(keys) - before))
+        return Changes(namespaces, keys, [False] * len(keys), values)
 
     def settle(self, limit: int | None) -> None:
         """The epoch is over: its changes are the new truth; a cache over `limit` values is emptied."""
@@ -198,7 +208,15 @@ class StateTable:
 
     def take_over(self, changes: Changes) -> None:
         """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
-        for _, namespace, key, gone, value in changes.rows():
+        if (
+            self.store is None
+            and self.listener is None
+            and not any(changes.deleted)
+            and len(set(changes.namespaces)) == 1
+        ):
+            self.namespace(changes.namespaces[0])[0].update(zip(changes.keys, changes.values, strict=True))
+            return
+        for namespace, key, gone, value in changes.rows():
             live = self.namespace(namespace)[0]
             if self.store is not None or gone:
                 live.pop(key, None)
@@ -229,6 +247,7 @@ class OperatorState:
         cache_limit: int | None = None,
     ) -> None:
         self.version = ""
+        self.compressed = False
         self.tables: dict[str, StateTable] = {}
         self.grouper = grouper
         self._range = key_range
@@ -352,7 +371,9 @@ class OperatorState:
             for handle in chain:
                 for name, redistribution, changes in deltas.decode(content(handle), schemas):
                     if redistribution is Redistribution.KEYED:
-                        yield name, _only(changes, [self._range.contains(group) for group in changes.key_groups])
+                        groups = self.grouper.of_many(changes.keys)
+                        mine = (groups >= self._range.start) & (groups <= self._range.end)
+                        yield name, _only(changes, mine.tolist())
                     elif redistribution is Redistribution.BROADCAST:
                         if index == 0:
                             yield name, changes
@@ -382,10 +403,8 @@ class OperatorState:
 
     def delta(self) -> tuple[bytes, int] | None:
         """What this epoch changed as a state file and its number of entries; None when nothing did."""
-        changed = [
-            (table.schema, table.changes(self.grouper)) for table in self.tables.values() if any(table.dirty.values())
-        ]
-        return (deltas.encode(changed), sum(len(c) for _, c in changed)) if changed else None
+        changed = [(table.schema, table.changes()) for table in self.tables.values() if any(table.dirty.values())]
+        return (deltas.encode(changed, compressed=self.compressed), sum(len(c) for _, c in changed)) if changed else None
 
     def settle(self, version: str) -> None:
         """The epoch is over and its delta is called `version`: go on from it, if it is accepted."""
@@ -409,17 +428,20 @@ class OperatorState:
 
     def compacted(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int] | None:
         """Files `since`.. of the own chain and this epoch's changes as one; with since=0 everything, as a base."""
-        merged: dict[str, dict[tuple[Any, Any], tuple[int, bool, Any]]] = {name: {} for name in self.tables}
+        if since == 0 and self._store is None:  # everything is in memory
+            whole = [(table.schema, table.everything()) for table in self.tables.values()]
+            return deltas.encode(whole, compressed=self.compressed), sum(len(changes) for _, changes in whole)
+        merged: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]] = {name: {} for name in self.tables}
         older = self._everything(lineage, read) if since == 0 else self._own(lineage, read, since)
         for name, changes in older:
             target = merged[name]
-            for group, namespace, key, gone, value in changes.rows():
-                target[namespace, key] = (group, gone, value)
+            for namespace, key, gone, value in changes.rows():
+                target[namespace, key] = (gone, value)
         for name, table in self.tables.items():
             target = merged[name]
-            for group, namespace, key, gone, value in table.changes(self.grouper).rows():
-                target[namespace, key] = (int(group), gone, value)
-        return _encode_merged(self._schemas(), merged, base=since == 0)
+            for namespace, key, gone, value in table.changes().rows():
+                target[namespace, key] = (gone, value)
+        return _encode_merged(self._schemas(), merged, base=since == 0, compressed=self.compressed)
 
     def _own(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> Iterator[tuple[str, Changes]]:
         for handle in lineage.own[since:]:
@@ -442,30 +464,33 @@ def _collect(elements: dict[str, Any], keys: list[str], changes: Changes) -> Non
 
 def _entries(keys: list[str], values: list[Any]) -> Changes:
     count = len(keys)
-    return Changes([-1] * count, [None] * count, keys, [False] * count, values)
+    return Changes([None] * count, keys, [False] * count, values)
 
 
 def _only(changes: Changes, keep: list[bool]) -> Changes:
     rows = [row for row, wanted in zip(changes.rows(), keep, strict=True) if wanted]
-    return Changes(*(list(column) for column in zip(*rows, strict=True))) if rows else Changes((), (), (), (), ())
+    return Changes(*(list(column) for column in zip(*rows, strict=True))) if rows else Changes((), (), (), ())
 
 
 def _encode_merged(
-    schemas: dict[str, TableSchema], merged: dict[str, dict[tuple[Any, Any], tuple[int, bool, Any]]], *, base: bool
+    schemas: dict[str, TableSchema],
+    merged: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]],
+    *,
+    base: bool,
+    compressed: bool,
 ) -> tuple[bytes, int]:
     tables = []
     for name, entries in merged.items():
-        kept = {at: entry for at, entry in entries.items() if not (base and entry[1])}
+        kept = {at: entry for at, entry in entries.items() if not (base and entry[0])}
         tables.append(
             (
                 schemas[name],
                 Changes(
-                    [group for group, _, _ in kept.values()],
                     [namespace for namespace, _ in kept],
                     [key for _, key in kept],
-                    [gone for _, gone, _ in kept.values()],
-                    [value for _, _, value in kept.values()],
+                    [gone for gone, _ in kept.values()],
+                    [value for _, value in kept.values()],
                 ),
             )
         )
-    return deltas.encode(tables), sum(len(changes) for _, changes in tables)
+    return deltas.encode(tables, compressed=compressed), sum(len(changes) for _, changes in tables)

@@ -5,7 +5,7 @@ state file is ever executed; reading gives back exactly what was written.
 Does not know: stores, epochs, or who wrote the file.
 
 Layout: magic, length of the header, JSON header (one entry per table), then one Arrow stream per table with the columns
-key_group, namespace, key, deleted, value."""
+namespace, key, deleted, value. Key groups follow from keys and are not stored."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import repeat
+from operator import is_
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError
@@ -56,7 +57,6 @@ class TableSchema:
 class Changes:
     """Entries of one table, column by column; `deleted[i]` says that the entry is gone."""
 
-    key_groups: Sequence[int] | np.ndarray
     namespaces: Sequence[Any]
     keys: Sequence[Any]
     deleted: Sequence[bool]
@@ -65,17 +65,17 @@ class Changes:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def rows(self) -> Iterator[tuple[int, Any, Any, bool, Any]]:
-        """Entry by entry."""
-        return zip(self.key_groups, self.namespaces, self.keys, self.deleted, self.values, strict=True)
+    def rows(self) -> Iterator[tuple[Any, Any, bool, Any]]:
+        """Entry by entry: namespace, key, deleted, value."""
+        return zip(self.namespaces, self.keys, self.deleted, self.values, strict=True)
 
 
-def encode(tables: Iterable[tuple[TableSchema, Changes]]) -> bytes:
-    """The tables as the bytes of one state file."""
+def encode(tables: Iterable[tuple[TableSchema, Changes]], *, compressed: bool = False) -> bytes:
+    """The tables as the bytes of one state file; readers need not know whether it is compressed."""
     header: list[dict[str, Any]] = []
     streams: list[pa.Buffer] = []
     for schema, changes in tables:
-        stream = _to_stream(schema, changes)
+        stream = _to_stream(schema, changes, compressed)
         header.append(
             {
                 "name": schema.name,
@@ -122,48 +122,49 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
         at += entry["length"]
 
 
-def _to_stream(schema: TableSchema, changes: Changes) -> pa.Buffer:
-    memo: dict[Any, bytes] = {}
-    namespaces: list[bytes | None] = []
-    for namespace in changes.namespaces:
-        if namespace is None:
-            namespaces.append(None)
-            continue
-        encoded = memo.get(namespace)
-        if encoded is None:
-            encoded = memo[namespace] = codec.encode(namespace)
-        namespaces.append(encoded)
+def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> pa.Buffer:
     batch = pa.RecordBatch.from_arrays(
         [
-            pa.array(np.asarray(changes.key_groups, dtype=np.int32)),
-            pa.array(namespaces, type=pa.binary()),
+            _namespaces_to_arrow(changes.namespaces),
             schema.key_type.to_arrow(changes.keys),
             pa.array(changes.deleted, type=pa.bool_()),
             schema.value_type.to_arrow(changes.values),
         ],
-        names=["key_group", "namespace", "key", "deleted", "value"],
+        names=["namespace", "key", "deleted", "value"],
     )
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    how = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
+    with pa.ipc.new_stream(sink, batch.schema, options=how) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
 
 
 def _from_stream(schema: TableSchema, stream: memoryview) -> Changes:
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all().combine_chunks()
-    memo: dict[bytes | None, Any] = {None: None}
-    namespaces = []
-    for encoded in _plain(table.column("namespace")):
-        if encoded not in memo:
-            memo[encoded] = codec.decode(encoded)
-        namespaces.append(memo[encoded])
     return Changes(
-        key_groups=_plain(table.column("key_group")),
-        namespaces=namespaces,
+        namespaces=_namespaces_from_arrow(table.column("namespace")),
         keys=schema.key_type.from_arrow(table.column("key")),
         deleted=_plain(table.column("deleted")),
         values=schema.value_type.from_arrow(table.column("value")),
     )
+
+
+def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
+    count = len(namespaces)
+    if all(map(is_, namespaces, repeat(None))):  # state without windows
+        return pa.nulls(count, pa.binary())
+    memo: dict[Any, bytes | None] = {None: None}
+    for namespace in set(namespaces):
+        memo[namespace] = None if namespace is None else codec.encode(namespace)
+    return pa.array([memo[namespace] for namespace in namespaces], type=pa.binary())
+
+
+def _namespaces_from_arrow(column: pa.ChunkedArray) -> list[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
+    encoded = _plain(column)
+    memo = {each: None if each is None else codec.decode(each) for each in set(encoded)}
+    return [memo[each] for each in encoded]
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -96,7 +96,7 @@ class LmdbStore:
             if afresh:
                 transaction.drop(self._environment.open_db(txn=transaction), delete=False)
             for table, columns in changes:
-                for _, namespace, key, gone, value in columns.rows():
+                for namespace, key, gone, value in columns.rows():
                     address = self._address(self._prefix(table, namespace), key_bytes(key))
                     if gone:
                         transaction.delete(address)

@@ -14,7 +14,7 @@ def changes(entries):
     """Changes of {(namespace, key): value}, ABSENT for deleted."""
     spaces, keys = zip(*entries, strict=True) if entries else ((), ())
     gone = [value is ABSENT for value in entries.values()]
-    return Changes([0] * len(entries), spaces, keys, gone, [None if v is ABSENT else v for v in entries.values()])
+    return Changes(spaces, keys, gone, [None if v is ABSENT else v for v in entries.values()])
 
 
 @pytest.fixture

@@ -79,7 +79,12 @@ _ALWAYS = {
     "spark.ui.retainedTasks": "2000",
 }
 
+# The JVM moves bytes and schedules; two cores are better spent on Python than on compiling and collecting in parallel.
+_LOCAL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
 _LOCAL = {
+    # Blocks go from one local process to another: compressing them would only cost time.
+    "spark.shuffle.compress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -98,9 +103,11 @@ def resolve(configuration: Mapping[str, str], *, slots: int, memory: int) -> dic
         settings["spark.pyspark.python"] = configuration[PYTHON_EXECUTABLE.key]
     if is_local(master):
         settings |= _LOCAL
+        if _JVM_OPTIONS not in own:
+            settings[_JVM_OPTIONS] = _LOCAL_JVM
         settings["spark.driver.memory"] = f"{max(1, min(4, memory // _GIB // 4))}g"
     if "spark.log.level" not in own:
-        own[_JVM_OPTIONS] = f"{_SILENT} {own.get(_JVM_OPTIONS, '')}".strip()
+        own[_JVM_OPTIONS] = f"{_SILENT} {own.get(_JVM_OPTIONS, settings.get(_JVM_OPTIONS, ''))}".strip()
     return {**settings, **own}
 
 

@@ -81,6 +81,7 @@ class Matcher:
         self._skips = automaton.skip.kind is not SkipKind.NO_SKIP
         self._beginning: Partial = (automaton.start, NONE, 0, 0, _NEVER)
         self._context = _Context(automaton.names, now)
+        self.changed = False  # set by whatever changes a key's state, cleared by whoever wants to know
 
     def initial(self) -> Live:
         """The state of a key that has seen no event."""
@@ -118,6 +119,7 @@ class Matcher:
             if len(following) == 1 and following[0] is partial:
                 heap.add(partials, partial)
                 continue
+            self.changed = True
             stopped = False
             kept = []
             for each in following:
@@ -135,8 +137,7 @@ class Matcher:
             else:
                 heap.add_all(partials, kept)
         live[0] = partials
-        matches = self._completed(live, buffer, complete) if complete or live[1] else []
-        return matches
+        return self._completed(live, buffer, complete) if complete or live[1] else []
 
     def _following(
         self, live: Live, buffer: SharedBuffer, partial: Partial, event: Any, time: int, number: int
@@ -206,6 +207,7 @@ class Matcher:
         due = self.deadline(live)
         if due is None or due > time:
             return [], []
+        self.changed = True
         buffer = SharedBuffer(live[2], live[3])
         names, window = self.automaton.names, self._window
         partials: heap.Heap = []

@@ -125,8 +125,8 @@ class ColumnarWindowOperator(Operator):
         self._table.put(window, f"{self.context.epoch}-{len(stored)}", columns.packed(chunk))
 
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
+        self.context.metrics.count(LATE_COUNT, len(rows))
         if self._spec.late_tag is None:
-            self.context.metrics.count(LATE_COUNT, len(rows))
             return
         offset = 0
         for batch in batches:

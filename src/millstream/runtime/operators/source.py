@@ -27,17 +27,21 @@ class SourceSpec(OperatorSpec):
 
     source: Source
     strategy: WatermarkStrategy
+    periodic: bool = True
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
-        return SourceOperator(context, self.source, self.strategy)
+        return SourceOperator(context, self.source, self.strategy, periodic=self.periodic)
 
 
 class SourceOperator(Operator):
     """Reads ranges and makes watermarks per split."""
 
-    def __init__(self, context: OperatorContext, source: Source, strategy: WatermarkStrategy) -> None:
+    def __init__(
+        self, context: OperatorContext, source: Source, strategy: WatermarkStrategy, *, periodic: bool = True
+    ) -> None:
         super().__init__(context)
+        self._periodic = periodic
         self._source = source
         self._strategy = strategy
         self._reader: SourceReader | None = None
@@ -71,7 +75,7 @@ class SourceOperator(Operator):
                 self.out.emit(batch)
                 yield
             known["active_at"] = self.context.now
-            known["watermark"] = rowwise.guarded(self.context, generator.current)
+            known["watermark"] = rowwise.guarded(self.context, generator.current, self._periodic)
             known["generator"] = generator.memory()
         self._advance(work, splits)
         yield

@@ -22,18 +22,20 @@ class TimestampsSpec(OperatorSpec):
     """Timestamps and watermarks by a strategy."""
 
     strategy: WatermarkStrategy
+    periodic: bool = True
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
-        return TimestampsOperator(context, self.strategy)
+        return TimestampsOperator(context, self.strategy, periodic=self.periodic)
 
 
 class TimestampsOperator(Operator):
     """One generator for the subtask."""
 
-    def __init__(self, context: OperatorContext, strategy: WatermarkStrategy) -> None:
+    def __init__(self, context: OperatorContext, strategy: WatermarkStrategy, *, periodic: bool = True) -> None:
         super().__init__(context)
         self._strategy = strategy
+        self._periodic = periodic
         self._generator = Generator(strategy, None)
         self._seen = False
 
@@ -69,7 +71,7 @@ class TimestampsOperator(Operator):
         memory["generator"] = self._generator.memory()
         if self.watermark == MAX_WATERMARK:
             return
-        current = rowwise.guarded(self.context, self._generator.current)
+        current = rowwise.guarded(self.context, self._generator.current, self._periodic)
         timeout = self._strategy.idle_timeout
         idle = current is None or (timeout is not None and self.context.now - memory["active_at"] >= timeout)
         if idle and not memory.get("idle_sent"):

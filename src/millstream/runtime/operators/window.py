@@ -227,9 +227,8 @@ class WindowOperator(Operator):
             self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
         if skipped and self._event_time and time + self.spec.allowed_lateness <= self.watermark:
-            if self.spec.late_tag is None:
-                self.context.metrics.count(LATE_COUNT)
-            else:
+            self.context.metrics.count(LATE_COUNT)
+            if self.spec.late_tag is not None:
                 self._collector.side(self.spec.late_tag, value, time)
 
     def _merge(self, result: Any, merged: Collection[Any], kept: Any, gone: Collection[Any]) -> None:

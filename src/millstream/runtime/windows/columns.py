@@ -17,6 +17,7 @@ from millstream.model.aggregations import Aggregate
 from millstream.runtime.batch import Batch
 from millstream.runtime.rowwise import UserFunctionFailed
 
+
 class NeedsTimestamps(UserFunctionFailed):
     """Records without a timestamp came to event-time windows."""
 

@@ -1,0 +1,53 @@
+"""Complex event processing: find patterns in streams of events."""
+
+from millstream.libraries.cep.conditions import (
+    ConditionRegistry,
+    IterativeCondition,
+    NotACondition,
+    RichIterativeCondition,
+    SimpleCondition,
+)
+from millstream.libraries.cep.dynamic import DynamicMatchContext
+from millstream.libraries.cep.expressions import InvalidExpression, earlier, field
+from millstream.libraries.cep.functions import (
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+    TimedOutPartialMatchHandler,
+)
+from millstream.libraries.cep.pattern import Pattern, WithinType
+from millstream.libraries.cep.pattern_json import InvalidPatternJson, NotData
+from millstream.libraries.cep.skip import AfterMatchSkipStrategy
+from millstream.libraries.cep.stream import CEP, DynamicPatternStream, PatternStream
+from millstream.runtime.nfa.match import CouldNotSkip
+from millstream.runtime.nfa.pattern import MalformedPatternException
+
+__all__ = [
+    "CEP",
+    "AfterMatchSkipStrategy",
+    "ConditionRegistry",
+    "CouldNotSkip",
+    "DynamicMatchContext",
+    "DynamicPatternStream",
+    "InvalidExpression",
+    "InvalidPatternJson",
+    "IterativeCondition",
+    "MalformedPatternException",
+    "NotACondition",
+    "NotData",
+    "Pattern",
+    "PatternFlatSelectFunction",
+    "PatternFlatTimeoutFunction",
+    "PatternProcessFunction",
+    "PatternSelectFunction",
+    "PatternStream",
+    "PatternTimeoutFunction",
+    "RichIterativeCondition",
+    "SimpleCondition",
+    "TimedOutPartialMatchHandler",
+    "WithinType",
+    "earlier",
+    "field",
+]

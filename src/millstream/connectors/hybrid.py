@@ -1,0 +1,190 @@
+"""Sources one after another: history from one, then what follows from the next.
+
+Promises: the next source begins when everything of the one before was planned; the state says which one is at work, so
+a restart goes on there.
+Does not know: what the sources read; where the next one begins is said when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model.source import (
+    Boundedness,
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.model.types import TypeInformation
+
+
+class NotHybrid(UserError):
+    """Sources that cannot follow one another."""
+
+
+class HybridSource(Source):
+    """Reads its sources in the order they were added; all but the last must be bounded."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = tuple(sources)
+        for number, source in enumerate(self._sources, 1):
+            if not isinstance(source, Source):
+                msg = f"{source!r} is not a source"
+                raise NotHybrid(msg, hint="build it first: FileSource...build()")
+            if number < len(self._sources) and source.boundedness() is not Boundedness.BOUNDED:
+                msg = f"source {number} of {len(self._sources)}, {source!r}, never ends, so nothing can follow it"
+                raise NotHybrid(msg, hint="all sources but the last must be bounded")
+            if source.type_info() != self._sources[0].type_info():
+                msg = f"source {number} gives {source.type_info()}, the first one {self._sources[0].type_info()}"
+                raise NotHybrid(msg, hint="all sources must give records of one type")
+
+    @staticmethod
+    def builder(first_source: Source) -> HybridSourceBuilder:
+        """A builder that begins with this source."""
+        return HybridSourceBuilder((first_source,))
+
+    def type_info(self) -> TypeInformation:
+        """The type of all sources' records."""
+        return self._sources[0].type_info()
+
+    def boundedness(self) -> Boundedness:
+        """That of the last one."""
+        return self._sources[-1].boundedness()
+
+    def max_parallelism(self) -> int | None:
+        """The least of all."""
+        return min((most for each in self._sources if (most := each.max_parallelism()) is not None), default=None)
+
+    def check(self) -> None:
+        """Check every source."""
+        for source in self._sources:
+            source.check()
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """The enumerator of the source at work, and what it takes to make the next."""
+        index, inner = (0, None) if state is None else (state["source"], state["state"])
+        return HybridEnumerator(self._sources, parallelism, index, inner)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader that knows all sources."""
+        return HybridReader(self._sources, context)
+
+
+@dataclass(frozen=True)
+class HybridSourceBuilder:
+    """Adds source to source."""
+
+    sources: tuple[Source, ...]
+
+    def add_source(self, source: Source) -> HybridSourceBuilder:
+        """The source that follows the last one."""
+        return HybridSourceBuilder((*self.sources, source))
+
+    def build(self) -> HybridSource:
+        """The source of all."""
+        return HybridSource(self.sources)
+
+
+class HybridEnumerator(SplitEnumerator):
+    """Names of splits begin with the number of their source."""
+
+    def __init__(self, sources: Sequence[Source], parallelism: int, index: int, state: Any) -> None:
+        self._sources, self._parallelism = sources, parallelism
+        self._index = index
+        self._current = sources[index].create_enumerator(parallelism, state)
+        self._past: list[SplitEnumerator] = []
+        self._move_on()
+
+    def _switch(self) -> None:
+        self._past.append(self._current)
+        self._index += 1
+        self._current = self._sources[self._index].create_enumerator(self._parallelism)
+
+    def _move_on(self) -> None:
+        """At once, so that the splits of the next source are waited for by watermarks."""
+        while self._current.finished() and self._index + 1 < len(self._sources):
+            self._switch()
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """The next ranges of the source at work."""
+        mine = f"{self._index}:"
+        held = frozenset(name.removeprefix(mine) for name in budget.held if name.startswith(mine))
+        ranges = [replace(part, split=mine + part.split) for part in self._current.plan(replace(budget, held=held))]
+        self._move_on()
+        return ranges
+
+    def replayed(self, ranges: Sequence[SplitRange]) -> None:
+        """Go behind ranges of the source at work, or of a later one."""
+        of: dict[int, list[SplitRange]] = {}
+        for part in ranges:
+            index, split = _parted(part)
+            of.setdefault(index, []).append(replace(part, split=split))
+        for index in sorted(of):
+            while self._index < index:
+                self._switch()
+            self._current.replayed(of[index])
+        self._move_on()
+
+    def skip(self, done: SplitRange) -> None:
+        """Go behind one range."""
+        self.replayed([done])
+
+    def snapshot(self) -> dict[str, Any]:
+        """The source at work and where it is."""
+        return {"source": self._index, "state": self._current.snapshot()}
+
+    def finished(self) -> bool:
+        """Whether the last source is."""
+        return self._index + 1 == len(self._sources) and self._current.finished()
+
+    def splits(self) -> list[str]:
+        """Those of the source at work."""
+        return [f"{self._index}:{split}" for split in self._current.splits()]
+
+    def acknowledge(self) -> None:
+        """Tell all that have not been told that everything of them is durable."""
+        past, self._past = self._past, []
+        for each in past:
+            each.acknowledge()
+            each.close()
+        self._current.acknowledge()
+
+    def lag(self) -> int | None:
+        """That of the source at work."""
+        return self._current.lag()
+
+    def close(self) -> None:
+        """Close all."""
+        for each in (*self._past, self._current):
+            each.close()
+
+
+class HybridReader(SourceReader):
+    """Reads a range with the reader of its source."""
+
+    def __init__(self, sources: Sequence[Source], context: ReaderContext) -> None:
+        self._sources, self._context = sources, context
+        self._readers: dict[int, SourceReader] = {}
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        """The records of a range."""
+        index, split = _parted(part)
+        if index not in self._readers:
+            self._readers[index] = self._sources[index].create_reader(self._context)
+        return self._readers[index].read(replace(part, split=split))
+
+    def close(self) -> None:
+        """Close the readers."""
+        for reader in self._readers.values():
+            reader.close()
+
+
+def _parted(part: SplitRange) -> tuple[int, str]:
+    index, _, split = part.split.partition(":")
+    return int(index), split

@@ -1,0 +1,20 @@
+"""Sources that cannot replay: what they send is received into a write-ahead log first, and read from there."""
+
+from millstream.connectors.receiver.contract import Emit, Receiver, ReceiverStopped
+from millstream.connectors.receiver.enumerator import ReceiverFailed
+from millstream.connectors.receiver.log import LogDamaged, LogTruncated, SegmentedLog
+from millstream.connectors.receiver.socket_text import CannotConnect, SocketTextReceiver
+from millstream.connectors.receiver.source import ReceiverSource
+
+__all__ = [
+    "CannotConnect",
+    "Emit",
+    "LogDamaged",
+    "LogTruncated",
+    "Receiver",
+    "ReceiverFailed",
+    "ReceiverSource",
+    "ReceiverStopped",
+    "SegmentedLog",
+    "SocketTextReceiver",
+]

@@ -1,0 +1,146 @@
+"""The driver's side of a receiver: runs it, logs what it emits, plans positions of the log.
+
+Promises: a record is durable before it is planned; segments are deleted when no retained checkpoint needs them; a
+receiver that fails, fails the job.
+Does not know: what is received."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+from collections import deque
+from typing import Any
+
+from millstream.connectors.receiver.contract import Receiver, ReceiverStopped
+from millstream.connectors.receiver.log import SegmentedLog
+from millstream.errors import ExternalError, MillstreamError
+from millstream.model import codec
+from millstream.model.source import Budget, SplitEnumerator, SplitRange
+
+_PATIENCE = 5.0  # seconds a receiver has to return after it was stopped
+
+
+class ReceiverFailed(ExternalError):
+    """A receiver raised."""
+
+    hint = "what was received before is in the log, and is read after a restart"
+
+    def __init__(self, receiver: object, problem: BaseException) -> None:
+        super().__init__(f"the receiver {receiver!r} failed: {type(problem).__name__}: {problem}")
+
+
+class ReceiverEnumerator(SplitEnumerator):
+    """Positions are numbers of records. The log's directory is the name of the only split."""
+
+    def __init__(
+        self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, kept: int
+    ) -> None:
+        self._described, self._log = receiver, log
+        self._position = log.first if position is None else position
+        log.check(self._position)
+        self._backlog = backlog
+        self._acknowledged: deque[int] = deque(maxlen=kept)
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._failure: BaseException | None = None
+        self._receiver: Receiver | None = None
+        self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------------------------------------- the receiver's thread
+
+    def _start(self) -> None:
+        if self._thread is None and not self._log.ended:
+            self._receiver = copy.deepcopy(self._described)
+            self._thread = threading.Thread(target=self._run, args=(self._receiver,), name="receiver", daemon=True)
+            self._thread.start()
+
+    def _run(self, receiver: Receiver) -> None:
+        try:
+            receiver.run(self._emit)
+        except ReceiverStopped:
+            return
+        except Exception as problem:
+            self._failure = problem
+            return
+        with self._changed:
+            if not self._stopping:
+                self._log.finish()
+
+    def _emit(self, value: Any, timestamp: int | None = None) -> None:
+        payload = codec.encode((timestamp, value))
+        with self._changed:
+            while not self._stopping and self._log.bytes_from(self._position) > self._backlog:
+                self._changed.wait(1.0)
+            if self._stopping:
+                msg = "the job needs no more records"
+                raise ReceiverStopped(msg)
+            self._log.append(payload)
+
+    # -------------------------------------------------------------------------------------------------- the job's thread
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """What was received and not planned yet, made durable."""
+        self._start()
+        with self._changed:
+            self._log.sync()
+            if self._log.directory in budget.held:
+                return []
+            segment, start, end, behind = self._log.part(self._position, budget.records, budget.bytes)
+            records = behind - self._position
+            if records == 0:
+                self._check()
+                return []
+            part = SplitRange(self._log.directory, [segment, start, self._position], [segment, end, behind], records)
+            self.skip(part)
+            self._changed.notify_all()
+        return [part]
+
+    def _check(self) -> None:
+        """A failure is told when all that came before it was planned."""
+        problem = self._failure
+        if isinstance(problem, MillstreamError):
+            raise problem
+        if problem is not None:
+            raise ReceiverFailed(self._described, problem) from problem
+
+    def skip(self, done: SplitRange) -> None:
+        """Go on behind a part of the log."""
+        self._position = done.end[2]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where the log is, and the number of the next record."""
+        return {"directory": self._log.directory, "position": self._position}
+
+    def finished(self) -> bool:
+        """Whether the receiver returned and everything was planned."""
+        with self._changed:
+            return self._log.ended and self._position == self._log.end
+
+    def splits(self) -> list[str]:
+        """The log."""
+        return [] if self.finished() else [self._log.directory]
+
+    def acknowledge(self) -> None:
+        """Delete what no retained checkpoint needs."""
+        self._acknowledged.append(self._position)
+        if len(self._acknowledged) == self._acknowledged.maxlen:
+            with self._changed:
+                self._log.forget_before(self._acknowledged[0])
+
+    def lag(self) -> int:
+        """Records that wait in the log."""
+        with self._changed:
+            return self._log.end - self._position
+
+    def close(self) -> None:
+        """Stop the receiver; what it has emitted stays in the log."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._receiver is not None and self._thread is not None:
+            with contextlib.suppress(Exception):  # the job ends or restarts either way
+                self._receiver.stop()
+            self._thread.join(_PATIENCE)
+        with self._changed:
+            self._log.close()

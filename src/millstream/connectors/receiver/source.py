@@ -1,0 +1,129 @@
+"""A receiver as a source: records are received into a log on the driver and read from there by a task.
+
+Promises: every record that was received and planned is read exactly once, over failures and restarts.
+Does not know: the receiver.
+
+The log must be on a file system that driver and workers share: below the checkpoint directory, as a rule."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from millstream.connectors.receiver.contract import Receiver
+from millstream.connectors.receiver.enumerator import ReceiverEnumerator
+from millstream.connectors.receiver.log import SegmentedLog, read_frames, segment_path
+from millstream.errors import UserError
+from millstream.model import codec
+from millstream.model.source import (
+    Boundedness,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.model.types import TypeInformation, Types
+
+
+class NotAReceiver(UserError):
+    """Something that cannot receive was given as a receiver."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(f"{given!r} is not a receiver", hint="subclass Receiver and pass an instance")
+
+
+class ReceiverSource(Source):
+    """What a receiver emits, through a write-ahead log.
+
+    `directory` is the log's own; records in it that no checkpoint covers are read first. Without it the log is a new
+    directory below `parent`, or one for temporary files that goes with this object. Segments are kept until the last
+    `kept_checkpoints` checkpoints are all behind them."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        directory: str | None = None,
+        type_info: TypeInformation | None = None,
+        *,
+        parent: str | None = None,
+        segment_bytes: int = 64 << 20,
+        max_backlog_bytes: int = 1 << 30,
+        kept_checkpoints: int = 3,
+    ) -> None:
+        if not isinstance(receiver, Receiver):
+            raise NotAReceiver(receiver)
+        for name, number in (
+            ("segment_bytes", segment_bytes),
+            ("max_backlog_bytes", max_backlog_bytes),
+            ("kept_checkpoints", kept_checkpoints),
+        ):
+            if number < 1:
+                msg = f"{name} is {number}"
+                raise UserError(msg, hint="give at least 1")
+        self._receiver, self._directory, self._parent = receiver, directory, parent
+        self._type = type_info or Types.PICKLED_BYTE_ARRAY()
+        self._segment_bytes, self._backlog, self._kept = segment_bytes, max_backlog_bytes, kept_checkpoints
+
+    def type_info(self) -> TypeInformation:
+        """The type that was declared."""
+        return self._type
+
+    def boundedness(self) -> Boundedness:
+        """It ends only if its receiver returns."""
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def max_parallelism(self) -> int | None:
+        """One reader: order counts."""
+        return 1
+
+    def _log_directory(self) -> str:
+        """The log's directory; a new one stays the same over restarts of the job."""
+        if self._directory is None:
+            if self._parent is not None:
+                Path(self._parent).mkdir(parents=True, exist_ok=True)
+            self._directory = tempfile.mkdtemp(prefix="received-", dir=self._parent)
+            if self._parent is None:
+                weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+        return str(Path(self._directory).absolute())
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """Goes on in the log that a snapshot names."""
+        directory, position = (
+            (self._log_directory(), None) if state is None else (state["directory"], state["position"])
+        )
+        log = SegmentedLog(directory, self._segment_bytes)
+        return ReceiverEnumerator(self._receiver, log, position, backlog=self._backlog, kept=self._kept)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader of the log."""
+        return LogReader(context.block_records)
+
+
+class LogReader(SourceReader):
+    """Reads parts of segments."""
+
+    def __init__(self, block: int) -> None:
+        self._block = block
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        """The records of a part."""
+        segment, start, _ = part.start
+        pairs: list[tuple[int | None, Any]] = []
+        for payload in read_frames(segment_path(part.split, segment), start, part.end[1]):
+            pairs.append(codec.decode(payload))
+            if len(pairs) == self._block:
+                yield _records(pairs)
+                pairs = []
+        if pairs:
+            yield _records(pairs)
+
+
+def _records(pairs: list[tuple[int | None, Any]]) -> Records:
+    times = [time for time, _ in pairs]
+    return Records([value for _, value in pairs], None if all(time is None for time in times) else times)
