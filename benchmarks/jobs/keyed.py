@@ -6,18 +6,25 @@ Does not know: peers, or how the rate is compared."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from benchmarks import common
 
-from millstream.common import Row, Types, WatermarkStrategy
+from millstream.common import Types, WatermarkStrategy
 from millstream.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.datagen import DataGenSource, RandomInt, RandomString
 from millstream.datastream.state import ValueState, ValueStateDescriptor
 
-INPUT = Types.ROW_NAMED(["key", "amount"], [Types.STRING(), Types.LONG()])
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
-OUTPUT = Types.ROW([Types.STRING(), Types.LONG(), Types.LONG()])
+OUTPUT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+class Payment(NamedTuple):
+    """A record, as a Python program would have it; bytewax gets tuples too, PyFlink its own Rows."""
+
+    key: str
+    amount: int
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -28,11 +35,11 @@ class CountAndSum(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.state = runtime_context.get_state(ValueStateDescriptor("totals", PAIR))
 
-    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:  # noqa: ARG002
+    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int, int]]:  # noqa: ARG002
         count, total = self.state.value() or (0, 0)
         count, total = count + 1, total + value[1]
         self.state.update((count, total))
-        yield Row(value[0], count, total)
+        yield value[0], count, total
 
 
 def environment() -> StreamExecutionEnvironment:
@@ -50,10 +57,10 @@ def totals(payments: DataStream) -> DataStream:
 def check() -> dict[str, int]:
     """The digest of a small run's rows, on the peers' first records."""
     payments = [
-        Row(common.string_key(common.key_of(index) % common.CHECK_KEYS), common.amount_of(index))
+        Payment(common.string_key(common.key_of(index) % common.CHECK_KEYS), common.amount_of(index))
         for index in range(common.CHECK_RECORDS)
     ]
-    stream = totals(environment().from_collection(payments, type_info=INPUT))
+    stream = totals(environment().from_collection(payments))
     with stream.execute_and_collect("keyed-check") as rows:
         return common.keyed_digest((row[0], row[1], row[2]) for row in rows)
 
@@ -68,6 +75,7 @@ def run(records: int) -> None:
         },
         count=records,
         seed=7,
+        record_type=Payment,
     )
     payments = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments")
     totals(payments).sink_to(BlackHoleSink())

@@ -10,6 +10,12 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FLAGSHIP = {"fraud_detection.py", "fraud_demo.py"}  # tests/spark/test_demo.py
 
 PRINTED = {
+    "async_enrichment.py": [
+        "jam to bob in Oslo",
+        "rice to eve in an unknown place",
+        "salt to ada in London",
+        "tea to ada in London",
+    ],
     "broadcast_rules.py": [
         "ada paid 10: fine",
         "ada paid 600: fine",

@@ -214,13 +214,19 @@ class RowTypeInfo(StructTypeInfo):
     def _split(self, values: list[Any]) -> tuple[list[list[Any]], bool]:
         names = self.field_names
         if set(map(type, values)) <= {Row}:
-            try:
-                exact = all([row._fields == names for row in values])
-            except AttributeError:
-                exact = False
-            if exact:
+            named = sum(map(hasattr, values, repeat("_fields")))
+            if not named or (named == len(values) and all([row._fields == names for row in values])):
                 return self._transposed(values, [row._values for row in values]), True
         return self._transposed(values, [self._record(i, value) for i, value in enumerate(values)]), False
+
+    def conform(self, values: list[Any]) -> list[Any]:
+        """As TypeInformation promises; rows that fit but have no names are given them."""
+        rows = super().conform(values)
+        first = next((row for row in rows if row is not None), None)
+        if first is not None and not hasattr(first, "_fields"):
+            found = [row for row in rows if row is not None]
+            deque(map(Row.set_field_names, found, repeat(self.field_names)), 0)
+        return rows
 
     def _record(self, index: int, value: Any) -> Sequence[Any]:
         names = self.field_names

@@ -90,9 +90,9 @@ class Batch:
         return Batch(self.kind, rows=self._rows, array=self._array, timestamps=self.timestamps)
 
     def take(self, indices: np.ndarray) -> Batch:
-        """The records at `indices`, in the form they are in."""
+        """The records at `indices`, as columns where they are at hand."""
         times = None if self.timestamps is None else self.timestamps[indices]
-        if self._rows is None:
+        if self._array is not None:
             return Batch(self.kind, array=self._array.take(pa.array(indices)), timestamps=times)
         rows, keys = self._rows, self.keys
         chosen = indices.tolist()

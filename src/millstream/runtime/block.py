@@ -20,7 +20,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.types import DataclassTypeInfo, TypeInformation
+from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformation
 from millstream.runtime.batch import Batch
 
 _HEADER = struct.Struct("<BHHI7x")  # padded, so that Arrow finds its buffers aligned
@@ -54,8 +54,8 @@ def header(block: bytes) -> Header:
 
 
 def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
-    """A block of records, in the form they are in; instances of typed classes always as columns, which cost less."""
-    if (batch.columnar and batch.keys is None) or isinstance(batch.kind, DataclassTypeInfo):
+    """A block of records: as columns where they are at hand or cost less to make, else as rows with their keys."""
+    if batch.columnar or isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar:
         arrays, names = [batch.array()], ["value"]
         if batch.timestamps is not None:
             arrays.append(pa.array(batch.timestamps))

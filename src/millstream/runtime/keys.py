@@ -46,6 +46,8 @@ class KeySelection:
                 if column is not None:
                     return batch, grouper.of_column(column[0])
             keys = self.keys(batch, operator)
+            if batch.columnar:  # columns travel lighter than rows: the other end finds the keys again
+                return batch, grouper.of_many(keys)
             keyed = Batch(batch.kind, rows=batch.rows(), timestamps=batch.timestamps, keys=keys)
             return keyed, grouper.of_many(keys)
         except UnusableKey as problem:

@@ -20,7 +20,6 @@ from millstream.model.types import Types
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.compile import automaton
-from millstream.runtime.nfa.match import Match
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.cep import CepOperator, CepSpec, Matching, MatchContext
@@ -71,7 +70,8 @@ class DynamicCepOperator(CepOperator):
         self._known = context.state.table(
             "cep/patterns", Types.STRING(), Redistribution.BROADCAST, key_type=Types.STRING()
         )
-        self._calling: DynamicMatchContext = DynamicMatchContext(self)
+        self._naming = DynamicMatchContext(self)
+        self._calling = self._naming
         self._texts: dict[str, str] = {}
 
     def patterns(self) -> dict[str, Matching]:
@@ -107,7 +107,7 @@ class DynamicCepOperator(CepOperator):
     def _change(self, record: Any) -> None:
         try:
             name, change = self._read(record)
-        except UserError as problem:
+        except (UserError, RecursionError) as problem:
             self.context.metrics.count(REJECTED)
             if self._rejected_tag is not None and self.context.subtask == 0:  # every subtask sees the record
                 self._collector.side(self._rejected_tag, str(problem), self.watermark)
@@ -125,25 +125,25 @@ class DynamicCepOperator(CepOperator):
         """The id, and the pattern with its version as text, None when it is to go."""
         if isinstance(record, str | bytes):
             if len(record) > MAX_BYTES:
-                raise InvalidPatternJson("record", f"{len(record)} bytes are more than {MAX_BYTES}")
+                raise InvalidPatternJson(where="record", problem=f"{len(record)} bytes are more than {MAX_BYTES}")
             try:
                 record = json.loads(record)
             except (ValueError, RecursionError) as problem:
-                raise InvalidPatternJson("record", f"this is not JSON ({problem})") from None
+                raise InvalidPatternJson(where="record", problem=f"this is not JSON ({problem})") from None
         if not isinstance(record, dict) or not isinstance(record.get("id"), str) or not record["id"]:
-            raise InvalidPatternJson("record.id", "a pattern needs an id, a text that is not empty")
+            raise InvalidPatternJson(where="record.id", problem="a pattern needs an id, a text that is not empty")
         if set(record) == {"id", "remove"} and record["remove"] is True:
             return record["id"], None
         version = record.get("version", 1)
         if set(record) - {"version"} != {"id", "pattern"} or isinstance(version, bool) or not isinstance(version, int):
-            raise InvalidPatternJson("record", "id, version (an int) and pattern, or id and remove, were expected")
+            raise InvalidPatternJson(where="record", problem="id, version (an int) and pattern, or id and remove, were expected")
         pattern = Pattern.from_json(record["pattern"], self._registry)
         automaton(pattern.plan())
         return record["id"], json.dumps({"version": version, "pattern": pattern.to_json()}, sort_keys=True)
 
     def matched_by(self, name: str, version: int) -> None:
         """The matches that follow are of this pattern."""
-        self._calling.pattern_id, self._calling.version = name, version
+        self._naming.pattern_id, self._naming.version = name, version
 
 
 class _Named(Matching):
@@ -157,6 +157,3 @@ class _Named(Matching):
         """As for one pattern, with its id and version at hand."""
         self._dynamic.matched_by(self._name, self._version)
         return super().run(key, events, until)
-
-
-__all__ = ["DynamicCepSpec", "DynamicMatchContext", "Match"]

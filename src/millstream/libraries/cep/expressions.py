@@ -177,7 +177,7 @@ class Named(Expression):
         return lookup(self.name)
 
 
-class field:  # noqa: N801 - reads as a word in conditions
+class field:
     """A field of the event, to be compared: `where(field("amount") > 1000)`."""
 
     __hash__ = None  # type: ignore[assignment]
@@ -228,15 +228,15 @@ def parse(data: Any, where: str = "condition") -> Expression:
 def _parse(data: Any, where: str, depth: int, terms: list[int]) -> Expression:
     terms[0] += 1
     if depth > MAX_DEPTH or terms[0] > MAX_TERMS:
-        raise InvalidExpression(where, f"more than {MAX_DEPTH} levels or {MAX_TERMS} terms")
+        raise InvalidExpression(where=where, problem=f"more than {MAX_DEPTH} levels or {MAX_TERMS} terms")
     if not isinstance(data, dict):
-        raise InvalidExpression(where, f"an object was expected, not {data!r:.80}")
+        raise InvalidExpression(where=where, problem=f"an object was expected, not {data!r:.80}")
     keys = set(data)
     if keys in ({"and"}, {"or"}):
         word = "and" if "and" in keys else "or"
         parts = data[word]
         if not isinstance(parts, list) or not parts:
-            raise InvalidExpression(f"{where}.{word}", "a list of at least one expression was expected")
+            raise InvalidExpression(where=f"{where}.{word}", problem="a list of at least one expression was expected")
         return Joined(
             word, tuple(_parse(part, f"{where}.{word}[{i}]", depth + 1, terms) for i, part in enumerate(parts))
         )
@@ -247,32 +247,32 @@ def _parse(data: Any, where: str, depth: int, terms: list[int]) -> Expression:
     if keys == {"field", "op", "value"}:
         op = data["op"]
         if not isinstance(op, str) or op not in _OPERATORS:
-            raise InvalidExpression(f"{where}.op", f"{op!r:.80} is not one of {', '.join(_OPERATORS)}")
+            raise InvalidExpression(where=f"{where}.op", problem=f"{op!r:.80} is not one of {', '.join(_OPERATORS)}")
         return Comparison(_text(data["field"], f"{where}.field"), op, _value(data["value"], f"{where}.value", op))
     names = ", ".join(sorted(map(str, keys)))[:80]
-    raise InvalidExpression(where, f"field/op/value, and, or, not or condition was expected, not ({names})")
+    raise InvalidExpression(where=where, problem=f"field/op/value, and, or, not or condition was expected, not ({names})")
 
 
 def _value(data: Any, where: str, op: str) -> Any:
     if op == "in":
         if not isinstance(data, list) or not all(isinstance(each, _SCALARS) for each in data):
-            raise InvalidExpression(where, "a list of plain values was expected")
+            raise InvalidExpression(where=where, problem="a list of plain values was expected")
         return tuple(data)
     if isinstance(data, _SCALARS):
         return data
     if not isinstance(data, dict) or not {"of", "field"} <= set(data) <= {"of", "field", "function", "factor"}:
-        raise InvalidExpression(where, f"a plain value, or of/field/function/factor was expected, not {data!r:.80}")
+        raise InvalidExpression(where=where, problem=f"a plain value, or of/field/function/factor was expected, not {data!r:.80}")
     function, factor = data.get("function", "last"), data.get("factor", 1)
     if not isinstance(function, str) or function not in _FUNCTIONS:
-        raise InvalidExpression(f"{where}.function", f"{function!r:.80} is not one of {', '.join(_FUNCTIONS)}")
+        raise InvalidExpression(where=f"{where}.function", problem=f"{function!r:.80} is not one of {', '.join(_FUNCTIONS)}")
     if isinstance(factor, bool) or not isinstance(factor, int | float):
-        raise InvalidExpression(f"{where}.factor", f"a number was expected, not {factor!r:.80}")
+        raise InvalidExpression(where=f"{where}.factor", problem=f"a number was expected, not {factor!r:.80}")
     return Earlier(_text(data["of"], f"{where}.of"), _text(data["field"], f"{where}.field"), function, factor)
 
 
 def _text(data: Any, where: str) -> str:
     if not isinstance(data, str) or not data or data.startswith("_"):
-        raise InvalidExpression(where, f"a name was expected, not {data!r:.80}")
+        raise InvalidExpression(where=where, problem=f"a name was expected, not {data!r:.80}")
     return data
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 20
 MAX_STEPS = 64
 MAX_TIMES = 10_000
+MAX_NUMBER = 10**15
 
 _INNER = {Contiguity.STRICT: "consecutive", Contiguity.ANY: "combinations"}
 _CALLS = {
@@ -107,11 +108,11 @@ def read(data: str | bytes | dict[str, Any], registry: ConditionRegistry | None,
     """The pattern that data describes."""
     if isinstance(data, str | bytes):
         if len(data) > MAX_BYTES:
-            raise InvalidPatternJson("pattern", f"{len(data)} bytes are more than {MAX_BYTES}")
+            raise InvalidPatternJson(where="pattern", problem=f"{len(data)} bytes are more than {MAX_BYTES}")
         try:
             data = json.loads(data)
         except (ValueError, RecursionError) as problem:
-            raise InvalidPatternJson("pattern", f"this is not JSON ({problem})") from None
+            raise InvalidPatternJson(where="pattern", problem=f"this is not JSON ({problem})") from None
     fields = _object(data, "pattern", frozenset({"steps", "skip"}))
     count = [0]
     return _read_steps(fields.get("steps"), "steps", registry, begin, _skip(fields.get("skip")), count)
@@ -124,11 +125,11 @@ def _skip(data: Any) -> AfterMatchSkipStrategy:
     names = [kind.value for kind in SkipKind]
     name = fields.get("strategy")
     if name not in names:
-        raise InvalidPatternJson("skip.strategy", f"{name!r:.80} is not one of {', '.join(names)}")
+        raise InvalidPatternJson(where="skip.strategy", problem=f"{name!r:.80} is not one of {', '.join(names)}")
     kind = SkipKind(name)
     if kind not in (SkipKind.SKIP_TO_FIRST, SkipKind.SKIP_TO_LAST):
         if len(fields) > 1:
-            raise InvalidPatternJson("skip", f"{name} has no other fields")
+            raise InvalidPatternJson(where="skip", problem=f"{name} has no other fields")
         return AfterMatchSkipStrategy(Skip(kind))
     to = _text(fields.get("pattern"), "skip.pattern")
     first = kind is SkipKind.SKIP_TO_FIRST
@@ -145,24 +146,24 @@ def _read_steps(
     count: list[int],
 ) -> Pattern:
     if not isinstance(data, list) or not data:
-        raise InvalidPatternJson(where, "a list of at least one step was expected")
+        raise InvalidPatternJson(where=where, problem="a list of at least one step was expected")
     pattern: Pattern | None = None
     for index, each in enumerate(data):
         here = f"{where}[{index}]"
         count[0] += 1
         if count[0] > MAX_STEPS:
-            raise InvalidPatternJson(here, f"a pattern has at most {MAX_STEPS} steps")
+            raise InvalidPatternJson(where=here, problem=f"a pattern has at most {MAX_STEPS} steps")
         fields = _object(each, here, _STEP)
         if ("name" in fields) == ("group" in fields):
-            raise InvalidPatternJson(here, "a step has a name or a group")
+            raise InvalidPatternJson(where=here, problem="a step has a name or a group")
         what: Any = (
             _read_steps(fields["group"], f"{here}.group", registry, begin, None, count)
             if "group" in fields
             else _text(fields["name"], f"{here}.name")
         )
         contiguity = fields.get("contiguity", "strict")
-        if contiguity not in _CALLS or (pattern is None and contiguity != "strict"):
-            raise InvalidPatternJson(f"{here}.contiguity", f"{contiguity!r:.80} is not possible")
+        if not isinstance(contiguity, str) or contiguity not in _CALLS or (pattern is None and contiguity != "strict"):
+            raise InvalidPatternJson(where=f"{here}.contiguity", problem=f"{contiguity!r:.80} is not possible")
         pattern = begin(what, skip) if pattern is None else getattr(pattern, _CALLS[contiguity])(what)
         _read_options(pattern, fields, here, registry)
     assert pattern is not None
@@ -179,7 +180,7 @@ def _read_options(
     inner = fields.get("inner")
     if inner is not None:
         if inner not in _INNER.values():
-            raise InvalidPatternJson(f"{here}.inner", f"{inner!r:.80} is not consecutive or combinations")
+            raise InvalidPatternJson(where=f"{here}.inner", problem=f"{inner!r:.80} is not consecutive or combinations")
         (pattern.consecutive if inner == "consecutive" else pattern.allow_combinations)()
     if _flag(fields, "greedy", here):
         pattern.greedy()
@@ -207,7 +208,7 @@ def _read_times(pattern: Pattern, data: Any, where: str) -> None:
 
 def _few(times: int, where: str) -> int:
     if times > MAX_TIMES:
-        raise InvalidPatternJson(where, f"{times} times are more than {MAX_TIMES}")
+        raise InvalidPatternJson(where=where, problem=f"{times} times are more than {MAX_TIMES}")
     return times
 
 
@@ -215,32 +216,32 @@ def _condition(data: Any, where: str, registry: ConditionRegistry | None) -> Giv
     try:
         return value_of(parse(data, where), registry)
     except InvalidExpression as problem:
-        raise InvalidPatternJson(problem.where, problem.problem) from None
+        raise InvalidPatternJson(where=problem.where, problem=problem.problem) from None
 
 
 def _object(data: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise InvalidPatternJson(where, f"an object was expected, not {data!r:.80}")
+        raise InvalidPatternJson(where=where, problem=f"an object was expected, not {data!r:.80}")
     unknown = sorted(str(key) for key in data if key not in known)
     if unknown:
-        raise InvalidPatternJson(where, f"there is no field '{unknown[0]:.80}'; fields are {', '.join(sorted(known))}")
+        raise InvalidPatternJson(where=where, problem=f"there is no field '{unknown[0]:.80}'; fields are {', '.join(sorted(known))}")
     return data
 
 
 def _text(data: Any, where: str) -> str:
     if not isinstance(data, str) or not data:
-        raise InvalidPatternJson(where, f"a name was expected, not {data!r:.80}")
+        raise InvalidPatternJson(where=where, problem=f"a name was expected, not {data!r:.80}")
     return data
 
 
 def _number(data: Any, where: str) -> int:
-    if isinstance(data, bool) or not isinstance(data, int):
-        raise InvalidPatternJson(where, f"a whole number was expected, not {data!r:.80}")
+    if isinstance(data, bool) or not isinstance(data, int) or abs(data) > MAX_NUMBER:
+        raise InvalidPatternJson(where=where, problem=f"a whole number was expected, not {data!r:.80}")
     return data
 
 
 def _flag(fields: dict[str, Any], key: str, where: str) -> bool:
     value = fields.get(key, False)
     if not isinstance(value, bool):
-        raise InvalidPatternJson(f"{where}.{key}", f"true or false was expected, not {value!r:.80}")
+        raise InvalidPatternJson(where=f"{where}.{key}", problem=f"true or false was expected, not {value!r:.80}")
     return value

@@ -158,7 +158,11 @@ class _Compiler:
             if state in _reached(state):
                 msg = "a group that repeats without end can match without any event, and would repeat for ever"
                 raise MalformedPatternException(msg, hint="let one step of the group not be optional")
-        empty = any(state.kind is Kind.FINAL for state in _reached(start))
+        at_once = {state.kind for state in _reached(start)}
+        if Kind.STOP in at_once:
+            msg = "what must not be comes after steps that can all be left out"
+            raise MalformedPatternException(msg, hint="let a step before it not be optional")
+        empty = Kind.FINAL in at_once
         return Automaton(tuple(states), numbers[id(start)], names, window, self._plan.skip, empty)
 
     # ---------------------------------------------------------------------------------------------- making states

@@ -12,7 +12,7 @@ from millstream.errors import UserError
 from millstream.runtime.nfa.conditions import ALWAYS, Condition
 
 
-class MalformedPatternException(UserError):  # noqa: N818 - Flink's name
+class MalformedPatternException(UserError):
     """A pattern that cannot be matched as it is written."""
 
 

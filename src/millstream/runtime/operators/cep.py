@@ -19,6 +19,7 @@ from millstream.errors import UserError
 from millstream.model.functions import Function
 from millstream.model.output import OutputTag
 from millstream.model.types import Types
+from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import StreamingRuntimeContext
@@ -68,7 +69,6 @@ class MatchContext:
     def __init__(self, operator: CepOperator) -> None:
         self._operator = operator
         self.time = NO_TIMESTAMP
-        self.pattern: tuple[str, int] | None = None
 
     def timestamp(self) -> int:
         """The time of the match: of the event that completed it, or when its time was over."""
@@ -103,6 +103,7 @@ class Wakeups:
 
     def by(self, key: Any, time: int) -> None:
         """Look at the key at that time, or before it as agreed."""
+        time = min(time, MAX_WATERMARK)
         known = self._times[key]
         if known is ABSENT or time < known:
             self._times[key] = time
@@ -193,7 +194,7 @@ class CepOperator(Operator):
         self._collector = rowwise.Collector(context.name)
         self._on_match = spec.function.process_match
         self._on_timeout = getattr(spec.function, "process_timed_out_match", None)
-        self._calling = MatchContext(self)
+        self._calling: MatchContext = MatchContext(self)
         self._order = functools.cmp_to_key(spec.comparator) if spec.comparator is not None else None
         self._patterns = self.patterns()
 

@@ -45,6 +45,7 @@ def _steps(
             continue
         if groups and depth == 0 and chance.random() < 0.15:
             step["group"] = _steps(chance, names, chance.randint(1, 2), depth=1, groups=False, nots=nots, exotic=exotic)
+            step["group"][0].pop("optional", None)  # a group that can be empty makes Flink hang, or go deaf
         else:
             step["name"] = next(names)
             if chance.random() < 0.93:

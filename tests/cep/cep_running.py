@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.errors import UserError
 from millstream.libraries.cep.pattern import Pattern
 from millstream.runtime.nfa.compile import automaton
 from millstream.runtime.nfa.match import Matcher
@@ -33,3 +34,12 @@ def run(given: dict[str, Any]) -> list[list[Any]]:
         out.extend(["match", ids(match)] for match in matcher.process(live, event, event["ts"]))
     advance(given["end"])
     return out
+
+
+def makes_sense(pattern: dict[str, Any]) -> bool:
+    """Whether the pattern is one, and not refused as such."""
+    try:
+        automaton(Pattern.from_json(pattern).plan())
+    except UserError:
+        return False
+    return True

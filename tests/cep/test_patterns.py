@@ -1,0 +1,157 @@
+"""Patterns that make no sense are refused where they are written; patterns are data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from millstream.cep import (
+    AfterMatchSkipStrategy,
+    ConditionRegistry,
+    InvalidPatternJson,
+    MalformedPatternException,
+    NotACondition,
+    NotData,
+    Pattern,
+    WithinType,
+    earlier,
+    field,
+)
+from millstream.common import Duration
+from millstream.errors import UserError
+from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.match import Matcher
+
+
+def _begin() -> Pattern:
+    return Pattern.begin("a").where(lambda event: True)
+
+
+MALFORMED: dict[str, Callable[[], Pattern]] = {
+    "used twice": lambda: _begin().next("b").next("a"),
+    "how long to wait": lambda: _begin().not_followed_by("b"),
+    "does not loop": lambda: _begin().until(lambda event: True),
+    "has an until": lambda: _begin().one_or_more().until(lambda event: True).until(lambda event: True),
+    "cannot be optional": lambda: _begin().not_next("b").optional(),
+    "after an optional step": lambda: _begin().optional().not_next("b"),
+    "cannot be optional after the greedy": lambda: _begin().one_or_more().greedy().next("b").optional(),
+    "allows combinations": lambda: _begin().one_or_more().allow_combinations().greedy(),
+    "occurs once, so greedy": lambda: _begin().followed_by_any("b").greedy(),
+    "occurs once, so consecutive": lambda: _begin().consecutive(),
+    "cannot occur 0 times": lambda: _begin().times(0),
+    "from 0 to 0": lambda: _begin().times(0, 0),
+    "from 3 to 2": lambda: _begin().times(3, 2),
+    "cannot occur -1 times": lambda: _begin().times_or_more(-1),
+    "already says how often": lambda: _begin().times(2).one_or_more(),
+    "cannot occur several": lambda: _begin().not_next("b").one_or_more(),
+    "within -1 ms": lambda: _begin().within(-1),
+    "longer than the whole": lambda: _begin()
+    .next("b")
+    .within(5, WithinType.PREVIOUS_AND_CURRENT)
+    .within(Duration.of_millis(3)),
+    "no step of the pattern": lambda: Pattern.begin("a", AfterMatchSkipStrategy.skip_to_first("x")),
+    "a group has no where": lambda: Pattern.begin(_begin()).where(lambda event: True),
+    "is a group": lambda: Pattern.begin(_begin()).one_or_more().greedy(),
+    "repeat for ever": lambda: Pattern.begin("s").next(_begin().optional()).one_or_more(),
+    "can all be left out": lambda: Pattern.begin(_begin().optional()).not_next("b").next("c"),
+    "no name": lambda: Pattern.begin(""),
+}
+
+
+@pytest.mark.parametrize("reason", MALFORMED)
+def test_a_pattern_that_makes_no_sense_is_refused(reason: str) -> None:
+    with pytest.raises(MalformedPatternException, match=reason):
+        automaton(MALFORMED[reason]().plan())
+
+
+@pytest.mark.parametrize("condition", [7, int, lambda: True, lambda a, b, c: True])
+def test_what_cannot_be_asked_is_no_condition(condition: Any) -> None:
+    with pytest.raises(NotACondition):
+        Pattern.begin("a").where(condition)
+
+
+def _matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[dict[str, list[Any]]]:
+    matcher = Matcher(automaton(pattern.plan()))
+    live = matcher.initial()
+    return [match for time, event in enumerate(events) for match in matcher.process(live, event, time)]
+
+
+def test_or_and_where_join_in_the_order_they_are_called() -> None:
+    pattern = Pattern.begin("a").where(field("x") > 1).or_(field("x") == 0).where(field("y") == 1)
+    found = _matches(pattern, [{"x": 0, "y": 1}, {"x": 2, "y": 0}, {"x": 5, "y": 1}, {"x": 1, "y": 1}])
+    assert [match["a"][0]["x"] for match in found] == [0, 5]
+
+
+def _as_data(registry: ConditionRegistry) -> Pattern:
+    group = Pattern.begin("c").where(field("v").is_in([1, 2])).followed_by("d").optional()
+    return (
+        Pattern.begin("a", AfterMatchSkipStrategy.skip_to_last("b").throw_exception_on_miss())
+        .where((field("v") > 3) & ~(field("k") == "x"))
+        .followed_by_any("b")
+        .where(registry["large"])
+        .times(2, 4, 50)
+        .allow_combinations()
+        .next(group)
+        .one_or_more()
+        .until(field("v") == 0)
+        .followed_by("e")
+        .where(field("v") >= earlier("a", "v", "avg", factor=2))
+        .within(100, WithinType.PREVIOUS_AND_CURRENT)
+        .not_followed_by("f")
+        .where(field("v") != 9)
+        .within(1_000)
+    )
+
+
+def test_a_pattern_survives_json() -> None:
+    registry = ConditionRegistry(large=lambda event: event["v"] > 100)
+    written = json.dumps(_as_data(registry).to_json())
+    assert json.dumps(Pattern.from_json(written, registry).to_json()) == written
+
+
+def test_conditions_as_data_look_at_earlier_events_and_survive_odd_ones() -> None:
+    pattern = Pattern.begin("a").followed_by("b").where(field("v") > earlier("a", "v", "sum", factor=2))
+    found = _matches(pattern, [{"v": 2}, {}, {"v": None}, {"v": "text"}, {"v": 5}])
+    assert {"a": [{"v": 2}], "b": [{"v": 5}]} in found
+    assert all(match["b"] == [{"v": 5}] for match in found)
+
+
+def test_a_function_has_no_json() -> None:
+    with pytest.raises(NotData, match="'a'"):
+        _begin().to_json()
+
+
+BAD_JSON = {
+    "not JSON": "{",
+    "at pattern": [],
+    "at steps": {"steps": []},
+    "a name or a group": {"steps": [{}]},
+    "no field 'exec'": {"steps": [{"name": "a", "exec": "import os"}]},
+    "is not one of ==": {"steps": [{"name": "a", "where": {"field": "v", "op": "~", "value": 1}}]},
+    "a name was expected": {"steps": [{"name": "a", "where": {"field": "__class__", "op": "==", "value": 1}}]},
+    "there is no condition 'os.system'": {"steps": [{"name": "a", "where": {"condition": "os.system"}}]},
+    "is not possible": {"steps": [{"name": "a", "contiguity": "any"}]},
+    "a whole number": {"steps": [{"name": "a", "times": {"from": 1.5}}]},
+    "more than 10000": {"steps": [{"name": "a", "times": {"from": 10**9}}]},
+    "true or false": {"steps": [{"name": "a", "optional": 1}]},
+    "at most 64 steps": {"steps": [{"name": f"s{i}"} for i in range(65)]},
+    "does not loop": {"steps": [{"name": "a", "until": {"field": "v", "op": "==", "value": 1}}]},
+    "SKIP_TO_NEXT has no other": {"steps": [{"name": "a"}], "skip": {"strategy": "SKIP_TO_NEXT", "pattern": "a"}},
+}
+
+
+@pytest.mark.parametrize("reason", BAD_JSON)
+def test_json_that_describes_no_pattern_is_refused(reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        Pattern.from_json(BAD_JSON[reason])  # type: ignore[arg-type]
+
+
+def test_json_of_any_depth_is_refused_and_not_followed() -> None:
+    deep: dict[str, Any] = {"field": "v", "op": "==", "value": 1}
+    for _ in range(500):
+        deep = {"not": deep}
+    with pytest.raises(InvalidPatternJson, match="levels"):
+        Pattern.from_json({"steps": [{"name": "a", "where": deep}]})

@@ -1,0 +1,37 @@
+"""Patterns give what MATCH_RECOGNIZE gives for the same clause; recorded by record.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import cep_sql
+
+from millstream.cep import AfterMatchSkipStrategy, Pattern
+from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.match import Matcher
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "sql.json").read_text())
+
+
+def _row(match: dict[str, list[Any]], variables: str) -> list[Any]:
+    row: list[Any] = []
+    for name in variables:
+        ids = [event["id"] for event in match.get(name, [])]
+        row += [ids[0], ids[-1], len(ids)] if ids else [None, None, 0]
+    return row
+
+
+@pytest.mark.parametrize("case", cep_sql.CASES, ids=lambda case: case.name)
+def test_a_pattern_gives_what_match_recognize_gives(case: cep_sql.SqlCase) -> None:
+    matcher = Matcher(automaton(case.build(Pattern, AfterMatchSkipStrategy).plan()))
+    live = matcher.initial()
+    found = []
+    for number, kind, price, seconds in cep_sql.EVENTS:
+        time = seconds * 1_000
+        found += matcher.advance(live, time)[0]
+        found += matcher.process(live, {"id": number, "k": kind, "price": price}, time)
+    found += matcher.advance(live, 1 << 60)[0]
+    assert [_row(match, case.variables) for match in found] == GOLDEN[case.name]
