@@ -51,7 +51,7 @@ def environment() -> StreamExecutionEnvironment:
 
 def totals(payments: DataStream) -> DataStream:
     """(key, running count, running sum) of each record."""
-    return payments.key_by(lambda row: row[0], key_type=Types.STRING()).process(CountAndSum(), output_type=OUTPUT)
+    return payments.key_by("key").process(CountAndSum(), output_type=OUTPUT)
 
 
 def check() -> dict[str, int]:

@@ -211,8 +211,8 @@ class _Windowed(Windows):
             return self._apply(name, kind, fold, function, accumulator)
         kept = accumulator or Types.PICKLED_BYTE_ARRAY()
         partial = Types.TUPLE([self._key.key_type, kept, Types.LONG()])
-        spec = LocalFoldSpec(self._key, fold, self._assigner)
-        windows = self._before_exchange(spec, partial, 0)
+        assigner: Any = self._assigner
+        windows = self._before_exchange(LocalFoldSpec(self._key, fold, assigner), partial, 0)
         return windows._apply(name, kind, MergePartials(fold), function, kept, records_in)
 
     def _before_exchange(self, spec: Any, kind: TypeInformation, key: int | str) -> _Windowed:
@@ -243,17 +243,18 @@ class _Windowed(Windows):
                 late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             )
             merged = merging(aggregations) if self._combines() else None
-            if merged is None:
-                return self._add("Aggregations", spec, result)
-            names = [name for name, _ in aggregations.columns]
-            partial = Types.ROW_NAMED(
-                ["key", *(f"part {name}" for name in names)], [result.field_types[0], *result.field_types[3:]]
-            )
-            local = LocalColumnsSpec(key.field, tuple(aggregate for _, aggregate in aggregations.columns), assigner)
-            windows = self._before_exchange(local, partial, "key")
-            return windows._add("Aggregations", dataclasses.replace(spec, key="key", aggregations=merged), result)
+            return self._add("Aggregations", spec, result) if merged is None else self._columns(spec, merged, result)
         called = WithWindow(_names(key, aggregations))
         return self._folded("Aggregations", result, aggregations, called, None)
+
+    def _columns(self, spec: ColumnarWindowSpec, merged: Aggregations, result: Any) -> DataStream:
+        """Built-in aggregates in two steps, the first of them before the exchange."""
+        assigner: Any = self._assigner
+        aggregates = tuple(aggregate for _, aggregate in spec.aggregations.columns)
+        names = ["key", *(str(aggregate.field) for _, aggregate in merged.columns)]
+        partial = Types.ROW_NAMED(names, [result.field_types[0], *result.field_types[3:]])
+        windows = self._before_exchange(LocalColumnsSpec(spec.key, aggregates, assigner), partial, "key")
+        return windows._add("Aggregations", dataclasses.replace(spec, key="key", aggregations=merged), result)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A function of all records of a window."""

@@ -329,7 +329,7 @@ class NamedTupleTypeInfo(_ClassTypeInfo):
 
     def _join(self, columns: list[list[Any]], count: int) -> list[Any]:
         records = zip(*columns, strict=True) if columns else repeat((), count)
-        return list(map(self.cls._make, records))  # type: ignore[attr-defined]
+        return list(map(tuple.__new__, repeat(self.cls), records))
 
 
 class DataclassTypeInfo(_ClassTypeInfo):

@@ -89,9 +89,9 @@ class _Place:
 
     __slots__ = ("given_up", "index", "since", "task")
 
-    def __init__(self) -> None:
-        self.index = -1
-        self.since = 0.0
+    def __init__(self, since: float) -> None:
+        self.index = -1  # nothing yet
+        self.since = since
         self.given_up = False
         self.task: asyncio.Task[None] | None = None
 
@@ -107,14 +107,15 @@ class _Run:
         self._ended: list[int] = []
         self._places: set[_Place] = set()
         self._all_done: asyncio.Future[None] = calls.loop.create_future()
+        self._watcher: asyncio.TimerHandle | None = None
 
     async def results(self) -> tuple[list[int], list[list[Any]]]:
         """Start as many calls as there are places, then wait for all records."""
         calls = self._calls
         for _ in range(min(calls.capacity, len(self._rows))):
             self._open_place()
-        watch = calls.loop.call_later(calls.timeout, self._watch) if calls.timeout > 0 else None
-        self._watcher = watch
+        if calls.timeout > 0:
+            self._watcher = calls.loop.call_later(calls.timeout, self._watch)
         try:
             if self._rows:
                 await self._all_done
@@ -130,7 +131,7 @@ class _Run:
         return self._ended, self._results
 
     def _open_place(self) -> None:
-        place = _Place()
+        place = _Place(self._calls.loop.time())
         self._places.add(place)
         place.task = self._calls.loop.create_task(self._work(place))
 
@@ -170,7 +171,8 @@ class _Run:
         """Give up the calls that are over their time; come back when the next may be."""
         calls = self._calls
         now = calls.loop.time()
-        for place in [place for place in self._places if now - place.since >= calls.timeout]:
+        late = [place for place in self._places if place.index >= 0 and now - place.since >= calls.timeout]
+        for place in late:
             self._give_up(place)
             if self._all_done.done():
                 return

@@ -7,6 +7,7 @@ Does not know: triggers, state. A pane is the longest span of time that no windo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +141,7 @@ class LocalFoldOperator(FunctionOperator):
         self._flush()
 
 
-_MERGED = {"count": Sum, "sum": Sum, "min": Min, "max": Max}
+_MERGED: dict[str, Callable[[str], Aggregate]] = {"count": Sum, "sum": Sum, "min": Min, "max": Max}
 
 
 def merging(aggregations: Aggregations) -> Aggregations | None:
