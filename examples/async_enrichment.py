@@ -57,3 +57,4 @@ AsyncDataStream.unordered_wait_with_retry(
 ).print()
 env.execute("async enrichment")
 server.shutdown()
+server.server_close()

@@ -3,8 +3,9 @@
 The definitions, as the documentation gives them. Between an event and the one taken before it lies, when the step is
 strict: nothing; relaxed: nothing that fits the step; any: whatever. A repeated step applies its inner contiguity from one
 occurrence to the next, and may end after each number of times it allows. An optional step may be left out. What
-not_followed_by names must not be among the events after the last one taken, up to and with the next one taken; after
-a repeated step it must not come while the step repeats, either. What not_next names must not be the very next event.
+not_followed_by names must not be among the events between the last one taken and the next one taken; after
+a step that occurs several times it must not come between its events, either. What not_next names must not be the very
+next event.
 
 Promises: all matches of patterns for which `covers` is true, each once, without skip strategies.
 Does not know: order of matches, timeouts."""
@@ -35,6 +36,9 @@ def covers(pattern: dict[str, Any]) -> bool:
     steps = pattern["steps"]
     for before, step in zip([{}, *steps], steps, strict=False):
         unwanted = str(step.get("contiguity", "")).startswith("not_")
+        often = before.get("times", {"from": 1, "to": 1})
+        if unwanted and often["from"] != often["to"]:  # what ends such a step and what the not forbids is one event
+            return False
         if unwanted and ("group" in before or before.get("contiguity") == "not_followed_by"):
             return False
         if before.get("contiguity") == "not_next" and unwanted:
@@ -42,16 +46,29 @@ def covers(pattern: dict[str, Any]) -> bool:
         if "group" in step:
             inner = step["group"]
             head = inner[0]
+            times = step.get("times", {"from": 1, "to": 1})
+            if times["from"] != times["to"]:
+                return False
             if "optional" in head or "times" in head:
                 return False
             if any(str(each.get("contiguity", "")).startswith("not_") for each in inner):
                 return False
+    for index, step in enumerate(steps[:-1]):  # a pattern may end before it is known what must not be
+        if str(step.get("contiguity", "")).startswith("not_") and all("optional" in each for each in steps[index + 1 :]):
+            return False
     return not any("within_ms" in step for step in steps[:-1])
 
 
-def find(given: dict[str, Any]) -> list[dict[str, list[int]]]:
-    """All matches of a case, as ids by name."""
-    return list(_Search(given).matches())
+class _Open(Exception):
+    """An event is what a step wants and what a not before it forbids: the definitions leave open what becomes of it."""
+
+
+def find(given: dict[str, Any]) -> list[dict[str, list[int]]] | None:
+    """All matches of a case, as ids by name; None where the definitions leave them open."""
+    try:
+        return list(_Search(given).matches())
+    except _Open:
+        return None
 
 
 class _Search:
@@ -140,7 +157,11 @@ class _Search:
     def _allowed(self, path: Path, last: int, index: int) -> bool:
         if any(self._fits(step, last + 1) for step in path.nexts):
             return False
-        return not any(self._fits(step, i) for step in path.nots for i in range(last + 1, index + 1))
+        if any(self._fits(step, i) for step in path.nots for i in range(last + 1, index)):
+            return False
+        if any(self._fits(step, index) for step in path.nots):
+            raise _Open
+        return True
 
     def _fits(self, step: Step, index: int) -> bool:
         return "where" not in step or _holds(step["where"], self._events[index])

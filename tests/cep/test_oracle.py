@@ -29,9 +29,11 @@ def test_the_automaton_finds_every_match_once(part: int) -> None:
         given = cep_cases.case(seed, exotic=False)
         if not cep_oracle.covers(given["pattern"]) or not cep_running.makes_sense(given["pattern"]):
             continue
+        expected = cep_oracle.find(given)
+        if expected is None:
+            continue
         checked += 1
         mine = [out[1] for out in cep_running.run(given) if out[0] == "match"]
-        expected = cep_oracle.find(given)
         found += len(expected)
         assert _counted(mine) == _counted(expected), json.dumps(given)
     assert found > checked // 2  # the cases are worth something

@@ -1,7 +1,7 @@
 """Record the names and signatures of PyFlink's public API from the real PyFlink.
 
-Promises: `golden/api.json` holds, for every public module of `common`, `datastream` and `metrics`, its public classes with
-their methods, parameters and attributes, and its functions; two recordings give the same bytes.
+Promises: `golden/api.json` holds, for every public module of `common`, `datastream` and `metrics`, its public classes
+with their methods, parameters and attributes, and its functions; two recordings give the same bytes.
 Does not know: millstream, or which names it leaves out (`exclusions.toml`)."""
 
 from __future__ import annotations
@@ -72,9 +72,11 @@ def modules(package: str) -> list[Any]:
     for part in PACKAGES:
         root = importlib.import_module(f"{package}.{part}")
         found.append(root)
-        for each in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
-            if not any(word.startswith("_") or word == "tests" for word in each.name.split(".")):
-                found.append(importlib.import_module(each.name))
+        found += [
+            importlib.import_module(each.name)
+            for each in pkgutil.walk_packages(root.__path__, root.__name__ + ".")
+            if not any(word.startswith("_") or word == "tests" for word in each.name.split("."))
+        ]
     return found
 
 

@@ -133,7 +133,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(directory / "brought_wheel-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("brought_wheel.py", "def answer(value):\n    return f'wheel {value}'\n")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: brought-wheel\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        about = "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{info}/WHEEL", about)
         wheel.writestr(f"{info}/RECORD", f"brought_wheel.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
     return directory
 
@@ -157,7 +158,7 @@ def test_requirements_that_cannot_be_had_are_refused(
 ) -> None:
     (tmp_path / "requirements.txt").write_text("no-such-thing==9\n")
     env.set_python_requirements(str(tmp_path / "requirements.txt"), str(wheels))
-    with pytest.raises(UserError, match="could not be installed: .*no-such-thing==9"):
+    with pytest.raises(UserError, match=r"could not be installed: .*no-such-thing==9"):
         collected(env, str)
 
 

@@ -92,7 +92,7 @@ def test_compressed_state_is_smaller_and_restores(tmp_path: Path) -> None:
 def test_storage_in_files_needs_a_directory(env: StreamExecutionEnvironment) -> None:
     env._configuration.set_string("execution.checkpointing.storage", "filesystem")
     env.from_collection([1]).sink_to(BlackHoleSink())
-    with pytest.raises(UserError, match="but no directory is given; hint: set execution.checkpointing.dir"):
+    with pytest.raises(UserError, match="but no directory is given; hint: set execution"):
         env.execute()
 
 

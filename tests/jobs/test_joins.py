@@ -121,9 +121,7 @@ class Counts(CoGroupFunction):
 def test_a_co_group_sees_both_groups_also_where_one_is_empty(kind, parallelism, records):
     left, right = events(3, 14), events(4, 14, first=30)
     env = environment(parallelism, records)
-    grouped = (
-        timed(env, left).co_group(timed(env, right)).where(0).equal_to(0).window(ASSIGNERS[kind]).apply(Counts())
-    )
+    grouped = timed(env, left).co_group(timed(env, right)).where(0).equal_to(0).window(ASSIGNERS[kind]).apply(Counts())
     expected = [
         (sorted(row[2] for row in lefts), sorted(row[2] for row in rights))
         for lefts, rights in groups(kind, left, right).values()
@@ -209,9 +207,7 @@ def test_an_interval_join_is_the_brute_force_join(lower, upper, exclusive, paral
     join = join.lower_bound_exclusive() if "l" in exclusive else join
     join = join.upper_bound_exclusive() if "u" in exclusive else join
     first, last = lower + ("l" in exclusive), upper - ("u" in exclusive)
-    expected = [
-        (a[2], b[2]) for a in left for b in right if a[0] == b[0] and a[1] + first <= b[1] <= a[1] + last
-    ]
+    expected = [(a[2], b[2]) for a in left for b in right if a[0] == b[0] and a[1] + first <= b[1] <= a[1] + last]
     assert sorted(join.process(Pairs()).execute_and_collect()) == sorted(expected)
 
 
@@ -257,9 +253,7 @@ def numbers(env):
         (lambda a, b: a.key_by(0).interval_join(b.key_by(0)).process(Pairs()), ["no bounds"]),
         (lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(5, 4), ["5 ms to 4 ms"]),
         (
-            lambda a, b: (
-                a.key_by(0).interval_join(b.key_by(0)).between(5, 5).lower_bound_exclusive().process(Pairs())
-            ),
+            lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(5, 5).lower_bound_exclusive().process(Pairs()),
             ["6 ms to 5 ms", "exclusive"],
         ),
         (lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(1, 2).process(print), ["ProcessJoinFunction"]),

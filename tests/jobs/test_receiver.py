@@ -14,6 +14,7 @@ import pytest
 
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.connectors.receiver import LogDamaged, LogTruncated, ReceiverFailed, SegmentedLog
+from millstream.connectors.receiver.enumerator import ReceiverEnumerator
 from millstream.connectors.receiver.log import read_frames, segment_path
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.receiver import Receiver, ReceiverSource, SocketTextReceiver
@@ -62,7 +63,25 @@ def waited_for(condition) -> bool:
     return condition()
 
 
-# -------------------------------------------------------------------------------------------------------------- the log
+@pytest.fixture(autouse=True)
+def closed(monkeypatch) -> Iterator[None]:
+    """Every log and enumerator that a test has made is closed behind it."""
+    made = []
+    for kind in (SegmentedLog, ReceiverEnumerator):
+        begin = kind.__init__
+
+        def remember(self, *arguments, begin=begin, **named):
+            made.append(self)
+            begin(self, *arguments, **named)
+
+        monkeypatch.setattr(kind, "__init__", remember)
+    yield
+    for each in reversed(made):
+        with contextlib.suppress(AttributeError):  # one that could not be made
+            each.close()
+
+
+# ------------------------------------------------------------------------------------------------------------- the log
 
 
 def payloads(log: SegmentedLog, directory: Path) -> list[bytes]:
@@ -135,7 +154,7 @@ def test_damage_is_named(tmp_path: Path):
         list(read_frames(str(first), 0, first.stat().st_size))
 
 
-# ------------------------------------------------------------------------------------------------------- the enumerator
+# ------------------------------------------------------------------------------------------------------ the enumerator
 
 
 def test_a_restart_goes_on_where_the_checkpoint_was(tmp_path: Path):
@@ -201,7 +220,7 @@ def test_what_is_no_receiver_is_refused():
         ReceiverSource(Emits([]), kept_checkpoints=0)
 
 
-# --------------------------------------------------------------------------------------------------------------- sockets
+# ------------------------------------------------------------------------------------------------------------- sockets
 
 
 @contextlib.contextmanager
@@ -232,7 +251,7 @@ def environment(**options: str) -> StreamExecutionEnvironment:
     configuration.set_string("millstream.epoch.idle-interval", "5 ms")
     for key, value in options.items():
         configuration.set_string(key.replace("__", ".").replace("_", "-"), value)
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
 
 
 def test_text_from_a_socket():
@@ -263,7 +282,7 @@ def test_a_job_that_fails_and_restarts_loses_nothing_that_was_received(tmp_path:
         restart_strategy__fixed_delay__delay="1 ms",
     )
     with server(b"".join(b"%d\n" % number for number in range(40)), b"40\n41\n", pause=0.005) as port:
-        stream = env.socket_text_stream("127.0.0.1", port, max_retry=1).map(fails_once, Types.STRING())
+        stream = env.socket_text_stream("127.0.0.1", port).map(fails_once, Types.STRING())
         found = [int(line) for line in stream.execute_and_collect()]
     assert once.exists()
     assert sorted(set(found)) == found  # nothing twice, and in order

@@ -128,7 +128,7 @@ def test_a_gauge_that_raises_is_named(env: StreamExecutionEnvironment) -> None:
             super().open(runtime_context)
             self.context.get_metrics_group().gauge("broken", lambda: 1 // 0)
 
-    with pytest.raises(UserError, match="gauge 'user.broken' raised ZeroDivisionError"):
+    with pytest.raises(UserError, match=r"gauge 'user\.broken' raised ZeroDivisionError"):
         run(env, Broken())
 
 

@@ -22,9 +22,7 @@ class JobListener(ABC):
         """A job was submitted, or could not be: one of the two is None."""
 
     @abstractmethod
-    def on_job_executed(
-        self, job_execution_result: JobExecutionResult | None, throwable: BaseException | None
-    ) -> None:
+    def on_job_executed(self, job_execution_result: JobExecutionResult | None, throwable: BaseException | None) -> None:
         """A job run by `execute` has ended, well or not: one of the two is None."""
 
 

@@ -31,8 +31,8 @@ class NotHybrid(UserError):
 class HybridSource(Source):
     """Reads its sources in the order they were added; all but the last must be bounded."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = tuple(sources)
+    def __init__(self, sources: Sequence[Any]) -> None:
+        self._sources: tuple[Any, ...] = tuple(sources)
         for number, source in enumerate(self._sources, 1):
             if not isinstance(source, Source):
                 msg = f"{source!r} is not a source"
@@ -51,11 +51,13 @@ class HybridSource(Source):
 
     def type_info(self) -> TypeInformation:
         """The type of all sources' records."""
-        return self._sources[0].type_info()
+        kind: TypeInformation = self._sources[0].type_info()
+        return kind
 
     def boundedness(self) -> Boundedness:
         """That of the last one."""
-        return self._sources[-1].boundedness()
+        ends: Boundedness = self._sources[-1].boundedness()
+        return ends
 
     def max_parallelism(self) -> int | None:
         """The least of all."""

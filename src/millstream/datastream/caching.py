@@ -92,7 +92,7 @@ class Cache:
                 source = CacheSource(self._directory, self.kind)
                 spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
                 self._reading = self._program.add("Source: Cache", spec, self.kind, source=source)
-            return (Input(self._reading),)  # type: ignore[arg-type]
+            return (Input(self._reading),)
         for each in self._lineage:
             known.setdefault(each.id, each)
         if self._filling not in known:

@@ -213,7 +213,7 @@ class StreamExecutionEnvironment:
         self._append(options.PYTHON_ARCHIVES, given, ",")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Have a copy of a file or directory on every worker: `RuntimeContext.get_distributed_cache().get_file(name)`."""
+        """Have a file or directory on every worker: `RuntimeContext.get_distributed_cache().get_file(name)`."""
         known = self._configuration.get(options.CACHED_FILES) or ""
         if name in (parse_map(entry).get("name") for entry in parse_list(known)):
             msg = f"a cached file is registered as '{name}' already"
@@ -294,7 +294,8 @@ class StreamExecutionEnvironment:
         The connection is made anew up to `max_retry` times, -1 for ever."""
         directory = self._configuration.get(options.CHECKPOINT_DIR)
         parent = None if directory is None else os.path.join(directory.removeprefix("file://"), "received")
-        source = ReceiverSource(SocketTextReceiver(host, port, delimiter, max_retry), None, Types.STRING(), parent=parent)
+        receiver = SocketTextReceiver(host, port, delimiter, max_retry)
+        source = ReceiverSource(receiver, None, Types.STRING(), parent=parent)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
 
     # ---------------------------------------------------------------------------------------------------- running

@@ -404,7 +404,9 @@ class OperatorState:
     def delta(self) -> tuple[bytes, int] | None:
         """What this epoch changed as a state file and its number of entries; None when nothing did."""
         changed = [(table.schema, table.changes()) for table in self.tables.values() if any(table.dirty.values())]
-        return (deltas.encode(changed, compressed=self.compressed), sum(len(c) for _, c in changed)) if changed else None
+        if not changed:
+            return None
+        return deltas.encode(changed, compressed=self.compressed), sum(len(c) for _, c in changed)
 
     def settle(self, version: str) -> None:
         """The epoch is over and its delta is called `version`: go on from it, if it is accepted."""

@@ -23,10 +23,8 @@ from millstream.model.serialization import Encoder, NotSerializable
 from millstream.model.sink import WriterContext
 
 
-@dataclass(frozen=True)
-class Told(WriterContext):
-    now: int = 0
-    job: str = "job"
+def told(sink, subtask, parallelism, epoch, attempt, now=0, job="job"):
+    return WriterContext(job, sink, subtask, parallelism, epoch, attempt, now)
 
 
 def sink_to(path, **choices):
@@ -37,7 +35,7 @@ def sink_to(path, **choices):
 
 
 def staged(sink, epoch, values, subtask=0, attempt="0-1.1", **more):
-    writer = sink.create_writer(Told("op", subtask, 2, epoch, attempt, **more))
+    writer = sink.create_writer(told("op", subtask, 2, epoch, attempt, **more))
     try:
         writer.write(values, None)
         return json.loads(json.dumps(writer.prepare_commit()))
@@ -172,7 +170,7 @@ def test_dead_attempts_leave_nothing_behind(tmp_path):
 def test_what_is_aborted_is_gone(tmp_path):
     sink = sink_to(tmp_path)
     sink.create_committer().abort(staged(sink, 1, ["a"]))
-    writer = sink.create_writer(Told("op", 0, 1, 2, "0"))
+    writer = sink.create_writer(told("op", 0, 1, 2, "0"))
     writer.write(["b"], None)
     writer.abort()
     assert os.listdir(tmp_path / ".staging") == []
@@ -204,7 +202,7 @@ def test_a_committable_cannot_lead_out_of_the_base_path(tmp_path, name):
 
 def test_more_buckets_than_open_files_are_written(tmp_path):
     sink = sink_to(tmp_path, buckets=ByNumber())
-    writer = sink.create_writer(Told("op", 0, 1, 1, "0"))
+    writer = sink.create_writer(told("op", 0, 1, 1, "0"))
     for _ in range(2):
         writer.write([str(number) for number in range(70)], None)
     sink.create_committer().commit(1, writer.prepare_commit())

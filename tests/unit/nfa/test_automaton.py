@@ -7,13 +7,13 @@ import random
 from millstream.model import codec
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.compile import automaton
-from millstream.runtime.nfa.conditions import ALWAYS, Both, Either, Negation, Test, check_of, is_simple
+from millstream.runtime.nfa.conditions import ALWAYS, Both, Either, Negation, Ask, check_of, is_simple
 from millstream.runtime.nfa.match import Live, Matcher
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
 
 
-def _is(letter: str) -> Test:
-    return Test(lambda event: event == letter)
+def _is(letter: str) -> Ask:
+    return Ask(lambda event: event == letter)
 
 
 def _plan(*, within: int | None = None) -> PatternPlan:
@@ -81,7 +81,7 @@ def test_a_condition_on_the_event_alone_is_asked_once_per_event() -> None:
         asked.append(event)
         return event == "b"
 
-    steps = (Step("a", condition=_is("a")), Step("b", Contiguity.ANY, Test(is_b)))
+    steps = (Step("a", condition=_is("a")), Step("b", Contiguity.ANY, Ask(is_b)))
     matcher = Matcher(automaton(PatternPlan(steps)))
     live = matcher.initial()
     for time, event in enumerate("aaaaab"):
@@ -117,7 +117,7 @@ def test_conditions_combine() -> None:
     class Context:
         verdicts: dict[int, bool] = {}
 
-    yes, no = Test(lambda event: True), Test(lambda event: False)
+    yes, no = Ask(lambda event: True), Ask(lambda event: False)
     for condition, expected in (
         (Both(yes, no), False),
         (Either(no, yes), True),
@@ -131,4 +131,4 @@ def test_conditions_combine() -> None:
         assert check(1, Context()) is expected  # type: ignore[arg-type]
         assert is_simple(condition)
     assert check_of(Either(no, ALWAYS)) is None
-    assert not is_simple(Both(yes, Test(lambda event, context: True, iterative=True)))
+    assert not is_simple(Both(yes, Ask(lambda event, context: True, iterative=True)))

@@ -33,9 +33,7 @@ class ReceiverFailed(ExternalError):
 class ReceiverEnumerator(SplitEnumerator):
     """Positions are numbers of records. The log's directory is the name of the only split."""
 
-    def __init__(
-        self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, kept: int
-    ) -> None:
+    def __init__(self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, kept: int) -> None:
         self._described, self._log = receiver, log
         self._position = log.first if position is None else position
         log.check(self._position)
@@ -77,7 +75,7 @@ class ReceiverEnumerator(SplitEnumerator):
                 raise ReceiverStopped(msg)
             self._log.append(payload)
 
-    # -------------------------------------------------------------------------------------------------- the job's thread
+    # ------------------------------------------------------------------------------------------------ the job's thread
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """What was received and not planned yet, made durable."""

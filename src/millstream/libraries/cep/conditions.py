@@ -15,7 +15,7 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.libraries.cep.expressions import Expression, parse
 from millstream.model.functions import Function
-from millstream.runtime.nfa.conditions import Both, Condition, Either, MatchContext, Negation, Test
+from millstream.runtime.nfa.conditions import Both, Condition, Either, MatchContext, Negation, Ask
 
 
 class NotACondition(UserError):
@@ -110,9 +110,9 @@ def as_given(value: Any, registry: ConditionRegistry | None = None) -> Given:
         case Given():
             return value
         case IterativeCondition():
-            return Given(Test(value.filter, iterative=True))
+            return Given(Ask(value.filter, iterative=True))
         case SimpleCondition():
-            return Given(Test(value.filter))
+            return Given(Ask(value.filter))
         case Expression():
             return value_of(value, registry)
         case dict():
@@ -121,7 +121,7 @@ def as_given(value: Any, registry: ConditionRegistry | None = None) -> Given:
         raise NotACondition(value, "it is a class; pass an instance")
     if not callable(value):
         raise NotACondition(value, f"it is of type {type(value).__name__}")
-    return Given(Test(value, iterative=_arity(value) == 2))
+    return Given(Ask(value, iterative=_arity(value) == 2))
 
 
 def value_of(expression: Expression, registry: ConditionRegistry | None) -> Given:
@@ -147,7 +147,7 @@ def _arity(function: Callable[..., Any]) -> int:
 def rich_conditions(condition: Condition) -> Iterator[RichIterativeCondition]:
     """The conditions in a tree that want to be opened."""
     match condition:
-        case Test(function=function):
+        case Ask(function=function):
             owner = getattr(function, "__self__", None)
             if isinstance(owner, RichIterativeCondition):
                 yield owner

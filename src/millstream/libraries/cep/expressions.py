@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.runtime.nfa.conditions import Both, Condition, Either, Negation, Test
+from millstream.runtime.nfa.conditions import Both, Condition, Either, Negation, Ask
 
 MAX_DEPTH = 32
 MAX_TERMS = 256
@@ -77,8 +77,11 @@ class Earlier:
         values = [value for value in values if value is not None]
         if not values:
             return None
-        found = _FUNCTIONS[self.function](values)
-        return found if self.factor == 1 else found * self.factor
+        try:
+            found = _FUNCTIONS[self.function](values)
+            return found if self.factor == 1 else found * self.factor
+        except TypeError:  # values that cannot be added or compared
+            return None
 
 
 _FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
@@ -123,8 +126,8 @@ class Comparison(Expression):
         """The comparison as a condition."""
         field, compare, value = self.field, _OPERATORS[self.op], self.value
         if isinstance(value, Earlier):
-            return Test(lambda event, context: _compare(compare, _get(event, field), value.value(context)), True)
-        return Test(lambda event: _compare(compare, _get(event, field), value))
+            return Ask(lambda event, context: _compare(compare, _get(event, field), value.value(context)), True)
+        return Ask(lambda event: _compare(compare, _get(event, field), value))
 
 
 @dataclass(frozen=True)

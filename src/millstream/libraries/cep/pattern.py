@@ -14,7 +14,7 @@ from millstream.libraries.cep import pattern_json
 from millstream.libraries.cep.conditions import ConditionRegistry, Given, as_given
 from millstream.libraries.cep.skip import AfterMatchSkipStrategy
 from millstream.model.time import Duration, Time, millis
-from millstream.runtime.nfa.conditions import ALWAYS, Test
+from millstream.runtime.nfa.conditions import ALWAYS, Ask
 from millstream.runtime.nfa.pattern import Contiguity, MalformedPatternException, PatternPlan, Step, Times
 
 Length = int | Duration | Time | timedelta
@@ -112,7 +112,7 @@ class Pattern:
         if not isinstance(subtype_class, type):
             msg = f"{subtype_class!r} is not a class"
             raise UserError(msg)
-        given = Given(Test(lambda event: isinstance(event, subtype_class)))
+        given = Given(Ask(lambda event: isinstance(event, subtype_class)))
         self._where = given if self._where is None else self._where.and_(given)
         return self
 

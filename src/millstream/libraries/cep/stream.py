@@ -105,7 +105,7 @@ class PatternStream:
         if key is None:
             key = KeySelection(Types.INT(), selector=_same_key)
             more["parallelism"] = 1
-        spec = self._spec(key=key, function=function, **self._options)
+        spec = self._spec(key=key, input_type=stream.get_type(), function=function, **self._options)
         inputs = tuple(dataclasses.replace(each, partitioner=Hash(key)) for each in stream._inputs)
         number = stream._env._program.add(
             self._name, spec, kind, inputs + self._other_inputs(), key_type=key.key_type, **more

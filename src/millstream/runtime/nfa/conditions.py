@@ -37,7 +37,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class Test(Condition):
+class Ask(Condition):
     """A function of the event, or, when `iterative`, of the event and the partial match."""
 
     function: Callable[..., Any]
@@ -90,7 +90,7 @@ def both(one: Condition, other: Condition) -> Condition:
 def is_simple(condition: Condition) -> bool:
     """Whether the answer depends on the event alone."""
     match condition:
-        case Test(iterative=iterative):
+        case Ask(iterative=iterative):
             return not iterative
         case Negation(of=of):
             return is_simple(of)
@@ -104,9 +104,9 @@ def check_of(condition: Condition) -> Check | None:
     match condition:
         case Always():
             return None
-        case Test(function=function, iterative=True):
+        case Ask(function=function, iterative=True):
             return lambda event, context: bool(function(event, context))
-        case Test(function=function):
+        case Ask(function=function):
             return _asked_once(function)
         case Negation(of=of):
             inner = check_of(of)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
+from millstream.model import codec
 from millstream.model.functions import Function
 from millstream.model.output import OutputTag
-from millstream.model.types import Types
+from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
@@ -51,6 +52,7 @@ class CepSpec(OperatorSpec):
     `opened` are conditions that want to be opened; `comparator` orders events of the same time."""
 
     key: KeySelection
+    input_type: TypeInformation
     plan: PatternPlan
     function: Any
     opened: tuple[Function, ...] = ()
@@ -187,6 +189,7 @@ class CepOperator(Operator):
     def __init__(self, context: OperatorContext, spec: CepSpec) -> None:
         super().__init__(context)
         self.spec = spec
+        _declare(spec.input_type)
         kind = Types.PICKLED_BYTE_ARRAY()
         self.matches = context.state.table("cep/matches", kind)
         self._queue = context.state.table("cep/queue", kind)
@@ -325,6 +328,16 @@ class CepOperator(Operator):
 
     def _stamp(self, time: int) -> int:
         return NO_TIMESTAMP if self.spec.processing_time else time
+
+
+def _declare(kind: TypeInformation) -> None:
+    """Events wait in state among other values, so the codec must know their classes; the stream's type names them."""
+    if isinstance(cls := getattr(kind, "cls", None), type):
+        codec.declare(cls)
+    parts = [getattr(kind, name, None) for name in ("elem_type", "key_type", "value_type")]
+    for part in (*(getattr(kind, "field_types", None) or ()), *parts):
+        if isinstance(part, TypeInformation):
+            _declare(part)
 
 
 def _time(waiting: tuple[int, Any]) -> int:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from millstream.model.aggregations import Aggregations
 from millstream.model.types import TypeInformation, Types
+from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
@@ -126,14 +127,18 @@ class ColumnarWindowOperator(Operator):
 
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
         self.context.metrics.count(LATE_COUNT, len(rows))
-        if self._spec.late_tag is None:
+        tag = self._spec.late_tag
+        kind = None if tag is None else self.context.side_types.get(tag)
+        if tag is None or kind is None:
             return
         offset = 0
         for batch in batches:
             mine = rows[(rows >= offset) & (rows < offset + len(batch))] - offset
             offset += len(batch)
             if len(mine):
-                self.out.emit_side(self._spec.late_tag, batch.take(mine))
+                late = batch.take(mine)  # the side output has a type of its own
+                values = rowwise.conform(self.context.name, kind, late.rows())
+                self.out.emit_side(tag, late.with_rows(kind, values))
 
     def _fire(self, start: int) -> None:
         stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(start))]

@@ -227,7 +227,7 @@ class WindowOperator(Operator):
             self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
         if skipped and self._event_time and time + self.spec.allowed_lateness <= self.watermark:
-            self.context.metrics.count(LATE_COUNT)
+            self.context.metrics.count(LATE_COUNT, 1 if self.spec.weight is None else self.spec.weight(value))
             if self.spec.late_tag is not None:
                 self._collector.side(self.spec.late_tag, value, time)
 
