@@ -2,9 +2,9 @@
 
 from millstream.common import Duration, Time, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.aggregations import Aggregations, Count, Max, Min, Sum
 from millstream.datastream.connectors.datagen import DataGenSource, EventTime, RandomInt, RandomString
 from millstream.datastream.window import TumblingEventTimeWindows
-from millstream.datastream.aggregations import Aggregations, Count, Max, Min, Sum
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)

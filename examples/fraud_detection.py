@@ -25,12 +25,12 @@ import pyarrow as pa
 from millstream.client.progress import progress
 from millstream.common import Configuration, Duration, Encoder, Time, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
+from millstream.datastream.aggregations import Aggregations, Count, Sum
 from millstream.datastream.connectors.datagen import Computed, DataGenSource, RandomInt, RandomString, Sequence
 from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
 from millstream.datastream.functions import ProcessWindowFunction
 from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-from millstream.datastream.aggregations import Aggregations, Count, Sum
 
 NAME = "fraud detection"
 RESULTS = ("alerts", "spending", "sessions", "late")

@@ -28,7 +28,7 @@ class Counted(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.state = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
-    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[int]:  # noqa: ARG002
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterator[int]:
         count = (self.state.value() or 0) + 1
         self.state.update(count)
         yield count

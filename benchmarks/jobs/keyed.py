@@ -35,7 +35,7 @@ class CountAndSum(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.state = runtime_context.get_state(ValueStateDescriptor("totals", PAIR))
 
-    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int, int]]:  # noqa: ARG002
+    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int, int]]:
         count, total = self.state.value() or (0, 0)
         count, total = count + 1, total + value[1]
         self.state.update((count, total))

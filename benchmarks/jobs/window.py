@@ -9,10 +9,10 @@ from benchmarks import common
 
 from millstream.common import Row, Time, Types, WatermarkStrategy
 from millstream.datastream import DataStream, StreamExecutionEnvironment
+from millstream.datastream.aggregations import Aggregations, Count, Sum
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.datagen import DataGenSource, RandomInt, Sequence
 from millstream.datastream.window import TumblingEventTimeWindows
-from millstream.datastream.aggregations import Aggregations, Count, Sum
 
 INPUT = Types.ROW_NAMED(["key", "amount", "ts"], [Types.LONG(), Types.LONG(), Types.LONG()])
 

@@ -90,7 +90,9 @@ def _where(chance: random.Random, earlier: list[str], *, exotic: bool) -> dict[s
 
 
 def _skip(chance: random.Random, names: list[str]) -> dict[str, Any]:
-    kind = chance.choice(("SKIP_TO_NEXT", "SKIP_PAST_LAST_EVENT", "SKIP_PAST_LAST_EVENT", "SKIP_TO_FIRST", "SKIP_TO_LAST"))
+    kind = chance.choice(
+        ("SKIP_TO_NEXT", "SKIP_PAST_LAST_EVENT", "SKIP_PAST_LAST_EVENT", "SKIP_TO_FIRST", "SKIP_TO_LAST")
+    )
     if kind in ("SKIP_TO_NEXT", "SKIP_PAST_LAST_EVENT"):
         return {"strategy": kind}
     skip = {"strategy": kind, "pattern": chance.choice(names)}

@@ -1,8 +1,8 @@
 """An independent matcher: it enumerates subsequences by the definitions of contiguity, and knows no automaton.
 
 The definitions, as the documentation gives them. Between an event and the one taken before it lies, when the step is
-strict: nothing; relaxed: nothing that fits the step; any: whatever. A repeated step applies its inner contiguity from one
-occurrence to the next, and may end after each number of times it allows. An optional step may be left out. What
+strict: nothing; relaxed: nothing that fits the step; any: whatever. A repeated step applies its inner contiguity from
+one occurrence to the next, and may end after each number of times it allows. An optional step may be left out. What
 not_followed_by names must not be among the events between the last one taken and the next one taken; after
 a step that occurs several times it must not come between its events, either. What not_next names must not be the very
 next event.
@@ -54,7 +54,9 @@ def covers(pattern: dict[str, Any]) -> bool:
             if any(str(each.get("contiguity", "")).startswith("not_") for each in inner):
                 return False
     for index, step in enumerate(steps[:-1]):  # a pattern may end before it is known what must not be
-        if str(step.get("contiguity", "")).startswith("not_") and all("optional" in each for each in steps[index + 1 :]):
+        if str(step.get("contiguity", "")).startswith("not_") and all(
+            "optional" in each for each in steps[index + 1 :]
+        ):
             return False
     return not any("within_ms" in step for step in steps[:-1])
 

@@ -114,13 +114,15 @@ CASES = [
         "D AS LAST(D.price, 1) IS NULL OR D.price < LAST(D.price, 1), U AS U.price >= LAST(D.price)",
         PAST,
         "DU",
-        lambda p, s: p.begin("D", s.skip_past_last_event())
-        .where(falling("D"))
-        .one_or_more()
-        .consecutive()
-        .greedy()
-        .next("U")
-        .where(lambda event, ctx: event["price"] >= ctx.get_events_for_pattern("D")[-1]["price"]),
+        lambda p, s: (
+            p.begin("D", s.skip_past_last_event())
+            .where(falling("D"))
+            .one_or_more()
+            .consecutive()
+            .greedy()
+            .next("U")
+            .where(lambda event, ctx: event["price"] >= ctx.get_events_for_pattern("D")[-1]["price"])
+        ),
     ),
     SqlCase(
         "falls to next",
@@ -128,13 +130,15 @@ CASES = [
         "D AS LAST(D.price, 1) IS NULL OR D.price < LAST(D.price, 1), U AS U.price >= LAST(D.price)",
         NEXT,
         "DU",
-        lambda p, s: p.begin("D", s.skip_to_next())
-        .where(falling("D"))
-        .one_or_more()
-        .consecutive()
-        .greedy()
-        .next("U")
-        .where(lambda event, ctx: event["price"] >= ctx.get_events_for_pattern("D")[-1]["price"]),
+        lambda p, s: (
+            p.begin("D", s.skip_to_next())
+            .where(falling("D"))
+            .one_or_more()
+            .consecutive()
+            .greedy()
+            .next("U")
+            .where(lambda event, ctx: event["price"] >= ctx.get_events_for_pattern("D")[-1]["price"])
+        ),
     ),
     SqlCase(
         "reluctant",
@@ -142,14 +146,16 @@ CASES = [
         "A AS A.k = 'a', C AS C.k = 'c'",
         NEXT,
         "AXC",
-        lambda p, s: p.begin("A", s.skip_to_next())
-        .where(kind("a"))
-        .next("X")
-        .one_or_more()
-        .consecutive()
-        .optional()
-        .next("C")
-        .where(kind("c")),
+        lambda p, s: (
+            p.begin("A", s.skip_to_next())
+            .where(kind("a"))
+            .next("X")
+            .one_or_more()
+            .consecutive()
+            .optional()
+            .next("C")
+            .where(kind("c"))
+        ),
     ),
     SqlCase(
         "skip to first",
@@ -157,7 +163,9 @@ CASES = [
         KINDS,
         "SKIP TO FIRST C",
         "ABC",
-        _abc(lambda b: b.one_or_more().consecutive().greedy(), lambda s: s.skip_to_first("C").throw_exception_on_miss()),
+        _abc(
+            lambda b: b.one_or_more().consecutive().greedy(), lambda s: s.skip_to_first("C").throw_exception_on_miss()
+        ),
     ),
     SqlCase(
         "skip to last",
@@ -165,12 +173,14 @@ CASES = [
         "B AS B.k = 'b'",
         "SKIP TO LAST B",
         "XB",
-        lambda p, s: p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
-        .next("B")
-        .where(kind("b"))
-        .one_or_more()
-        .consecutive()
-        .greedy(),
+        lambda p, s: (
+            p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
+            .next("B")
+            .where(kind("b"))
+            .one_or_more()
+            .consecutive()
+            .greedy()
+        ),
     ),
     SqlCase(
         "within",
@@ -178,14 +188,16 @@ CASES = [
         "A AS A.k = 'a', C AS C.k = 'c'",
         NEXT,
         "AXC",
-        lambda p, s: p.begin("A", s.skip_to_next())
-        .where(kind("a"))
-        .next("X")
-        .one_or_more()
-        .consecutive()
-        .optional()
-        .next("C")
-        .where(kind("c"))
-        .within(5_000),
+        lambda p, s: (
+            p.begin("A", s.skip_to_next())
+            .where(kind("a"))
+            .next("X")
+            .one_or_more()
+            .consecutive()
+            .optional()
+            .next("C")
+            .where(kind("c"))
+            .within(5_000)
+        ),
     ),
 ]

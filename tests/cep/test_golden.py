@@ -6,8 +6,8 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
 import cep_running
+import pytest
 
 from millstream.errors import UserError
 

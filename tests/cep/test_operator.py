@@ -116,7 +116,9 @@ def test_what_did_not_come_is_a_match_when_its_time_is_over() -> None:
 
 def test_processing_time_matches_at_once_and_times_out_by_the_clock() -> None:
     def define(stream: DataStream) -> DataStream:
-        return CEP.pattern(stream.key_by(lambda event: event[0]), _small_then_large()).in_processing_time().process(Tell())
+        return (
+            CEP.pattern(stream.key_by(lambda event: event[0]), _small_then_large()).in_processing_time().process(Tell())
+        )
 
     with OperatorHarness(define, side_outputs=[OVER]) as harness:
         harness.processing_time(1_000)
@@ -206,7 +208,10 @@ def test_a_skip_that_misses_fails_when_it_was_asked_to() -> None:
 
 
 def test_events_without_timestamps_are_refused_in_event_time() -> None:
-    with _harness(_small_then_large()) as harness, pytest.raises(UserFunctionFailed, match="needs records with timestamps"):
+    with (
+        _harness(_small_then_large()) as harness,
+        pytest.raises(UserFunctionFailed, match="needs records with timestamps"),
+    ):
         harness.process(("k", 1))
 
 

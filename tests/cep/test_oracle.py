@@ -1,4 +1,4 @@
-"""The automaton finds what the definitions say. More cases: MILLSTREAM_CEP_CASES=100000 pytest tests/cep/test_oracle.py"""
+"""The automaton finds what the definitions say. More cases: MILLSTREAM_CEP_CASES=100000 pytest tests/cep"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 
 import cep_cases
 import cep_oracle
-import pytest
 import cep_running
+import pytest
 
 CASES = int(os.environ.get("MILLSTREAM_CEP_CASES", "2400"))
 SEED = int(os.environ.get("MILLSTREAM_SEED", "0"))

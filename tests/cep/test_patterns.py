@@ -48,10 +48,9 @@ MALFORMED: dict[str, Callable[[], Pattern]] = {
     "already says how often": lambda: _begin().times(2).one_or_more(),
     "cannot occur several": lambda: _begin().not_next("b").one_or_more(),
     "within -1 ms": lambda: _begin().within(-1),
-    "longer than the whole": lambda: _begin()
-    .next("b")
-    .within(5, WithinType.PREVIOUS_AND_CURRENT)
-    .within(Duration.of_millis(3)),
+    "longer than the whole": lambda: (
+        _begin().next("b").within(5, WithinType.PREVIOUS_AND_CURRENT).within(Duration.of_millis(3))
+    ),
     "no step of the pattern": lambda: Pattern.begin("a", AfterMatchSkipStrategy.skip_to_first("x")),
     "a group has no where": lambda: Pattern.begin(_begin()).where(lambda event: True),
     "is a group": lambda: Pattern.begin(_begin()).one_or_more().greedy(),

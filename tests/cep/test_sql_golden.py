@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import cep_sql
+import pytest
 
 from millstream.cep import AfterMatchSkipStrategy, Pattern
 from millstream.runtime.nfa.compile import automaton

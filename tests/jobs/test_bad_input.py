@@ -1,4 +1,4 @@
-"""Bad input gets a sentence that says what is wrong and how to mend it, before the job starts where that is possible."""
+"""Bad input gets a sentence that says what is wrong and how to mend it, before the job starts where possible."""
 
 from __future__ import annotations
 

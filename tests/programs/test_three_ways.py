@@ -20,7 +20,8 @@ COMPAT = Path(__file__).parent.parent / "compat"
 
 def _module(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, COMPAT / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from millstream.common import Configuration, Types
+from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
-from millstream.common import Encoder, WatermarkStrategy
 from millstream.errors import ExternalError
 from millstream.model.job_status import JobStatus
 

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """What a writer may know. `attempt` is unique for every try of every epoch of the job: staged names must contain both.
+    """What a writer may know. `attempt` is unique for every try of every epoch of the job: staged names contain both.
 
     `now` is the processing time of the epoch."""
 

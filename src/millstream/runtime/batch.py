@@ -94,7 +94,7 @@ class Batch:
         times = None if self.timestamps is None else self.timestamps[indices]
         if self._array is not None:
             return Batch(self.kind, array=self._array.take(pa.array(indices)), timestamps=times)
-        rows, keys = self._rows, self.keys
+        rows, keys = self.rows(), self.keys
         chosen = indices.tolist()
         return Batch(
             self.kind,

@@ -55,7 +55,8 @@ def header(block: bytes) -> Header:
 
 def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
     """A block of records: as columns where they are at hand or cost less to make, else as rows with their keys."""
-    if batch.columnar or isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar:
+    lighter = isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar
+    if batch.columnar or lighter:
         arrays, names = [batch.array()], ["value"]
         if batch.timestamps is not None:
             arrays.append(pa.array(batch.timestamps))
@@ -64,7 +65,8 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, record_batch.schema) as writer:
             writer.write_batch(record_batch)
-        return _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence) + sink.getvalue().to_pybytes()
+        columns: bytes = sink.getvalue().to_pybytes()
+        return _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence) + columns
     times = None if batch.timestamps is None else batch.timestamps.tobytes()
     payload = _dumps((batch.rows(), batch.keys, times))
     return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence) + payload

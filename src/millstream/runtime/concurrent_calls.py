@@ -94,7 +94,7 @@ def fine_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
 
     class FineSelector(selectors.EpollSelector):
-        """epoll waits for whole milliseconds, a fifth of a fast look-up; but it can itself be waited for more finely."""
+        """epoll waits whole milliseconds, a fifth of a fast look-up; but it can itself be waited for more finely."""
 
         def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
             if timeout is not None and timeout > 0 and self.fileno() < _FD_SETSIZE:

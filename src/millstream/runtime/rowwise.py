@@ -49,7 +49,7 @@ class UserFunctionFailed(UserError):
 
 
 def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> MillstreamError:
-    """The failure to raise for `problem`, which came out of user code; what is not the user's fault stays what it is."""
+    """The failure to raise for `problem` out of user code; what is not the user's fault stays what it is."""
     if isinstance(problem, UserFunctionFailed | ExternalError | InternalError):
         return problem
     if isinstance(problem, UserError):

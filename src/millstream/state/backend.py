@@ -372,8 +372,8 @@ class OperatorState:
                 for name, redistribution, changes in deltas.decode(content(handle), schemas):
                     if redistribution is Redistribution.KEYED:
                         groups = self.grouper.of_many(changes.keys)
-                        mine = (groups >= self._range.start) & (groups <= self._range.end)
-                        yield name, _only(changes, mine.tolist())
+                        inside = (groups >= self._range.start) & (groups <= self._range.end)
+                        yield name, _only(changes, inside.tolist())
                     elif redistribution is Redistribution.BROADCAST:
                         if index == 0:
                             yield name, changes

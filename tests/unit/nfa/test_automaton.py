@@ -7,7 +7,7 @@ import random
 from millstream.model import codec
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.compile import automaton
-from millstream.runtime.nfa.conditions import ALWAYS, Both, Either, Negation, Ask, check_of, is_simple
+from millstream.runtime.nfa.conditions import ALWAYS, Ask, Both, Either, Negation, check_of, is_simple
 from millstream.runtime.nfa.match import Live, Matcher
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
 
@@ -115,7 +115,8 @@ def test_the_heap_gives_ranks_in_order() -> None:
 
 def test_conditions_combine() -> None:
     class Context:
-        verdicts: dict[int, bool] = {}
+        def __init__(self) -> None:
+            self.verdicts: dict[int, bool] = {}
 
     yes, no = Ask(lambda event: True), Ask(lambda event: False)
     for condition, expected in (

@@ -62,9 +62,7 @@ class SparkEngine:
         assert deployment is not None, "deploy first"
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         try:
-            found = epoch_job(
-                self._seeds, self._program, self._bundle, deployment, level_requests(deployment, request)
-            )
+            found = epoch_job(self._seeds, self._program, self._bundle, deployment, level_requests(deployment, request))
         except Py4JJavaError as problem:
             raise SparkFailed(_reason(problem)) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:

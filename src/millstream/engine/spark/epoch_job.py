@@ -53,7 +53,6 @@ class Level:
         inbox = (pair[1] for pair in pairs) if self._level else ()
         yield from slot.run_level(deployment, self._level, index, inbox, pickle.loads(self._request), attempt)
 
-
     def _bundle_bytes(self) -> bytes:
         assert self._bundle is not None
         return self._bundle.value

@@ -15,7 +15,7 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.libraries.cep.expressions import Expression, parse
 from millstream.model.functions import Function
-from millstream.runtime.nfa.conditions import Both, Condition, Either, MatchContext, Negation, Ask
+from millstream.runtime.nfa.conditions import Ask, Both, Condition, Either, MatchContext, Negation
 
 
 class NotACondition(UserError):

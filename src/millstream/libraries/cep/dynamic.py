@@ -22,7 +22,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.compile import automaton
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.runtime.operators.cep import CepOperator, CepSpec, Matching, MatchContext
+from millstream.runtime.operators.cep import CepOperator, CepSpec, MatchContext, Matching
 from millstream.state.deltas import Redistribution
 
 REJECTED = "numPatternsRejected"
@@ -136,7 +136,9 @@ class DynamicCepOperator(CepOperator):
             return record["id"], None
         version = record.get("version", 1)
         if set(record) - {"version"} != {"id", "pattern"} or isinstance(version, bool) or not isinstance(version, int):
-            raise InvalidPatternJson(where="record", problem="id, version (an int) and pattern, or id and remove, were expected")
+            raise InvalidPatternJson(
+                where="record", problem="id, version (an int) and pattern, or id and remove, were expected"
+            )
         pattern = Pattern.from_json(record["pattern"], self._registry)
         automaton(pattern.plan())
         return record["id"], json.dumps({"version": version, "pattern": pattern.to_json()}, sort_keys=True)

@@ -4,8 +4,8 @@
     {"and": [{"field": "kind", "op": "in", "value": ["card", "cash"]}, {"not": {"condition": "trusted"}}]}
     {"field": "amount", "op": ">", "value": {"of": "small", "field": "amount", "function": "avg", "factor": 10}}
 
-Promises: reading one executes nothing; what is not an expression is an `InvalidExpression` that says where. A field that
-an event lacks, or whose value cannot be compared, makes a comparison false.
+Promises: reading one executes nothing; what is not an expression is an `InvalidExpression` that says where. A field
+that an event lacks, or whose value cannot be compared, makes a comparison false.
 Does not know: patterns; conditions by name are looked up by whoever compiles."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.runtime.nfa.conditions import Both, Condition, Either, Negation, Ask
+from millstream.runtime.nfa.conditions import Ask, Both, Condition, Either, Negation
 
 MAX_DEPTH = 32
 MAX_TERMS = 256
@@ -253,7 +253,9 @@ def _parse(data: Any, where: str, depth: int, terms: list[int]) -> Expression:
             raise InvalidExpression(where=f"{where}.op", problem=f"{op!r:.80} is not one of {', '.join(_OPERATORS)}")
         return Comparison(_text(data["field"], f"{where}.field"), op, _value(data["value"], f"{where}.value", op))
     names = ", ".join(sorted(map(str, keys)))[:80]
-    raise InvalidExpression(where=where, problem=f"field/op/value, and, or, not or condition was expected, not ({names})")
+    raise InvalidExpression(
+        where=where, problem=f"field/op/value, and, or, not or condition was expected, not ({names})"
+    )
 
 
 def _value(data: Any, where: str, op: str) -> Any:
@@ -264,10 +266,14 @@ def _value(data: Any, where: str, op: str) -> Any:
     if isinstance(data, _SCALARS):
         return data
     if not isinstance(data, dict) or not {"of", "field"} <= set(data) <= {"of", "field", "function", "factor"}:
-        raise InvalidExpression(where=where, problem=f"a plain value, or of/field/function/factor was expected, not {data!r:.80}")
+        raise InvalidExpression(
+            where=where, problem=f"a plain value, or of/field/function/factor was expected, not {data!r:.80}"
+        )
     function, factor = data.get("function", "last"), data.get("factor", 1)
     if not isinstance(function, str) or function not in _FUNCTIONS:
-        raise InvalidExpression(where=f"{where}.function", problem=f"{function!r:.80} is not one of {', '.join(_FUNCTIONS)}")
+        raise InvalidExpression(
+            where=f"{where}.function", problem=f"{function!r:.80} is not one of {', '.join(_FUNCTIONS)}"
+        )
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise InvalidExpression(where=f"{where}.factor", problem=f"a number was expected, not {factor!r:.80}")
     return Earlier(_text(data["of"], f"{where}.of"), _text(data["field"], f"{where}.field"), function, factor)

@@ -57,7 +57,7 @@ class Pattern:
     @staticmethod
     def begin(name: str | Pattern, skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
         """The first step, or a group of steps to begin with."""
-        skip = skip_strategy or AfterMatchSkipStrategy.no_skip()
+        skip: Any = skip_strategy or AfterMatchSkipStrategy.no_skip()
         if not isinstance(skip, AfterMatchSkipStrategy):
             msg = f"{skip!r} is not a skip strategy"
             raise UserError(msg, hint="AfterMatchSkipStrategy.skip_past_last_event()")
@@ -106,7 +106,7 @@ class Pattern:
         self._where = given if self._where is None else self._where.or_(given)
         return self
 
-    def subtype(self, subtype_class: type) -> Pattern:
+    def subtype(self, subtype_class: Any) -> Pattern:
         """Only events of a class."""
         self._check_not_a_group("subtype")
         if not isinstance(subtype_class, type):
@@ -127,9 +127,7 @@ class Pattern:
         self._until = as_given(condition)
         return self
 
-    def within(
-        self, window_time: Length | None, within_type: WithinType | str = WithinType.FIRST_AND_LAST
-    ) -> Pattern:
+    def within(self, window_time: Length | None, within_type: WithinType | str = WithinType.FIRST_AND_LAST) -> Pattern:
         """How long a match may take in all, or from the event before to the event of this step."""
         if window_time is not None:
             self._within[WithinType(within_type)] = _length(window_time)

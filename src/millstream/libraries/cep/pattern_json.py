@@ -170,9 +170,7 @@ def _read_steps(
     return pattern
 
 
-def _read_options(
-    pattern: Pattern, fields: dict[str, Any], here: str, registry: ConditionRegistry | None
-) -> None:
+def _read_options(pattern: Pattern, fields: dict[str, Any], here: str, registry: ConditionRegistry | None) -> None:
     if "where" in fields:
         pattern.where(_condition(fields["where"], f"{here}.where", registry))
     if "times" in fields:
@@ -224,7 +222,9 @@ def _object(data: Any, where: str, known: frozenset[str]) -> dict[str, Any]:
         raise InvalidPatternJson(where=where, problem=f"an object was expected, not {data!r:.80}")
     unknown = sorted(str(key) for key in data if key not in known)
     if unknown:
-        raise InvalidPatternJson(where=where, problem=f"there is no field '{unknown[0]:.80}'; fields are {', '.join(sorted(known))}")
+        raise InvalidPatternJson(
+            where=where, problem=f"there is no field '{unknown[0]:.80}'; fields are {', '.join(sorted(known))}"
+        )
     return data
 
 

@@ -38,7 +38,7 @@ def _same_key(_: Any) -> int:
 class PatternStream:
     """A stream with a pattern. Event time unless told otherwise."""
 
-    def __init__(self, stream: DataStream, spec: Callable[..., CepSpec], name: str) -> None:
+    def __init__(self, stream: Any, spec: Callable[..., CepSpec], name: str) -> None:
         if not isinstance(stream, DataStream):
             msg = f"{stream!r} is not a stream"
             raise UserError(msg)
@@ -128,18 +128,14 @@ class DynamicPatternStream(PatternStream):
         return self._with(rejected_tag=output_tag.tag_id)
 
     def _other_inputs(self) -> tuple[Input, ...]:
-        return tuple(
-            dataclasses.replace(each, side=1, partitioner=Broadcast()) for each in self._patterns._inputs
-        )
+        return tuple(dataclasses.replace(each, side=1, partitioner=Broadcast()) for each in self._patterns._inputs)
 
 
 class CEP:
     """Where patterns meet streams."""
 
     @staticmethod
-    def pattern(
-        stream: DataStream, pattern: Pattern, comparator: Callable[[Any, Any], int] | None = None
-    ) -> PatternStream:
+    def pattern(stream: DataStream, pattern: Any, comparator: Callable[[Any, Any], int] | None = None) -> PatternStream:
         """Look for a pattern in a stream: in each key by itself, or in the whole of a stream without keys."""
         if not isinstance(pattern, Pattern):
             msg = f"{pattern!r} is not a pattern"
@@ -173,7 +169,7 @@ def _all(steps: tuple[Step, ...]) -> list[Step]:
 
 
 def _opened(step: Step) -> list[Function]:
-    found = list(rich_conditions(step.condition))
+    found: list[Function] = list(rich_conditions(step.condition))
     return found if step.until is None else [*found, *rich_conditions(step.until)]
 
 

@@ -86,7 +86,6 @@ class RuntimeContext(KeyedStateStore):
     def get_metrics_group(self) -> MetricGroup:
         """The `MetricGroup` in which the function registers its metrics."""
 
-
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
         """The files the program registered with `register_cached_file`."""

@@ -115,7 +115,7 @@ def check_of(condition: Condition) -> Check | None:
             first, second = check_of(one), check_of(other)
             if first is None or second is None:
                 return second if first is None else first
-            return lambda event, context: first(event, context) and second(event, context)
+            return _both(first, second)
         case Either(one=one, other=other):
             first, second = check_of(one), check_of(other)
             if first is None or second is None:
@@ -138,5 +138,9 @@ def _asked_once(function: Callable[[Any], Any]) -> Check:
     return check
 
 
-def _never(event: Any, context: MatchContext) -> bool:
+def _both(one: Check, other: Check) -> Check:
+    return lambda event, context: one(event, context) and other(event, context)
+
+
+def _never(_event: Any, _context: MatchContext) -> bool:
     return False

@@ -245,7 +245,7 @@ class Matcher:
                 ended = self._ended(buffer.path(node))
                 if ended is not None:
                     for entries in (partials, completed):
-                        for gone in heap.remove(entries, lambda entry: entry[4] <= ended):
+                        for gone in heap.remove(entries, _ended_by(ended)):
                             buffer.release(gone[1])
             matches.append(buffer.match(node, names))
             buffer.release(node)
@@ -270,3 +270,7 @@ class Matcher:
             msg = f"could not skip to '{skip.name}': it is the first event of the match, which would be found again"
             raise CouldNotSkip(msg, hint="skip to a later step, or drop throw_exception_on_miss")
         return to - 1
+
+
+def _ended_by(end: int) -> Callable[[Any], bool]:
+    return lambda entry: bool(entry[4] <= end)

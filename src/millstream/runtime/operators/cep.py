@@ -146,7 +146,7 @@ class Matching:
     def run(self, key: Any, events: Iterable[tuple[int, Any]], until: int) -> int | None:
         """Match events of a key, in order, and let time pass to `until`; when the key must be looked at again."""
         matcher, table = self._matcher, self._operator.matches
-        live: Live = table.get(self._namespace, key)
+        live: Any = table.get(self._namespace, key)
         known = live is not ABSENT
         if not known:
             live = self._blank
@@ -250,6 +250,7 @@ class CepOperator(Operator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Match events, or let them wait for the watermark."""
         keys = self.spec.key.keys(batch, self.context.name)
+        visit: Any = self._wait
         if not self.spec.processing_time:
             visit = self._wait
         else:
