@@ -17,8 +17,8 @@ from millstream.datastream import AsyncDataStream, AsyncFunction
 
 CAPACITY = 200
 LOOK_UP_SECONDS = 0.005
-WARM_UP = 2
-SAMPLES = 7
+WARM_UP = 10
+SAMPLES = 15
 
 
 class LookUp(AsyncFunction[int, int]):

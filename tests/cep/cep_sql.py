@@ -169,18 +169,17 @@ CASES = [
     ),
     SqlCase(
         "skip to last",
-        "(X B+)",
+        "(X B+ Y)",
         "B AS B.k = 'b'",
         "SKIP TO LAST B",
-        "XB",
-        lambda p, s: (
-            p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
-            .next("B")
-            .where(kind("b"))
-            .one_or_more()
-            .consecutive()
-            .greedy()
-        ),
+        "XBY",
+        lambda p, s: p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
+        .next("B")
+        .where(kind("b"))
+        .one_or_more()
+        .consecutive()
+        .greedy()
+        .next("Y"),
     ),
     SqlCase(
         "within",

@@ -9,7 +9,7 @@ from enum import Enum
 
 from millstream.graph.stream_graph import StreamEdge, StreamGraph
 from millstream.graph.transformations import Chaining
-from millstream.runtime.partitioners import Forward
+from millstream.runtime.partitioners import Forward, Rebalance
 
 
 class ChainBreak(Enum):
@@ -27,9 +27,11 @@ class ChainBreak(Enum):
 def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
     """Why this edge must be an exchange; None when both ends can run as one."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
-    if upstream.parallelism != downstream.parallelism:
+    if not isinstance(edge.partitioner, Forward | Rebalance):
+        return ChainBreak.PARTITIONING
+    if upstream.parallelism != downstream.parallelism:  # then a forward edge has become a rebalancing one
         return ChainBreak.PARALLELISM
-    if not isinstance(edge.partitioner, Forward):
+    if isinstance(edge.partitioner, Rebalance):
         return ChainBreak.PARTITIONING
     if len(graph.inputs(edge.downstream)) > 1:
         return ChainBreak.INPUTS

@@ -46,7 +46,9 @@ def test_another_parallelism_is_rebalanced_unless_forward_was_asked_for():
 
 
 def test_another_max_parallelism_breaks_the_chain():
-    assert reason(pair(downstream={"max_parallelism": 64})) is ChainBreak.MAX_PARALLELISM
+    mixed = pair(downstream={"max_parallelism": 64})
+    assert reason(mixed) is None, "as in Flink, unless the option says otherwise"
+    assert reason(replace(mixed, chains_mixed_max_parallelism=False)) is ChainBreak.MAX_PARALLELISM
 
 
 def test_a_union_and_a_second_input_break_the_chain():
