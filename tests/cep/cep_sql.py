@@ -173,13 +173,15 @@ CASES = [
         "B AS B.k = 'b'",
         "SKIP TO LAST B",
         "XBY",
-        lambda p, s: p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
-        .next("B")
-        .where(kind("b"))
-        .one_or_more()
-        .consecutive()
-        .greedy()
-        .next("Y"),
+        lambda p, s: (
+            p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
+            .next("B")
+            .where(kind("b"))
+            .one_or_more()
+            .consecutive()
+            .greedy()
+            .next("Y")
+        ),
     ),
     SqlCase(
         "within",

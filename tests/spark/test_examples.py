@@ -22,6 +22,7 @@ PRINTED = {
         "bob paid 900: large",
         "eve paid 5000: huge and large",
     ],
+    "cep_fraud.py": ["ada: jump [1, 900]", "ada: tested card [2, 1, 900]", "eve: jump [40, 450]"],
     "connected_streams.py": ["1 x jam = 450 cents", "10 x tea = 3000 cents", "3 x tea = 900 cents"],
     "custom_sink.py": ["(100, 328350)"],
     "custom_source.py": ["ada has id 1", "bob has id 2", "eve has id 3"],
