@@ -20,6 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in ON_SPARK):
             item.add_marker(pytest.mark.spark)
+    # Spark last: its gateway leaves threads behind, which unit tests would not put up with.
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 
 
 @pytest.fixture(scope="session")

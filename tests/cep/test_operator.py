@@ -18,6 +18,7 @@ from millstream.cep import (
     TimedOutPartialMatchHandler,
 )
 from millstream.datastream import DataStream, OutputTag, RuntimeContext
+from millstream.errors import UserError
 from millstream.model.type_hints import type_of_hint
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.testing import OperatorHarness
@@ -229,3 +230,14 @@ def test_a_rich_condition_is_opened() -> None:
         harness.process_all([("k", 4), ("k", 6)], [1, 2])
         harness.watermark(2)
         assert [value for value, _ in harness.values()] == ["a:6"]
+
+
+def test_partial_matches_of_another_pattern_are_refused() -> None:
+    one = Pattern.begin("a").where(lambda event: event[1] == 1).next("b").next("c")
+    other = Pattern.begin("a").where(lambda event: event[1] == 1).one_or_more().next("b").next("c")
+    with _harness(one) as before, _harness(other) as after:
+        before.process(("k", 1), 1)
+        before.watermark(1)
+        after.restore(before.snapshot())
+        with pytest.raises(UserError, match="another pattern"):
+            after.watermark(2)

@@ -83,6 +83,9 @@ class DynamicCepOperator(CepOperator):
         self._take_over(dict(self._known.scan(None)))
         super().begin_epoch()
 
+    def check_patterns(self) -> None:
+        """Patterns come from state, together with their partial matches."""
+
     def _take_over(self, texts: dict[str, str]) -> None:
         if texts == self._texts:
             return

@@ -8,6 +8,7 @@ Does not know: events, partial matches, time."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
@@ -72,10 +73,11 @@ class Automaton:
     skip: Skip
     can_be_empty: bool
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether some state has a time limit of its own."""
-        return any(state.gap is not None for state in self.states)
+    def fingerprint(self) -> str:
+        """Equal for automata whose partial matches mean the same; conditions are not looked at."""
+        states = [(s.kind.value, s.gap, [(int(a), to, name) for a, to, _, name in s.edges]) for s in self.states]
+        told = repr((states, self.start, self.names, self.window))
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def automaton(plan: PatternPlan) -> Automaton:

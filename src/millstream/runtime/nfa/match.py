@@ -77,7 +77,8 @@ class Matcher:
             for state in automaton.states
         ]
         self._window = automaton.window
-        self._timed = automaton.window > 0 or automaton.has_gaps
+        self._has_gaps = any(state.gap is not None for state in automaton.states)
+        self.timed = automaton.window > 0 or self._has_gaps  # whether partial matches can run out of time
         self._skips = automaton.skip.kind is not SkipKind.NO_SKIP
         self._beginning: Partial = (automaton.start, NONE, 0, 0, _NEVER)
         self._context = _Context(automaton.names, now)
@@ -93,11 +94,11 @@ class Matcher:
 
     def deadline(self, live: Live) -> int | None:
         """When the first partial match runs out of time."""
-        if not self._timed:
+        if not self.timed:
             return None
         first: Partial = live[0][0]
         found = first[2] + self._window if self._window and first[4] != _NEVER else None
-        if self.automaton.has_gaps:
+        if self._has_gaps:
             for state, _, _, last, rank in live[0]:
                 gap = self._gaps[state]
                 if gap and rank != _NEVER and (found is None or last + gap < found):
@@ -110,6 +111,8 @@ class Matcher:
         """The matches that an event completes."""
         buffer = SharedBuffer(live[2], live[3])
         self._context.begin(buffer, time)
+        if len(live[0]) == 1 and live[0][0][4] == _NEVER and not self._begins(event):
+            return []
         partials: heap.Heap = []
         complete: heap.Heap = []
         number = NONE
@@ -138,6 +141,15 @@ class Matcher:
                 heap.add_all(partials, kept)
         live[0] = partials
         return self._completed(live, buffer, complete) if complete or live[1] else []
+
+    def _begins(self, event: Any) -> bool:
+        """Whether the event may begin a match: asked first, because most events of most keys do not."""
+        context = self._context
+        context.move(NONE)
+        for action, _, check, _ in self._edges[self.automaton.start]:
+            if action != Action.IGNORE and (check is None or check(event, context)):
+                return True
+        return False
 
     def _following(
         self, live: Live, buffer: SharedBuffer, partial: Partial, event: Any, time: int, number: int

@@ -44,6 +44,16 @@ class NoTimestamp(UserError):
         )
 
 
+class PatternChanged(UserError):
+    """State holds partial matches of another pattern than the program has now."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            f"the state of '{operator}' has partial matches of another pattern than the program has now",
+            hint="give the operator another uid to begin afresh; conditions may change, steps and times may not",
+        )
+
+
 @dataclass(frozen=True)
 class CepSpec(OperatorSpec):
     """One pattern over a stream.
@@ -138,6 +148,7 @@ class Matching:
         self._matcher = Matcher(automaton(plan), lambda: operator.context.now)
         self._namespace = namespace
         self._blank = self._matcher.initial()
+        self.fingerprint = self._matcher.automaton.fingerprint()
 
     def reset(self) -> None:
         """Forget what an attempt that failed may have left."""
@@ -153,12 +164,14 @@ class Matching:
         matcher.changed = False
         for time, event in events:
             try:
-                self._advance(live, time)
+                if matcher.timed and (known or matcher.changed):
+                    self._advance(live, time)
                 for match in matcher.process(live, event, time):
                     self._operator.matched(match, time)
             except (Exception, SystemExit) as problem:
                 raise rowwise.failure(self._operator.context.name, problem, key, event) from problem
-        self._advance(live, until)
+        if known or matcher.changed:
+            self._advance(live, until)
         if not matcher.changed:
             return matcher.deadline(live) if known else None
         if matcher.is_initial(live):
@@ -193,6 +206,7 @@ class CepOperator(Operator):
         kind = Types.PICKLED_BYTE_ARRAY()
         self.matches = context.state.table("cep/matches", kind)
         self._queue = context.state.table("cep/queue", kind)
+        self._waiting, self._waiting_dirty = self._queue.namespace(None)
         self._wakeups = Wakeups(context.state)
         self._collector = rowwise.Collector(context.name)
         self._on_match = spec.function.process_match
@@ -225,8 +239,17 @@ class CepOperator(Operator):
         self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
         for pattern in self._patterns.values():
             pattern.reset()
+        self.check_patterns()
         if self.spec.processing_time:
             self._pass(self.context.now)
+
+    def check_patterns(self) -> None:
+        """Partial matches must be of the pattern they go on with."""
+        now = self._patterns[""].fingerprint
+        if self.context.memory.setdefault("pattern", now) != now:
+            if any(True for _ in self.matches.scan(None)):
+                raise PatternChanged(self.context.name)
+            self.context.memory["pattern"] = now
 
     def on_watermark(self, watermark: int) -> None:
         """In event time, time has passed; then pass the watermark on."""
@@ -281,21 +304,25 @@ class CepOperator(Operator):
 
     def _enqueue(self, event: Any, time: int, wake: int) -> None:
         key = self.context.scope.key
-        waiting = self._queue.get(None, key)
+        waiting = self._waiting[key]
         if waiting is ABSENT:
-            waiting = []
-        waiting.append((time, event))
-        self._queue.put(None, key, waiting)
+            self._waiting[key] = [(time, event)]
+        else:
+            waiting.append((time, event))
+        self._waiting_dirty.add(key)
         self._wakeups.by(key, wake)
 
     def _wake(self, key: Any, now: int) -> None:
-        waiting = self._queue.get(None, key)
+        waiting = self._waiting[key]
         due: list[tuple[int, Any]] = []
+        later: list[tuple[int, Any]] = []
         if waiting is not ABSENT:
             due = [each for each in waiting if each[0] <= now]
         if due:
-            due.sort(key=_time if self._order is None else self._time_and_order)
-            later = [each for each in waiting if each[0] > now]
+            if len(due) > 1:
+                due.sort(key=_time if self._order is None else self._time_and_order)
+            if len(due) < len(waiting):
+                later = [each for each in waiting if each[0] > now]
             self._queue.put(None, key, later or ABSENT)
             if later:
                 self._wakeups.by(key, min(time for time, _ in later))
