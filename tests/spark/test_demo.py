@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 @pytest.mark.timeout(600)
 def test_a_job_that_was_broken_twice_leaves_the_same_output(tmp_path):
     program = [sys.executable, str(REPOSITORY / "examples" / "fraud_detection.py"), "--demo"]
-    arguments = ["--records", "60000", "--rate", "20000", "--out", str(tmp_path)]
+    arguments = ["--records", "100000", "--rate", "6000", "--out", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     ran = subprocess.run([*program, *arguments], capture_output=True, text=True, timeout=580, env=environment)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]

@@ -6,7 +6,6 @@ Does not know: plans, checkpoints, programs' meaning."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +38,6 @@ class SparkEngine:
         self._program: Any = None
         self._seeds: Any = None
         self._bundle: Any = None
-        self._cancelled = threading.Event()
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program."""
@@ -54,7 +52,6 @@ class SparkEngine:
         if self._seeds is None or self._seeds.getNumPartitions() != slots:
             self._seeds = self._context.parallelize(range(slots), slots)
         self._deployment = deployment
-        self._cancelled.clear()
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """One Spark job."""
@@ -76,7 +73,6 @@ class SparkEngine:
 
     def cancel(self) -> None:
         """Cancel the running job."""
-        self._cancelled.set()
         if self._context is not None and self._deployment is not None:
             self._context.cancelJobGroup(self._deployment.id)
 
