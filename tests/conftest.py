@@ -36,3 +36,18 @@ def spark_context() -> Iterator[Any]:
     yield context
     session.stop()
     assert jvm.poll() is not None, "a JVM was left running"
+
+
+@pytest.fixture
+def inline_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs run in this process, without Spark."""
+    from millstream.client import local
+    from millstream.client.job_client import JobClient
+    from millstream.cluster import entrypoint
+    from millstream.testing.inline_engine import InlineEngine
+
+    def submit(graph: Any, configuration: Any, name: str, listeners: Any = ()) -> JobClient:
+        running = entrypoint.submit(graph, configuration, name, engine=InlineEngine(), listeners=listeners)
+        return JobClient(local.LocalHandle(running))
+
+    monkeypatch.setattr(local, "submit", submit)

@@ -24,7 +24,6 @@ class JobSettings:
     min_pause: int = 0
     retained: int = 3
     tolerable_failures: int = 0
-    exactly_once: bool = True
     retain_on_cancel: bool = False
     recovery_path: str | None = None
     allow_unclaimed: bool = False
@@ -54,7 +53,6 @@ def job_settings(configuration: Configuration) -> JobSettings:
         min_pause=millis(get(options.CHECKPOINT_MIN_PAUSE)),
         retained=retained,
         tolerable_failures=get(options.TOLERABLE_FAILED_CHECKPOINTS),
-        exactly_once=str(get(options.CHECKPOINT_MODE)).upper() != "AT_LEAST_ONCE",
         retain_on_cancel=str(get(options.CHECKPOINT_RETENTION)).upper() == "RETAIN_ON_CANCELLATION",
         recovery_path=get(options.RECOVERY_PATH),
         allow_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),

@@ -6,6 +6,7 @@ Does not know: composites."""
 from __future__ import annotations
 
 import datetime
+from abc import abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -85,8 +86,9 @@ class _TaggedLeaf(LeafTypeInfo):
     def __init__(self) -> None:
         super().__init__(self._make_column(), type(self).__name__)
 
+    @abstractmethod
     def _make_column(self) -> Column:
-        raise NotImplementedError
+        """The column that values of this type are kept in."""
 
     def to_json(self) -> dict[str, Any]:
         """As TypeInformation promises."""

@@ -20,7 +20,7 @@ class Step(OperatorSpec):
     """An operator that is never run."""
 
     def build(self, context: OperatorContext) -> Operator:
-        raise NotImplementedError
+        raise AssertionError("graphs are drawn, never run")
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class From(Source):
         return self.readers
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        raise NotImplementedError
+        raise AssertionError("graphs are drawn, never run")
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        raise NotImplementedError
+        raise AssertionError("graphs are drawn, never run")
 
 
 class To(Sink):
     """A sink that is never written."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        raise NotImplementedError
+        raise AssertionError("graphs are drawn, never run")
 
 
 def step(number: int, name: str, *inputs: int | Input, **more: Any) -> Transformation:
