@@ -5,8 +5,6 @@ Does not know: what is inside a block or a program."""
 
 from __future__ import annotations
 
-import gc
-import itertools
 import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,8 +16,6 @@ from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import activate
 
 _deployments: dict[str, Deployment] = {}
-_runs = itertools.count(1)
-_RUNS_BETWEEN_COLLECTIONS = 100
 
 
 class Level:
@@ -42,7 +38,6 @@ class Level:
 
     def __call__(self, index: int, pairs: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """Run one slot."""
-        _collect_cycles_rarely()
         activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
         deployment = _deployments.get(self._deployment)
         if deployment is None:
@@ -56,13 +51,6 @@ class Level:
     def _bundle_bytes(self) -> bytes:
         assert self._bundle is not None
         return self._bundle.value
-
-
-def _collect_cycles_rarely() -> None:
-    """A worker's records and state die by reference count; only now and then are cycles of user code looked for."""
-    gc.disable()
-    if next(_runs) % _RUNS_BETWEEN_COLLECTIONS == 0:
-        gc.collect()
 
 
 def same(key: int) -> int:
