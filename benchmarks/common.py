@@ -20,6 +20,11 @@ PARALLELISM = 2
 CHECK_RECORDS = 5_000
 CHECK_WINDOW_MS = 1_000
 CHECK_KEYS = 100
+CEP_KEYS = 50_000
+CEP_WITHIN_MS = 300_000
+CEP_CHECK_RECORDS = 100_000
+CEP_CHECK_KEYS = 1_000
+TINY_BELOW, LARGE_FROM = 20, 60  # a tiny payment, one in between, a large one
 RESULT_MARK = "BENCHMARK-RESULT "
 
 # Cubing permutes the integers modulo a prime p with p % 3 == 2. So keys come in an irregular order, each equally often,
@@ -88,6 +93,22 @@ def expected_window(records: int = CHECK_RECORDS) -> dict[str, int]:
         count, total = totals.get(slot, (0, 0))
         totals[slot] = (count + 1, total + amount_of(index))
     return digest((*slot, *value) for slot, value in totals.items())
+
+
+def expected_cep(records: int = CEP_CHECK_RECORDS) -> dict[str, int]:
+    """The digest of (key, first record, last record) of each tiny, middle and large payment in a row of one key."""
+    last_two: dict[int, list[int]] = {}
+    found = []
+    for index in range(records):
+        key = key_of(index) % CEP_CHECK_KEYS
+        before = last_two.setdefault(key, [])
+        if len(before) == 2 and amount_of(index) >= LARGE_FROM and index - before[0] < CEP_WITHIN_MS:
+            tiny, middle = map(amount_of, before)
+            if tiny < TINY_BELOW <= middle < LARGE_FROM:
+                found.append((key, before[0], index))
+        before.append(index)
+        del before[:-2]
+    return digest(found)
 
 
 def seconds(action: Callable[[], object]) -> float:

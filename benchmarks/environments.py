@@ -51,6 +51,7 @@ class Environments:
             "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
             "PYTHONPATH": os.pathsep.join(paths),
             "PYSPARK_PYTHON": str(python),
+            "MILLSTREAM_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import common
+from benchmarks import batch_input, common, kafka_peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +165,81 @@ ASYNC_IO = Benchmark(
     goal=Goal(at_most=1.5),
 )
 
-BENCHMARKS = (KEYED, WINDOW, LATENCY, LATENCY_EXCHANGE, GROWTH, CHECKPOINT, ASYNC_IO)
+CEP = Benchmark(
+    name="cep",
+    title="Pattern of three payments of a key in a row within 5 min (a record a ms), 50,000 keys, parallelism 2",
+    figure="rate",
+    unit="records/s",
+    ours=Contestant("millstream", "jobs/cep.py", "millstream", _sizes(1_000_000, 5_000_000)),
+    peers=(
+        Contestant(
+            "Flink SQL MATCH_RECOGNIZE", "peers/flink_sql_cep.py", "flink", _sizes(1_000_000, 5_000_000), Goal(1)
+        ),
+    ),
+    expected=common.expected_cep,
+)
+
+
+def _batch(task: str, title: str, expected: Callable[[], dict[str, int]], *apis: str) -> Benchmark:
+    sizes = _sizes(1_000_000, 50_000_000, keys=batch_input.KEYS, task=task)
+    as_stream = Contestant("as a stream", "jobs/batch.py", "millstream", (*sizes, ("mode", "streaming")), Goal(2))
+    sparks = [
+        Contestant(f"Spark, {name}", "peers/spark_batch.py", "spark", (*sizes, ("api", name)), Goal(1 / 1.2))
+        for name in apis
+    ]
+    return Benchmark(
+        name=f"batch-{task}",
+        title=title,
+        figure="rate",
+        unit="records/s",
+        ours=Contestant("as a batch", "jobs/batch.py", "millstream", (*sizes, ("mode", "batch"))),
+        peers=(as_stream, *sparks),
+        expected=expected,
+    )
+
+
+BATCH_WORDS = _batch(
+    "words", "Word count over 50,000,000 records with 2,000,000 words, 2 GiB", batch_input.expected_words, "rdd"
+)
+BATCH_SESSIONS = _batch(
+    "sessions",
+    "Sessions over 50,000,000 records with 2,000,000 keys, 2 GiB",
+    batch_input.expected_sessions,
+    "frame",
+    "rdd",
+)
+
+
+def _kafka(name: str, title: str, once: int, goal: float) -> Benchmark:
+    sizes = _sizes(500_000, 5_000_000, once=once)
+    return Benchmark(
+        name=name,
+        title=f"Kafka to Kafka, records of 100 bytes, 2 partitions, parallelism 2, {title}",
+        figure="rate",
+        unit="records/s",
+        ours=Contestant("millstream", "kafka_job.py", "millstream", sizes),
+        peers=(
+            Contestant("confluent-kafka loop, 1 process", "kafka_loop.py", "millstream", sizes, Goal(goal)),
+            Contestant("PyFlink, no Python function", "kafka_flink.py", "flink", sizes),
+        ),
+        expected=kafka_peers.expected,
+    )
+
+
+KAFKA = _kafka("kafka", "at least once", 0, 1.2)
+KAFKA_ONCE = _kafka("kafka-once", "exactly once", 1, 1.0)
+
+BENCHMARKS = (
+    KEYED,
+    WINDOW,
+    LATENCY,
+    LATENCY_EXCHANGE,
+    GROWTH,
+    CHECKPOINT,
+    ASYNC_IO,
+    CEP,
+    BATCH_WORDS,
+    BATCH_SESSIONS,
+    KAFKA,
+    KAFKA_ONCE,
+)

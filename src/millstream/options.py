@@ -178,6 +178,19 @@ INCREMENTAL_CHECKPOINTS = Option(
 SNAPSHOT_COMPRESSION = Option(
     "execution.checkpointing.snapshot-compression", False, "Whether state files are compressed (lz4).", bool
 )
+FILE_MERGING = Option(
+    "execution.checkpointing.file-merging.enabled",
+    True,
+    "Whether the small state files of a checkpoint are merged into one (Flink's default is false).",
+    bool,
+)
+ON_INTERRUPT = Option(
+    "millstream.on-interrupt",
+    "cancel",
+    "What Ctrl-C does to a job that is waited for: cancel it, or stop it with a savepoint.",
+    str,
+    choices=("cancel", "savepoint"),
+)
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path",
     None,
@@ -336,13 +349,73 @@ EPOCH_DEADLINE = Option(
     "millstream.epoch.deadline", Duration.of_minutes(10), "An epoch that takes longer is cancelled and fails.", Duration
 )
 BLOCK_MAX_RECORDS = Option("millstream.block.max-records", 65536, "The most records of one block.", int)
+BATCH_RUN_SIZE = Option(
+    "millstream.batch.run-size",
+    MemorySize(64 << 20),
+    "How much a subtask of a batch job gathers for an exchange by key before it sorts and sends it.",
+    MemorySize,
+)
 PRE_AGGREGATION = Option(
     "millstream.pre-aggregation.enabled",
     False,
-    "Whether tumbling and sliding event-time windows with reduce or aggregate are folded before the exchange, too.",
+    "Whether tumbling and sliding event-time windows with reduce or aggregate, and reduce in a batch job, are folded "
+    "before the exchange, too.",
     bool,
 )
+SCHEDULER = Option(
+    "jobmanager.scheduler",
+    "Default",
+    "Whether the parallelism stays as the program says, or follows the slots of the cluster, up to that.",
+    str,
+    choices=("Default", "Adaptive"),
+)
+SCHEDULER_MODE: Option[str | None] = Option(
+    "scheduler-mode",
+    None,
+    "Reactive: the parallelism follows the slots of the cluster, up to the max parallelism.",
+    str,
+    choices=("REACTIVE",),
+)
+ADAPTIVE_STABILIZATION = Option(
+    "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout",
+    Duration.of_minutes(1),
+    "How long the slots of the cluster must stay the same before a running job is rescaled to them.",
+    Duration,
+)
+ADAPTIVE_COOLDOWN = Option(
+    "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling",
+    Duration.of_seconds(30),
+    "The least time between two changes of the parallelism by the adaptive scheduler.",
+    Duration,
+    ("jobmanager.adaptive-scheduler.scaling-interval.min",),
+)
 SPARK_MASTER = Option("millstream.spark.master", "local[*]", "The Spark master the job runs on.", str)
+
+# ------------------------------------------------------------------------------------------------ availability
+
+HA_TYPE = Option(
+    "high-availability.type",
+    "NONE",
+    "Whether several drivers of one job may stand by, of which the holder of a lease on shared storage runs it.",
+    str,
+    ("high-availability",),
+    choices=("NONE", "lease"),
+)
+HA_STORAGE_DIR: Option[str | None] = Option(
+    "high-availability.storageDir", None, "The directory on shared storage where leases are kept.", str
+)
+HA_CLUSTER_ID = Option(
+    "high-availability.cluster-id",
+    "/default",
+    "What tells one run of a program from another: drivers with the same id and job name stand by for one another.",
+    str,
+)
+HA_LEASE_DURATION = Option(
+    "millstream.high-availability.lease-duration",
+    Duration.of_seconds(6),
+    "How long a leading driver may be silent before another one takes over.",
+    Duration,
+)
 
 # ----------------------------------------------------------------------------------------------------- ignored
 
@@ -430,7 +503,7 @@ _IGNORED: dict[str, str] = {
         execution.checkpointing.checkpoints-after-tasks-finish.enabled""",
     "checkpoint files are laid out in one way": """execution.checkpointing.cleaner.parallel-mode
         execution.checkpointing.data-inline-threshold execution.checkpointing.write-buffer-size
-        execution.checkpointing.file-merging.enabled execution.checkpointing.file-merging.across-checkpoint-boundary
+        execution.checkpointing.file-merging.across-checkpoint-boundary
         execution.checkpointing.file-merging.max-file-size execution.checkpointing.file-merging.pool-blocking
         execution.checkpointing.file-merging.max-subtasks-per-file
         execution.checkpointing.file-merging.max-space-amplification""",

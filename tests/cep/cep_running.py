@@ -15,10 +15,20 @@ def ids(match: dict[str, list[Any]]) -> dict[str, list[int]]:
     return {name: [event["id"] for event in events] for name, events in match.items()}
 
 
-def run(given: dict[str, Any]) -> list[list[Any]]:
-    """What the automaton makes of a case: ["match", ids] and ["timeout", ids, time], in order."""
+def run(given: dict[str, Any], *, answered: bool = False) -> list[list[Any]]:
+    """What the automaton makes of a case: ["match", ids] and ["timeout", ids, time], in order.
+
+    With `answered` all tests of an event are answered before it is matched, where they are of the event alone."""
     matcher = Matcher(automaton(Pattern.from_json(given["pattern"]).plan()))
     live = matcher.initial()
+    tests = matcher.transitions.tests
+
+    def process(event: dict[str, Any]) -> list[dict[str, list[Any]]]:
+        if not answered or not matcher.transitions.event_alone:
+            return matcher.process(live, event, event["ts"])
+        answers = sum(bool(test.function(event)) << bit for bit, test in enumerate(tests))
+        return matcher.process_answered(live, event, event["ts"], answers)
+
     out: list[list[Any]] = []
     last = None
 
@@ -31,7 +41,7 @@ def run(given: dict[str, Any]) -> list[list[Any]]:
         if event["ts"] != last:
             advance(event["ts"])
             last = event["ts"]
-        out.extend(["match", ids(match)] for match in matcher.process(live, event, event["ts"]))
+        out.extend(["match", ids(match)] for match in process(event))
     advance(given["end"])
     return out
 

@@ -26,3 +26,4 @@ def test_matches_and_timeouts_come_as_in_flink(part: int) -> None:
                 cep_running.run(given)
         else:
             assert cep_running.run(given) == given["out"], line
+            assert cep_running.run(given, answered=True) == given["out"], line

@@ -33,7 +33,7 @@ def test_the_automaton_finds_every_match_once(part: int) -> None:
         if expected is None:
             continue
         checked += 1
-        mine = [out[1] for out in cep_running.run(given) if out[0] == "match"]
+        mine = [out[1] for out in cep_running.run(given, answered=checked % 2 == 0) if out[0] == "match"]
         found += len(expected)
         assert _counted(mine) == _counted(expected), json.dumps(given)
     assert found > checked // 2  # the cases are worth something

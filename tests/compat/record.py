@@ -25,6 +25,7 @@ PYFLINK = "apache-flink==2.3.0"
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
 GOLDEN = HERE / "golden"
+AS_BATCH = GOLDEN / "batch"
 PLANS = ("plan_chain", "plan_union")
 BATCH = 12
 
@@ -66,10 +67,10 @@ def arranged(order: str, lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(lines, key=key_of if order == "key" else None))
 
 
-def read_golden(name: str) -> Golden:
+def read_golden(name: str, folder: Path = GOLDEN) -> Golden:
     """The recorded output of the program `name`."""
     header: dict[str, str] = {}
-    lines = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    lines = (folder / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     while lines and lines[0].startswith("# "):
         field, _, value = lines.pop(0)[2:].partition(": ")
         header[field] = value
@@ -107,7 +108,7 @@ def constants_of(name: str) -> dict[str, str]:
     }
 
 
-def write_golden(name: str, elements: Iterable[Any], out: Path = GOLDEN) -> None:
+def write_golden(name: str, elements: Iterable[Any], out: Path = GOLDEN, how: str | None = None) -> None:
     """Write `NAME.txt` from the elements, arranged by the program's ORDER."""
     constants = constants_of(name)
     header = {
@@ -115,7 +116,7 @@ def write_golden(name: str, elements: Iterable[Any], out: Path = GOLDEN) -> None
         "law": constants["law"],
         "order": constants["ORDER"],
         "watermarks": constants["WATERMARKS"],
-        "recorded with": f"{PYFLINK}, {constants['MODE']} mode",
+        "recorded with": f"{PYFLINK}, {how or constants['MODE'] + ' mode'}",
     }
     lines = arranged(constants["ORDER"], map(text_of, elements))
     text = [f"# {field}: {value}" for field, value in header.items()] + list(lines)
@@ -123,12 +124,13 @@ def write_golden(name: str, elements: Iterable[Any], out: Path = GOLDEN) -> None
     (out / f"{name}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def _record(names: list[str], mode: str | None, out: Path) -> list[str]:
+def _record(names: list[str], mode: str | None, out: Path, *, batch: bool = False) -> list[str]:
     """Run programs with the PyFlink of this interpreter; the names of those that failed."""
     from pyflink.common import Configuration  # type: ignore[import-not-found]
-    from pyflink.datastream import StreamExecutionEnvironment  # type: ignore[import-not-found]
+    from pyflink.datastream import RuntimeExecutionMode, StreamExecutionEnvironment  # type: ignore[import-not-found]
 
     failed = []
+    how = "thread mode, BATCH" if batch else None
     for name in names:
         configuration = Configuration()
         configuration.set_string("python.execution-mode", mode or constants_of(name)["MODE"])
@@ -137,16 +139,18 @@ def _record(names: list[str], mode: str | None, out: Path) -> list[str]:
         env.get_config().set_auto_watermark_interval(0)
         try:
             stream = load(name).define(env)
+            if batch:
+                env.set_runtime_mode(RuntimeExecutionMode.BATCH)
             if constants_of(name)["COLLECT"] == "file":
-                write_golden(name, _through_file(env, stream), out)
+                write_golden(name, _through_file(env, stream), out, how)
             else:
                 with stream.execute_and_collect() as elements:
-                    write_golden(name, elements, out)
+                    write_golden(name, elements, out, how)
             print(f"recorded {name}", flush=True)
         except Exception:
             traceback.print_exc()
             failed.append(name)
-    for name in [plan for plan in PLANS if plan in names]:
+    for name in [] if batch else [plan for plan in PLANS if plan in names]:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(2)
         load(name).define(env).print()
@@ -196,17 +200,21 @@ def main() -> int:
     parser.add_argument(
         "--mode", choices=("process", "thread"), help="python.execution-mode instead of the program's own"
     )
-    parser.add_argument("--out", type=Path, default=GOLDEN, help="where to write; the golden folder if not given")
+    parser.add_argument("--out", type=Path, help="where to write; the golden folder if not given")
+    parser.add_argument("--batch", action="store_true", help="run streaming programs in BATCH mode, into golden/batch")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    names = arguments.names or program_names()
+    recorded = sorted(path.stem for path in AS_BATCH.glob("*.txt")) if arguments.batch else program_names()
+    names = arguments.names or recorded
+    out = arguments.out or (AS_BATCH if arguments.batch else GOLDEN)
+    mode = "thread" if arguments.batch else arguments.mode  # in process mode PyFlink's timers hang in BATCH
     if arguments.worker:
-        failed = _record(names, arguments.mode, arguments.out)
+        failed = _record(names, mode, out, batch=arguments.batch)
         print(f"failed: {' '.join(failed) or 'none'}", flush=True)
         return 1 if failed else 0
     python = _environment(arguments.python)
     environ = {**os.environ, "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}
-    worker = [python, __file__, "--worker", "--out", str(arguments.out)]
+    worker = [python, __file__, "--worker", "--out", str(out), *(["--batch"] if arguments.batch else [])]
     worker += ["--mode", arguments.mode] if arguments.mode else []
     codes = [
         subprocess.run([*worker, *names[start : start + BATCH]], env=environ, check=False).returncode

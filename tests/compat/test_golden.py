@@ -14,8 +14,6 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.testing.inline_engine import InlineEngine
 
 NOT_RUN = {
-    "batch_process_timers": "batch mode",
-    "batch_reduce": "batch mode",
     "state_ttl_expires": "it sleeps inside its function; processing time stands still within an epoch (law 2)",
 }
 """Programs that are not run yet, or that cannot agree, with the reason."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster import job_master
 from millstream.cluster.observations import CheckpointDone, EpochDone
@@ -41,6 +42,18 @@ def test_the_pause_between_checkpoints_is_kept():
         assert all(late - early == 4 for early, late in pairwise(taken[:-1]))
 
 
+def test_epochs_do_not_start_faster_than_asked():
+    with World() as world:
+        starts = []
+        run(
+            with_options(SETUP, **{"millstream.epoch.min-interval": "500 ms"}),
+            world,
+            listen=lambda seen, _: starts.append(world.clock.now()) if isinstance(seen, EpochDone) else None,
+        )
+        assert len(starts) > 2
+        assert all(later - earlier >= 500 for earlier, later in pairwise(starts))
+
+
 @pytest.mark.parametrize("name", ["tumbling", "ordered_timers", "columns", "broadcast"])
 @pytest.mark.parametrize("keep", [1, 2, 5])
 def test_exactly_as_many_checkpoints_are_kept_as_asked_with_every_file_they_need_and_no_other(name, keep):
@@ -62,8 +75,8 @@ def test_exactly_as_many_checkpoints_are_kept_as_asked_with_every_file_they_need
             for number in seen[-keep:]:
                 metadata = CheckpointMetadata.from_bytes(storage.read_metadata(number))
                 for handle in metadata.handles:
-                    storage.read(handle)
-                    needed.add(handle.name)
+                    StateReader(storage).read(handle)
+                    needed.add(handle.file)
             assert set(storage.files()) == needed
 
     with World() as world:

@@ -86,8 +86,9 @@ def forge(world, change):
     for operator in metadata["operators"]:
         for subtask in operator["subtasks"]:
             for handle in subtask["files"]:
-                path = f"{ROOT}/{handle['name']}"
-                world.disk.files[path] = made = change(world.disk.files[path])
+                start, packed = handle.pop("offset", 0), handle.pop("pack", handle["name"])
+                before = world.disk.files[f"{ROOT}/{packed}"][start : start + handle["size"]]
+                world.disk.files[f"{ROOT}/{handle['name']}"] = made = change(before)
                 handle["size"], handle["sha256"] = len(made), hashlib.sha256(made).hexdigest()
     write_metadata(world, json.dumps(metadata).encode())
 

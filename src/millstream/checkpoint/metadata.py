@@ -15,6 +15,8 @@ from millstream.errors import ExternalError, InternalError
 from millstream.state.handles import Handle, Lineage
 
 FORMAT = 1
+CANONICAL = "canonical"  # Parquet, for anybody to read
+NATIVE = "native"  # state files as they are
 
 
 class UnreadableMetadata(ExternalError):
@@ -41,7 +43,10 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit."""
+    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit.
+
+    `savepoint` is its form, None for a checkpoint; a savepoint's files are named relative to its own directory.
+    `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit."""
 
     checkpoint: int
     epoch: int
@@ -54,6 +59,8 @@ class CheckpointMetadata:
     sources: Mapping[str, Any] = field(default_factory=dict)
     committables: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     bytes_new: int = 0
+    savepoint: str | None = None
+    ended: bool = False
 
     @property
     def handles(self) -> tuple[Handle, ...]:
@@ -81,6 +88,8 @@ class CheckpointMetadata:
                 "timestamp": self.timestamp,
                 "processing_time": self.now,
                 "bytes_new": self.bytes_new,
+                **({} if self.savepoint is None else {"savepoint": self.savepoint}),
+                **({"ended": True} if self.ended else {}),
                 "operators": [_operator_to_json(each) for each in self.operators],
                 "sources": dict(self.sources),
                 "committables": {sink: list(staged) for sink, staged in self.committables.items()},
@@ -111,10 +120,19 @@ class CheckpointMetadata:
                 operators=tuple(_operator_from_json(each) for each in read["operators"]),
                 sources=dict(read["sources"]),
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
+                savepoint=None if read.get("savepoint") is None else _form(read["savepoint"]),
+                ended=read.get("ended") is True,
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
             raise UnreadableMetadata(msg) from problem
+
+
+def _form(value: Any) -> str:
+    if value not in (CANONICAL, NATIVE):
+        message = f"{value!r} is no form of a savepoint"
+        raise ValueError(message)
+    return str(value)
 
 
 def _whole(value: Any) -> int:

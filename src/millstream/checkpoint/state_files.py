@@ -1,11 +1,41 @@
 """State files where every task of a job can reach them.
 
-Promises: a file is read whole and verified, or not at all; names are unique per attempt, so writers never meet.
+Promises: a file is read whole and verified, or not at all; names are unique per attempt, so writers never meet; files
+that were packed into one are read as if they had not been.
 Does not know: what is in a file."""
 
 from __future__ import annotations
 
-from millstream.checkpoint.storage import CheckpointStorage, MissingFile, Stored, StoredFile
+import hashlib
+from typing import Any
+
+from millstream.checkpoint.storage import CheckpointStorage, CorruptFile, MissingFile, Stored, StoredFile
+
+
+class StateReader:
+    """Reads state files of one storage; a pack is kept while parts of it are asked for."""
+
+    def __init__(self, storage: CheckpointStorage) -> None:
+        self._storage = storage
+        self._pack: tuple[str, bytes] | None = None
+
+    def read(self, handle: Stored) -> bytes:
+        """The verified content of a file."""
+        name = getattr(handle, "pack", "")
+        if not name:
+            return self._storage.read(handle)
+        if self._pack is None or self._pack[0] != name:
+            self._pack = (name, self._storage.read_unverified(name))
+        start = getattr(handle, "offset", 0)
+        data = self._pack[1][start : start + handle.size]
+        if hashlib.sha256(data).hexdigest() != handle.sha256:
+            self._pack = None
+            place, found = f"{name} (from byte {start})", f"SHA-256 {hashlib.sha256(data).hexdigest()}"
+            raise CorruptFile(place, f"SHA-256 {handle.sha256}", found)
+        return data
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_storage": self._storage, "_pack": None}
 
 
 class JobStateFiles:
@@ -13,7 +43,8 @@ class JobStateFiles:
 
     def __init__(self, storage: CheckpointStorage, restored: CheckpointStorage | None = None) -> None:
         self._storage = storage
-        self._restored = restored
+        self._own = StateReader(storage)
+        self._restored = None if restored is None else StateReader(restored)
 
     def write(self, name: str, data: bytes) -> StoredFile:
         """Store a file of this job."""
@@ -22,7 +53,7 @@ class JobStateFiles:
     def read(self, handle: Stored) -> bytes:
         """The verified content of a file."""
         try:
-            return self._storage.read(handle)
+            return self._own.read(handle)
         except MissingFile:
             if self._restored is None:
                 raise

@@ -87,6 +87,16 @@ class OutsideRoot(UserError):
         super().__init__(f"the name {name!r} is not inside {root}")
 
 
+class CheckpointTaken(ExternalError):
+    """A checkpoint of this number exists, and was to be made."""
+
+    hint = "another driver of the same job may have taken over"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"there is a checkpoint {path} already")
+
+
 class Stored(Protocol):
     """Whatever names a stored file with its size and checksum."""
 
@@ -121,6 +131,9 @@ class FileSystem(Protocol):
 
     def replace(self, source: str, target: str) -> None:
         """Give a file another name, in place of what had it."""
+
+    def move_new(self, source: str, target: str) -> None:
+        """Give a file another name, atomically; a `FileExistsError` when something has that name."""
 
     def remove(self, path: str) -> None:
         """Delete a file or an empty directory."""
@@ -173,6 +186,10 @@ class LocalFileSystem:
 
     def replace(self, source: str, target: str) -> None:  # noqa: D102
         os.replace(source, target)
+
+    def move_new(self, source: str, target: str) -> None:  # noqa: D102
+        os.link(source, target)
+        os.remove(source)
 
     def remove(self, path: str) -> None:  # noqa: D102
         if os.path.isdir(path) and not os.path.islink(path):
@@ -254,10 +271,39 @@ class CheckpointStorage:
         _verify(path, data, stored.sha256)
         return data
 
+    def read_unverified(self, name: str) -> bytes:
+        """All bytes of a file, for a caller that knows checksums of its parts."""
+        return self._read(self._path(name))
+
+    def adopt(self, name: str, source: CheckpointStorage, stored: Stored) -> StoredFile:
+        """A file of another storage under a name of this one's own: linked where the disk can, else copied."""
+        full = self._in_job(name)
+        path = self._path(full)
+        if isinstance(self._fs, LocalFileSystem) and isinstance(source._fs, LocalFileSystem):
+            self._fs.make_dirs(os.path.dirname(path))
+            with suppress(OSError):  # another device, or one without links
+                os.link(source._path(stored.name), path)
+                return StoredFile(full, stored.size, stored.sha256)
+        return self.write(name, source.read(stored))
+
+    def delete_empty(self, directory: str) -> None:
+        """Delete a directory with nothing in it, and those above it below the root."""
+        name = directory
+        while name:
+            path = self._path(name)
+            if self._list(path):
+                return
+            self._remove(path)
+            name = os.path.dirname(name)
+
     def files(self, directory: str = SHARED) -> list[str]:
         """The names, as in `StoredFile`, of all files in a directory of the job, abandoned temporary ones too."""
         full = self._in_job(directory)
         return [f"{full}/{name}" for name in self._list(self._path(full))]
+
+    def check_name(self, name: str) -> None:
+        """Raise `OutsideRoot` if a name leads out of the root."""
+        self._path(name)
 
     def delete(self, name: str) -> None:
         """Delete a stored file by the name in its `StoredFile`; nothing if it is gone."""
@@ -265,14 +311,15 @@ class CheckpointStorage:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
-    def publish(self, checkpoint: int | str, metadata: bytes) -> StoredFile:
+    def publish(self, checkpoint: int | str, metadata: bytes, *, new: bool = False) -> StoredFile:
         """Make a checkpoint (or, by directory name, a savepoint) exist, in one step, once all its files do.
 
         A crash before the rename leaves the checkpoint before it as the newest; after it, this one. If this raises,
-        `list_checkpoints` tells which: ask it before discarding what the checkpoint would need."""
+        `list_checkpoints` tells which: ask it before discarding what the checkpoint would need. With `new`, one that
+        exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`."""
         name = self._metadata_name(checkpoint)
         data = metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
-        self._put(self._path(name), data)
+        self._put(self._path(name), data, new=new)
         return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())
 
     def exists(self, checkpoint: int | str) -> bool:
@@ -297,6 +344,13 @@ class CheckpointStorage:
             raise CorruptFile(path, "a last line with a checksum", f"{len(data)} bytes without one")
         _verify(path, metadata, footer[len(_FOOTER_START) : -1].decode("ascii", "replace"))
         return metadata
+
+    def delete_checkpoint_metadata(self, checkpoint: int | str) -> None:
+        """End a checkpoint or savepoint, for good, before what it names is deleted."""
+        path = self._path(self._metadata_name(checkpoint))
+        self._remove(path)
+        with self._telling("sync", os.path.dirname(path)), suppress(FileNotFoundError):
+            self._fs.sync_dir(os.path.dirname(path))
 
     def delete_checkpoint(self, checkpoint: int | str) -> None:
         """End a checkpoint and delete its own directory, not the shared files it names; nothing if it is gone.
@@ -342,6 +396,12 @@ class CheckpointStorage:
                 return []
             return _scan_log(path, self._fs.read_bytes(path))[0]
 
+    def has_log(self, name: str) -> bool:
+        """Whether there is such a log, be it empty."""
+        path = self._path(self._in_job(name))
+        with self._telling("look for", path):
+            return self._fs.exists(path)
+
     def truncate_log(self, name: str, keep: Iterable[bytes] = ()) -> None:
         """Make these records the whole log, in one step."""
         frames = bytearray()
@@ -367,17 +427,19 @@ class CheckpointStorage:
                     with suppress(OSError):
                         self._fs.remove(leftover)
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _put(self, path: str, data: bytes, *, new: bool = False) -> None:
         directory, name = os.path.split(path)
         temporary = f"{directory}/{_temporary(name)}"
         with self._telling("write", path):
             try:
                 self._fs.make_dirs(directory)
                 self._fs.write_bytes(temporary, data, self._sync)
-                self._fs.replace(temporary, path)
-            except OSError:
+                (self._fs.move_new if new else self._fs.replace)(temporary, path)
+            except OSError as error:
                 with suppress(OSError):
                     self._fs.remove(temporary)
+                if new and isinstance(error, FileExistsError):
+                    raise CheckpointTaken(path) from None
                 raise
             if self._sync:
                 self._fs.sync_dir(directory)

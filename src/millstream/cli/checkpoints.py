@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.errors import MillstreamError, UserError
 from millstream.graph.explain import aligned, printable
@@ -48,7 +49,9 @@ class Snapshot:
 
     @property
     def storage(self) -> CheckpointStorage:
-        """Where its files are: names in metadata begin with the job's directory."""
+        """Where its files are: names in metadata begin with the job's directory, or are in the savepoint's own."""
+        if self.metadata is not None and self.metadata.savepoint is not None:
+            return CheckpointStorage(str(self.directory))
         job = self.directory.parent
         return CheckpointStorage(str(job.parent), job.name)
 
@@ -136,10 +139,11 @@ class Verified:
         if snapshot.metadata is None:
             return snapshot
         storage, damage = snapshot.storage, []
+        files = StateReader(storage)
         for handle in snapshot.metadata.handles:
             identity = (storage.root, handle.name, handle.size, handle.sha256)
             if identity not in self._known:
-                self._known[identity] = _problem(storage, handle)
+                self._known[identity] = _problem(files, handle)
                 self.bytes += handle.size
             problem = self._known[identity]
             if problem is not None:
@@ -147,9 +151,9 @@ class Verified:
         return Snapshot(snapshot.directory, snapshot.metadata, tuple(damage))
 
 
-def _problem(storage: CheckpointStorage, handle: Handle) -> str | None:
+def _problem(files: StateReader, handle: Handle) -> str | None:
     try:
-        storage.read(handle)
+        files.read(handle)
     except MillstreamError as problem:
         return problem.message
     return None
@@ -178,7 +182,8 @@ def _shown(snapshots: Sequence[Snapshot]) -> Iterable[str]:
         if found is None:
             continue
         names = {operator.operator: printable(operator.name) for operator in found.operators}
-        yield f"checkpoint {found.checkpoint} of job '{printable(found.job_name)}' ({printable(found.job_id)})"
+        what = f"checkpoint {found.checkpoint}" if found.savepoint is None else f"savepoint ({found.savepoint} form)"
+        yield f"{what} of job '{printable(found.job_name)}' ({printable(found.job_id)})"
         yield from _indented(
             [
                 ("in", printable(str(each.directory))),
@@ -214,7 +219,7 @@ def _operator(operator: OperatorSnapshot) -> Iterable[str]:
             f"epoch {handle.epoch}",
             f"{handle.rows} rows",
             _size(handle.size),
-            printable(handle.name),
+            printable(handle.file),
         )
         for subtask, handle in files
     ]

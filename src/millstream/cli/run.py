@@ -10,6 +10,7 @@ program's own arguments. `millstream info` reads its command line by the same ru
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -62,6 +63,8 @@ def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
         add("-p", "--parallelism", type=_parallelism, metavar="N", help="the parallelism, unless the program sets one"),
         add("-s", "--fromSavepoint", metavar="PATH", help="the checkpoint or savepoint to start from"),
         add("-n", "--allowNonRestoredState", action="store_true", help="drop state that no operator claims"),
+        add("--ha", metavar="DIR", help="stand by for other drivers of this job; leases are kept in DIR"),
+        add("--savepointOnStop", metavar="DIR", help="Ctrl-C and SIGTERM stop the job with a savepoint in DIR"),
         add("--master", metavar="URL", help="the Spark master (default: this machine)"),
         add("-D", dest="define", type=_setting, action="append", metavar="KEY=VALUE", help="set an option"),
         add("-d", "--detached", action="store_true", help=argparse.SUPPRESS),
@@ -73,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     path, arguments = take_program(args, declare)
     if args.detached:
         raise NotDetached
+    if args.savepointOnStop is not None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     return guarded(path, lambda: run_program(path, arguments, configuration=configuration(args)))
 
 
@@ -85,6 +90,12 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
         settings[options.RECOVERY_PATH.key] = args.fromSavepoint
     if args.allowNonRestoredState:
         settings[options.RECOVERY_IGNORE_UNCLAIMED.key] = "true"
+    if args.ha is not None:
+        settings[options.HA_TYPE.key] = "lease"
+        settings[options.HA_STORAGE_DIR.key] = args.ha
+    if args.savepointOnStop is not None:
+        settings[options.SAVEPOINT_DIR.key] = args.savepointOnStop
+        settings[options.ON_INTERRUPT.key] = "savepoint"
     if args.master is not None:
         settings[options.SPARK_MASTER.key] = args.master
     return settings

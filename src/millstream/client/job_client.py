@@ -5,6 +5,7 @@ Does not know: where the job runs, beyond the handle it is given."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from millstream.errors import MillstreamError, UserError
 from millstream.model.futures import CompletableFuture
 from millstream.model.ids import JobID
 from millstream.model.job_status import JobStatus
+from millstream.model.savepoints import SavepointFormatType
 
 
 class JobCancelled(UserError):
@@ -68,6 +70,12 @@ class JobHandle(Protocol):
     def cancel(self) -> None:
         """End it."""
 
+    def savepoint(self, directory: str | None, **how: Any) -> Future[str]:
+        """Write a savepoint at the next epoch boundary."""
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> Future[int]:
+        """Go on at another parallelism; gives the number of slots."""
+
     def accumulators(self) -> dict[str, Any]:
         """What was counted so far."""
 
@@ -93,6 +101,41 @@ class JobClient:
         """End the job; done when it has ended."""
         self._handle.cancel()
         return self._when_ended(lambda: None)
+
+    def trigger_savepoint(
+        self, savepoint_directory: str | None = None, format_type: SavepointFormatType | str | None = None
+    ) -> CompletableFuture:
+        """Write a savepoint while the job goes on; done, with its path, when it exists."""
+        return self._savepoint(savepoint_directory, format_type)
+
+    def stop_with_savepoint(
+        self,
+        advance_to_end_of_event_time: bool,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType | str | None = None,
+    ) -> CompletableFuture:
+        """End the job with a savepoint, all output committed; done, with its path, when the job has finished.
+
+        With `advance_to_end_of_event_time` every timer and window fires first, as if the input had ended: for a job
+        that will not be resumed."""
+        drain = bool(advance_to_end_of_event_time)
+        return self._savepoint(savepoint_directory, format_type, stop=True, drain=drain)
+
+    def cancel_with_savepoint(
+        self, savepoint_directory: str | None = None, format_type: SavepointFormatType | str | None = None
+    ) -> CompletableFuture:
+        """Cancel the job once there is a savepoint; done, with its path, when it is cancelled."""
+        return self._savepoint(savepoint_directory, format_type, cancel=True)
+
+    def _savepoint(self, directory: str | None, form: Any, **how: bool) -> CompletableFuture:
+        return CompletableFuture(self._handle.savepoint(directory, form=SavepointFormatType.of(form), **how))
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> CompletableFuture:
+        """Go on at another parallelism from the next epoch on; done, with the number of slots, when the job does.
+
+        A number is for all operators whose parallelism the program left open, a mapping of uids to numbers for those it
+        names. What cannot run, such as more subtasks than the max parallelism, is refused at once."""
+        return CompletableFuture(self._handle.rescale(parallelism))
 
     def get_accumulators(self) -> CompletableFuture:
         """What was counted so far."""

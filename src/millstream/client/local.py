@@ -6,7 +6,8 @@ Does not know: how the job is run."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from millstream.client.job_client import JobClient
@@ -49,6 +50,16 @@ class LocalHandle:
     def cancel(self) -> None:
         """End it."""
         self._running.master.cancel()
+
+    def savepoint(self, directory: str | None, **how: Any) -> Future[str]:
+        """Write a savepoint at the next epoch boundary."""
+        asked: Future[str] = self._running.master.savepoint(directory, **how)
+        return asked
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> Future[int]:
+        """Go on at another parallelism."""
+        ordered: Future[int] = self._running.master.rescale(parallelism)
+        return ordered
 
     def accumulators(self) -> dict[str, Any]:
         """Accumulators and user metrics, each counted once, and the job's own history."""

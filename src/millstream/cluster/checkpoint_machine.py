@@ -22,6 +22,8 @@ class Schedule:
         """Whether to take one now."""
         if self.interval is None or epoch == self.epoch:
             return False
+        if now < self.triggered_at:  # the clock was set back: nobody knows how long ago that was
+            return True
         return now - self.triggered_at >= self.interval and now - self.completed_at >= self.min_pause
 
     def started(self, now: int, epoch: int) -> Schedule:

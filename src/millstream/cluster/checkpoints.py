@@ -8,32 +8,27 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.state_files import JobStateFiles
-from millstream.checkpoint.storage import CheckpointStorage, StorageFailure
+from millstream.checkpoint.packing import packed
+from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
+from millstream.checkpoint.state_files import JobStateFiles, StateReader
+from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, StorageFailure
 from millstream.cluster.checkpoint_machine import Schedule
-from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.cluster.leadership import GENERATIONS
+from millstream.errors import ExternalError, MillstreamError
 from millstream.model.time import Clock
 from millstream.state.handles import Handle
 
 _log = logging.getLogger("millstream.checkpoints")
 
 EPOCHS = "epochs.log"
-
-
-class NoSuchCheckpoint(UserError):
-    """A path that names no checkpoint."""
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(
-            f"'{path}' is not a checkpoint: {why}",
-            hint="give the chk-N directory; `millstream checkpoints DIR` lists them",
-        )
 
 
 class AllCheckpointsDamaged(ExternalError):
@@ -66,7 +61,21 @@ class Checkpoints:
         self._temporary = temporary
         self._known: set[str] = set()
         self._restored_from: CheckpointStorage | None = None
+        self._claimed: str | None = None
+        self._pins: dict[int, frozenset[str]] = {}
+        self._pin_numbers = count()
+        self._term = 0
+        self.merges = True
         self.next_id = 1
+
+    def lead(self, term: int) -> None:
+        """Several drivers may run this job: from now on nothing is done that could harm a later term's."""
+        self._term = term
+
+    @property
+    def _log_name(self) -> str:
+        """The plan log; each term has its own, because an earlier leader may still write to its."""
+        return f"epochs-{self._term}.log" if self._term else EPOCHS
 
     @property
     def enabled(self) -> bool:
@@ -81,18 +90,15 @@ class Checkpoints:
     # ------------------------------------------------------------------------------------------------- finding
 
     def open(self, path: str) -> CheckpointMetadata:
-        """The checkpoint at a path, verified; it may be of another job."""
-        directory = Path(path.removeprefix("file://")).absolute()
-        if directory.name == "_metadata":
-            directory = directory.parent
-        job = directory.parent
-        storage = self.storage.of(str(job.parent), job.name)
-        if not directory.name or not storage.exists(directory.name):
-            raise NoSuchCheckpoint(path, "it has no _metadata file")
-        metadata = CheckpointMetadata.from_bytes(storage.read_metadata(directory.name))
-        self._restored_from = storage
-        self._verify(storage, metadata)
-        return metadata
+        """The checkpoint or savepoint at a path, verified; it may be of another job."""
+        snapshot = open_snapshot(path, self.storage)
+        self._restored_from = snapshot.storage
+        snapshot.verify()
+        return snapshot.metadata
+
+    def claim(self, path: str) -> None:
+        """What this job starts from is its own: it goes when it is subsumed, as the job's own checkpoints do."""
+        self._claimed = path
 
     def latest_intact(self) -> CheckpointMetadata | None:
         """The newest checkpoint of this job that is whole; damaged ones are named in the log.
@@ -115,23 +121,26 @@ class Checkpoints:
         return None
 
     def _verify(self, storage: CheckpointStorage, metadata: CheckpointMetadata) -> None:
+        files = StateReader(storage)
         for handle in metadata.handles:
-            storage.read(handle)
+            files.read(handle)
 
     # ---------------------------------------------------------------------------------------------- the plan log
 
     def log_plan(self, plan: dict[str, Any]) -> None:
-        """Make a plan durable."""
-        self.storage.append_log(EPOCHS, json.dumps(plan).encode())
+        """Make a plan durable; without checkpoints there is nothing to replay it from."""
+        if self.enabled:
+            self.storage.append_log(self._log_name, json.dumps(plan).encode())
 
     def logged_plans(self, epoch: int, sources: Collection[str]) -> list[dict[str, Any]]:
         """The plans that follow an epoch, in order: an epoch that was planned is replayed as planned.
 
         Plans of the job this one was restored from become its own first. A plan for other sources is of another
         program: it and what follows is planned anew."""
-        records = self.storage.read_log(EPOCHS)
-        adopted = not records and self._restored_from is not None
-        if adopted and self._restored_from is not None:
+        logs = [self._log_name, *(f"epochs-{term}.log" for term in range(self._term - 1, 0, -1))]
+        log = next((name for name in logs if self.storage.has_log(name)), None)
+        records = self.storage.read_log(log) if log is not None else []
+        if log is None and self._restored_from is not None:
             records = self._restored_from.read_log(EPOCHS)
         found: list[dict[str, Any]] = []
         for record in records:
@@ -144,9 +153,10 @@ class Checkpoints:
         for expected, plan in enumerate(found, epoch + 1):
             if plan["epoch"] != expected:
                 raise PlansMissing(expected - 1, plan["epoch"])
-        known = list(takewhile(lambda plan: plan["sources"].keys() == set(sources), found))
-        if adopted and known:
-            self.storage.truncate_log(EPOCHS, [json.dumps(plan).encode() for plan in known])
+        wanted = set(sources)  # an attempt to stop that did not come to its end is not repeated
+        known = list(takewhile(lambda plan: plan["sources"].keys() == wanted and not plan.get("stop"), found))
+        if log != self._log_name and (known or self._term):  # a leader has a log, be it empty: older ones are not asked
+            self.storage.truncate_log(self._log_name, [json.dumps(plan).encode() for plan in known])
         return known
 
     # -------------------------------------------------------------------------------------------------- taking
@@ -158,7 +168,8 @@ class Checkpoints:
     def started(self, now: int, epoch: int) -> None:
         """The job runs from here: from a checkpoint of `epoch`, or 0."""
         self._schedule = self._schedule.started(now, epoch)
-        self.next_id = max([self.next_id - 1, *self.storage.list_checkpoints()]) + 1
+        if not self._term:  # else numbers follow from this leader's own checkpoints, so as to meet a later term's fence
+            self.next_id = max([self.next_id - 1, *self.storage.list_checkpoints()]) + 1
 
     def due(self, now: int, epoch: int) -> bool:
         """Whether to take a checkpoint."""
@@ -168,17 +179,43 @@ class Checkpoints:
         """The bytes of state written since the last checkpoint."""
         return sum(handle.size for handle in _handles(operators) if handle.name not in self._known)
 
-    def complete(self, metadata: CheckpointMetadata, clock: Clock) -> str:
-        """Publish a checkpoint; gives its path."""
+    def complete(self, metadata: CheckpointMetadata, clock: Clock) -> tuple[CheckpointMetadata, str]:
+        """Publish a checkpoint; gives it as it was published, and its path."""
+        metadata = packed(metadata, self.storage) if self.merges else metadata
         try:
-            self.storage.publish(metadata.checkpoint, metadata.to_bytes())
+            self.storage.publish(metadata.checkpoint, metadata.to_bytes(), new=self._term > 0)
+        except CheckpointTaken:
+            self.next_id = metadata.checkpoint + 1  # by an attempt of ours that came late, or by a later term
+            raise
         except ExternalError:
             if metadata.checkpoint not in self.storage.list_checkpoints():
                 raise  # else it exists all the same: only its directory could not be synced
         self._known = {handle.name for handle in metadata.handles}
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
         self.next_id = metadata.checkpoint + 1
-        return str(Path(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}"))
+        return metadata, str(Path(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}"))
+
+    def pin(self, handles: Iterable[Handle]) -> Callable[[], None]:
+        """Keep files, whoever else needs them or not, until what is returned is called; from any thread."""
+        number = next(self._pin_numbers)
+        self._pins[number] = frozenset(handle.file for handle in handles)
+        return partial(self._unpin, number)
+
+    def _unpin(self, number: int) -> None:
+        self._pins.pop(number, None)
+
+    def numbers(self) -> list[int]:
+        """The checkpoints that exist."""
+        return self.storage.list_checkpoints()
+
+    def publish_new(self, metadata: CheckpointMetadata) -> None:
+        """Make a checkpoint that must not exist yet, to begin a term with."""
+        self.storage.publish(metadata.checkpoint, metadata.to_bytes(), new=True)
+        self.next_id = metadata.checkpoint + 1
+
+    def discard(self, checkpoint: int) -> None:
+        """Take back a checkpoint that a driver made after its term."""
+        self.storage.delete_checkpoint(checkpoint)
 
     # ------------------------------------------------------------------------------------------------- keeping
 
@@ -189,26 +226,43 @@ class Checkpoints:
         for number in numbers[:-keep]:
             self.storage.delete_checkpoint(number)
         self.sweep([handle for metadata in kept for handle in metadata.handles])
+        if len(numbers) >= keep:
+            self._dispose_of_claimed()
         oldest = min((metadata.epoch for metadata in kept), default=0)
-        records = self.storage.read_log(EPOCHS)
+        records = self.storage.read_log(self._log_name)
         needed = [record for record in records if json.loads(record)["epoch"] > oldest]
         if len(records) - len(needed) > 100:
-            self.storage.truncate_log(EPOCHS, needed)
+            self.storage.truncate_log(self._log_name, needed)
 
     def sweep(self, needed: Sequence[Handle]) -> None:
         """Delete the state files that are not needed. Must not be called while an epoch runs."""
-        names = {handle.name for handle in needed}
+        names = {handle.file for handle in needed}.union(*list(self._pins.values()))
         for name in self.storage.files("shared"):
-            if name not in names:
+            if name not in names and not self._of_later_term(name):
                 self.storage.delete(name)
+
+    def _of_later_term(self, name: str) -> bool:
+        """Whether a state file was written by an attempt of a later term: `<operator>-<subtask>-<epoch>-<attempt>`."""
+        parts = name.rsplit("-", 2)
+        return self._term > 0 and parts[-2].isdecimal() and int(parts[-2]) // GENERATIONS > self._term
+
+    def _dispose_of_claimed(self) -> None:
+        path, self._claimed = self._claimed, None
+        if path is not None:
+            with suppress(NoSuchCheckpoint):  # an earlier life of this job has done it
+                open_snapshot(path, self.storage).dispose()
 
     def close(self, *, keep: bool) -> None:
         """The job is over."""
+        if not keep:
+            self._dispose_of_claimed()
         if not keep and not self._temporary:
             for number in self.storage.list_checkpoints():
                 self.storage.delete_checkpoint(number)
             self.sweep([])
-            self.storage.delete(f"{self.storage.job}/{EPOCHS}")
+            for term in range(1, self._term):
+                self.storage.delete(f"{self.storage.job}/epochs-{term}.log")
+            self.storage.delete(f"{self.storage.job}/{self._log_name}")
 
 
 def _handles(operators: Iterable[OperatorSnapshot]) -> Iterable[Handle]:

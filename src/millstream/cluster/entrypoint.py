@@ -6,6 +6,7 @@ Does not know: how programs are written."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -14,17 +15,22 @@ import tempfile
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
+from millstream.cluster.batch_master import BatchMaster, batch_settings
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import gather
 from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.leadership import Leadership
+from millstream.cluster.lease import FileLease
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
+from millstream.cluster.rescale import Adaptive, Wanted, most_useful, rescaled
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.spark.engine import SparkEngine
@@ -38,6 +44,7 @@ from millstream.model.types import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()
+_submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
 
 
 class SystemClock:
@@ -107,18 +114,22 @@ def submit(
     """Check a program and start it."""
     check_options(configuration)
     settings = job_settings(configuration)
+    if graph.batch:
+        settings = batch_settings(settings, configuration)
     plan = execution_plan(job_graph(graph, name))
     for node in graph.nodes:
         if node.source is not None:
             node.source.check()
         if node.sink is not None:
             node.sink.check()
-    job_id = uuid.uuid4().hex
+    job_id = _job_id(configuration, name)
+    leadership = _leadership(configuration, settings, job_id)
     running = RunningJob(job_id, name)
     running.listeners.extend(listeners)
     scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
     try:
-        checkpoints = _checkpoints(configuration, settings, job_id, scratch)
+        checkpoints = _checkpoints(configuration, settings, job_id, scratch, temporary=graph.batch)
+        checkpoints.merges = configuration.get(options.FILE_MERGING)
         dependencies = gather(configuration, scratch)
     except Exception:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -132,17 +143,23 @@ def submit(
             plan=plan,
             files=checkpoints.files(),
             local=str(scratch / "stores"),
-            backend="hashmap" if configuration.get(options.STATE_BACKEND) == "hashmap" else "lmdb",
+            backend="hashmap" if graph.batch or configuration.get(options.STATE_BACKEND) == "hashmap" else "lmdb",
             classes=classes,
             parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS) or {}),  # type: ignore[arg-type]
             block_records=configuration.get(options.BLOCK_MAX_RECORDS),
             dependencies=dependencies,
             compressed_state=configuration.get(options.SNAPSHOT_COMPRESSION),
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
+            run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
         )
 
-    master = JobMaster(
-        SubmittedJob(job_id, name, plan, settings, deployment),
+    def replan(wanted: Wanted) -> ExecutionPlan:
+        return execution_plan(job_graph(rescaled(graph, wanted), name))
+
+    most = most_useful(graph) if settings.reactive else graph.parallelism
+    adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
+    master = (BatchMaster if graph.batch else JobMaster)(
+        SubmittedJob(job_id, name, plan, settings, deployment, leadership, replan, adaptive),
         engine or SparkEngine(configuration.to_dict()),
         checkpoints,
         SystemClock(),
@@ -196,10 +213,39 @@ def plan_of(graph: StreamGraph, name: str) -> ExecutionPlan:
     return execution_plan(job_graph(graph, name))
 
 
-def _checkpoints(configuration: Configuration, settings: JobSettings, job_id: str, scratch: Path) -> Checkpoints:
+def _job_id(configuration: Configuration, name: str) -> str:
+    """A new id; with high availability the one that every driver of this program gives to this job."""
+    if configuration.get(options.HA_TYPE) == "NONE":
+        return uuid.uuid4().hex
+    number = _submissions[name]
+    _submissions[name] += 1
+    own = f"{configuration.get(options.HA_CLUSTER_ID)}\n{name}\n{number}"
+    return hashlib.blake2b(own.encode(), digest_size=16).hexdigest()
+
+
+def _leadership(configuration: Configuration, settings: JobSettings, job_id: str) -> Leadership | None:
+    if configuration.get(options.HA_TYPE) == "NONE":
+        return None
+    directory = configuration.get(options.HA_STORAGE_DIR)
+    if directory is None:
+        msg = f"{options.HA_TYPE.key} is set, but {options.HA_STORAGE_DIR.key} is not"
+        raise UserError(msg, hint="name a directory that every driver of the job sees")
+    if settings.checkpoint_interval is None or configuration.get(options.CHECKPOINT_DIR) is None:
+        msg = "a job without checkpoints cannot be taken over"
+        raise UserError(msg, hint=f"set {options.CHECKPOINT_INTERVAL.key} and {options.CHECKPOINT_DIR.key}")
+    root = Path(directory.removeprefix("file://"))
+    root.mkdir(parents=True, exist_ok=True)
+    duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
+    holder = f"{os.uname().nodename}:{os.getpid()}"
+    return Leadership(FileLease(str(root / job_id)), holder, duration, time.monotonic, time.sleep)
+
+
+def _checkpoints(
+    configuration: Configuration, settings: JobSettings, job_id: str, scratch: Path, *, temporary: bool
+) -> Checkpoints:
     schedule = Schedule(settings.checkpoint_interval, settings.min_pause)
-    directory = configuration.get(options.CHECKPOINT_DIR)
-    if directory is None and configuration.get(options.CHECKPOINT_STORAGE) == "filesystem":
+    directory = None if temporary else configuration.get(options.CHECKPOINT_DIR)
+    if not temporary and directory is None and configuration.get(options.CHECKPOINT_STORAGE) == "filesystem":
         msg = f"{options.CHECKPOINT_STORAGE.key} is 'filesystem', but no directory is given"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_DIR.key}")
     if directory is None:

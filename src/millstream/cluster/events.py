@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.model.job_status import JobStatus
+
 
 @dataclass(frozen=True)
 class Started:
@@ -42,7 +44,22 @@ class Stopped:
     """The epoch at hand has ended after a request to cancel."""
 
 
-Event = Started | EpochFailed | Restarted | InputEnded | CancelRequested | Stopped
+@dataclass(frozen=True)
+class Concluded:
+    """Another process has brought the job to an end, in this final status."""
+
+    status: JobStatus
+    cause: str | None
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """Another process runs the job now."""
+
+    cause: str
+
+
+Event = Started | EpochFailed | Restarted | InputEnded | CancelRequested | Stopped | Concluded | Superseded
 
 
 @dataclass(frozen=True)

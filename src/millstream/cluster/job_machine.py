@@ -11,6 +11,7 @@ from millstream.cluster.events import (
     Action,
     CancelEpoch,
     CancelRequested,
+    Concluded,
     EpochFailed,
     Event,
     Finish,
@@ -20,6 +21,7 @@ from millstream.cluster.events import (
     RunEpochs,
     Started,
     Stopped,
+    Superseded,
 )
 from millstream.cluster.restarts import NoRestart, RestartStrategy
 from millstream.errors import InternalError
@@ -67,6 +69,10 @@ def on_event(job: Job, event: Event) -> tuple[Job, tuple[Action, ...]]:
             return job.to(JobStatus.CANCELLING), (CancelEpoch(),)
         case JobStatus.CANCELLING, Stopped() | EpochFailed() | InputEnded():
             return job.to(JobStatus.CANCELED), (Finish(),)
+        case JobStatus.CREATED, Concluded(status=status, cause=cause):
+            return job.to(status, cause), (Finish(),)
+        case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), Superseded(cause=cause)):
+            return job.to(JobStatus.SUSPENDED, cause), (Finish(),)
         case _, CancelRequested():
             return job, ()
     raise UnexpectedEvent(job.history, event)

@@ -16,7 +16,7 @@ from millstream.model.job_status import JobStatus
 @dataclass(frozen=True)
 class EpochDone:
     """An accepted epoch. `watermark` is the least over the job's last operators; `lag` the records that wait;
-    `accumulators` hold what this epoch added."""
+    `accumulators` hold what this epoch added; `vertex_busy_ms` tells how long each chain's subtasks worked."""
 
     epoch: int
     records: int
@@ -26,6 +26,7 @@ class EpochDone:
     busy_ms: float
     metrics: dict[str, dict[str, Any]]
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
+    vertex_busy_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,4 +50,14 @@ class StatusChanged:
     cause: str | None = None
 
 
-Observation = EpochDone | CheckpointDone | StatusChanged
+@dataclass(frozen=True)
+class RescaleDone:
+    """The job runs at another parallelism; `pause_ms` from the last epoch at the old one to the end of the first at the
+    new one."""
+
+    epoch: int
+    slots: int
+    pause_ms: float
+
+
+Observation = EpochDone | CheckpointDone | StatusChanged | RescaleDone

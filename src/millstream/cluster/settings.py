@@ -27,11 +27,18 @@ class JobSettings:
     retain_on_cancel: bool = False
     recovery_path: str | None = None
     allow_unclaimed: bool = False
+    claim: bool = False
+    savepoint_dir: str | None = None
     epoch_target: int = 1_000
     epoch_records: int | None = None
     epoch_bytes: int = 256 << 20
+    min_interval: int = 0
     idle_interval: int = 20
     deadline: int = 600_000
+    adaptive: bool = False
+    reactive: bool = False
+    stable_for: int = 60_000
+    rest: int = 30_000
 
 
 def job_settings(configuration: Configuration) -> JobSettings:
@@ -56,9 +63,16 @@ def job_settings(configuration: Configuration) -> JobSettings:
         retain_on_cancel=str(get(options.CHECKPOINT_RETENTION)).upper() == "RETAIN_ON_CANCELLATION",
         recovery_path=get(options.RECOVERY_PATH),
         allow_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
+        claim=str(get(options.RECOVERY_CLAIM_MODE)).upper() == "CLAIM",
+        savepoint_dir=get(options.SAVEPOINT_DIR),
         epoch_target=millis(get(options.EPOCH_TARGET_DURATION)),
         epoch_records=get(options.EPOCH_MAX_RECORDS),
         epoch_bytes=int(get(options.EPOCH_MAX_BYTES)),
+        min_interval=millis(get(options.EPOCH_MIN_INTERVAL)),
         idle_interval=millis(get(options.EPOCH_IDLE_INTERVAL)),
         deadline=millis(get(options.EPOCH_DEADLINE)),
+        adaptive=get(options.SCHEDULER) == "Adaptive" or get(options.SCHEDULER_MODE) == "REACTIVE",
+        reactive=get(options.SCHEDULER_MODE) == "REACTIVE",
+        stable_for=millis(get(options.ADAPTIVE_STABILIZATION)),
+        rest=millis(get(options.ADAPTIVE_COOLDOWN)),
     )

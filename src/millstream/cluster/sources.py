@@ -10,10 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.source import Budget, SplitEnumerator, SplitRange
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.source import SourceSpec
+
+
+class SourceWentBack(UserError):
+    """An enumerator planned what it had planned before, or a range that ends before it starts."""
+
+    def __init__(self, source: str, part: SplitRange, reason: str) -> None:
+        self.source, self.part = source, part
+        super().__init__(
+            f"source '{source}' wants to read split '{part.split}' from {part.start!r} to {part.end!r}, {reason}",
+            hint="plan() gives at most one range for each split, and each begins where the one before ended",
+        )
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,7 @@ class EpochPlan:
     epoch: int
     now: int
     sources: Mapping[str, Mapping[str, Any]]
+    stop: bool = False  # the job is to be stopped after it: nothing is read
 
     @property
     def ends(self) -> bool:
@@ -36,12 +49,13 @@ class EpochPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
-        return {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}
+        told = {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}
+        return {**told, "stop": True} if self.stop else told
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EpochPlan:
         """The inverse of `to_json`."""
-        return cls(data["epoch"], data["now"], data["sources"])
+        return cls(data["epoch"], data["now"], data["sources"], data.get("stop", False))
 
 
 class Sources:
@@ -58,6 +72,8 @@ class Sources:
                 state = positions.get(node.id)
                 self._enumerators[node.id] = node.spec.source.create_enumerator(parallelism, state)
         self._ended: set[str] = set()
+        self._names = {v.task.operators[0].id: v.task.operators[0].name for v in plan.vertices}
+        self._planned: dict[str, dict[str, Any]] = {operator: {} for operator in self._enumerators}
 
     @property
     def operators(self) -> frozenset[str]:
@@ -74,6 +90,7 @@ class Sources:
                 continue
             asked = Budget(budget.records, budget.bytes, budget.now, held.get(operator, frozenset()))
             ranges = enumerator.plan(asked)
+            self._check(operator, ranges)
             end = enumerator.finished()
             if end:
                 self._ended.add(operator)
@@ -84,10 +101,36 @@ class Sources:
             }
         return EpochPlan(epoch, budget.now, parts)
 
+    def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
+        """No split goes back; of positions that are no numbers only the source knows what comes before what."""
+        before = self._planned[operator]
+        name = self._names[operator].removeprefix("Source: ")
+        for number, part in enumerate(ranges):
+            if any(part.split == other.split for other in ranges[:number]):
+                raise SourceWentBack(name, part, "which has a range in this epoch already")
+            if not _is_number(part.start) or not _is_number(part.end):
+                continue
+            if part.end < part.start:
+                raise SourceWentBack(name, part, "which ends before it starts")
+            if part.start < before.get(part.split, part.start):
+                raise SourceWentBack(name, part, f"but it has been read to {before[part.split]!r}")
+            before[part.split] = part.end
+
+    def closing(self, epoch: int, now: int, *, drain: bool) -> EpochPlan:
+        """The last epoch of a job that is stopped: nothing is read; with `drain`, event time comes to its end."""
+        parts: dict[str, Any] = {}
+        for operator, enumerator in self._enumerators.items():
+            ended = operator in self._ended
+            splits = [] if ended or drain else enumerator.splits()
+            parts[operator] = {"ranges": [], "splits": splits, "end": ended or drain}
+        return EpochPlan(epoch, now, parts, stop=True)
+
     def replay(self, plan: EpochPlan) -> None:
         """Move behind a logged plan."""
         for operator, part in plan.sources.items():
-            self._enumerators[operator].replayed([SplitRange.from_json(data) for data in part["ranges"]])
+            ranges = [SplitRange.from_json(data) for data in part["ranges"]]
+            self._check(operator, ranges)
+            self._enumerators[operator].replayed(ranges)
             if part["end"]:
                 self._ended.add(operator)
 
@@ -151,6 +194,10 @@ class Sources:
         """Close every enumerator."""
         for enumerator in self._enumerators.values():
             enumerator.close()
+
+
+def _is_number(position: Any) -> bool:
+    return isinstance(position, int | float) and not isinstance(position, bool)
 
 
 def _owners(names: Sequence[str], known: Sequence[Mapping[str, Any]]) -> dict[str, int]:

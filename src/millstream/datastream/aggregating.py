@@ -31,6 +31,11 @@ class FieldAggregate(ReduceFunction):
     kind: str
     position: int | str
 
+    @property
+    def order_free(self) -> bool:
+        """Whether the result is the same in whatever order records come, the first of them being the first."""
+        return self.kind in ("sum", "min", "max")
+
     def reduce(self, value1: Any, value2: Any) -> Any:
         """The record after both."""
         old, new = self._get(value1), self._get(value2)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.connectors.printing import PrintSink
+from millstream.connectors.printing import PrintSink, Spelling
 from millstream.datastream.aggregating import FieldAggregate
 from millstream.datastream.caching import Cache
 from millstream.datastream.collecting import CloseableIterator, collect
@@ -137,7 +137,7 @@ class DataStream(Named):
 
     def get_name(self) -> str:
         """The operator's name."""
-        return self._env._program.transformations[self._id].name
+        return self._env._program.get(self._id).name
 
     def get_type(self) -> TypeInformation:
         """The type of the records."""
@@ -327,8 +327,10 @@ class DataStream(Named):
         number = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
         return DataStreamSink(self._env, (Input(number),))
 
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Give every record to a function, at least once; `sink_to` is for sinks that show each record once."""
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
         given = sink_func if isinstance(sink_func, Function | type) else SinkFunction(sink_func)
         spec = SinkFunctionSpec(as_function(given, SinkFunction))
         number = self._env._program.add("Sink: Unnamed", spec, self.get_type(), self._inputs)
@@ -340,7 +342,8 @@ class DataStream(Named):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records on standard output."""
-        return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
+        sink = PrintSink(sink_identifier, spelling=Spelling.of(self.get_type()))
+        return self.sink_to(sink).name("Sink: Print to Std. Out")
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and read its results: an iterator, or with a limit a list of the first ones."""
@@ -355,7 +358,7 @@ class DataStreamSink(Named):
         self._inputs = inputs
 
     def __repr__(self) -> str:
-        return f"DataStreamSink({self._env._program.transformations[self._id].name!r})"
+        return f"DataStreamSink({self._env._program.get(self._id).name!r})"
 
 
 class KeyedStream(DataStream):

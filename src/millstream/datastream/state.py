@@ -1,5 +1,6 @@
-"""PyFlink's `datastream.state`: state descriptors, state interfaces and time to live."""
+"""PyFlink's `datastream.state`: state descriptors, state interfaces and time to live; `renamed` fields of records."""
 
+from millstream.model.evolution import renamed
 from millstream.model.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -40,4 +41,5 @@ __all__ = [
     "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",
+    "renamed",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -24,7 +25,8 @@ from millstream.datastream.checkpointing_mode import CheckpointingMode
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.program import Program
-from millstream.errors import UserError
+from millstream.errors import MillstreamError, UserError
+from millstream.graph.batch import for_mode
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input, Transformation
@@ -39,6 +41,8 @@ from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime.operators.source import SourceSpec
 from millstream.runtime.operators.timestamps import TimestampsSpec
+
+_log = logging.getLogger("millstream.job")
 
 _environments = itertools.count(1)
 _default_parallelism: list[int] = []
@@ -306,13 +310,15 @@ class StreamExecutionEnvironment:
         self._check(steps)
         if self.get_config().get_auto_watermark_interval() == 0:
             steps = tuple(without_periodic_watermarks(step) for step in steps)
-        return stream_graph(
+        graph = stream_graph(
             steps,
             parallelism=self.get_parallelism(),
             max_parallelism=limit if limit > 0 else None,
             chaining=self.is_chaining_enabled(),
             chain_mixed_max_parallelism=self.is_chaining_of_operators_with_different_max_parallelism_enabled(),
         )
+        mode = self._configuration.get(options.RUNTIME_MODE)
+        return for_mode(graph, mode, combine=self._configuration.get(options.PRE_AGGREGATION))
 
     def _check(self, steps: Sequence[Transformation]) -> None:
         """Refuse what the execution config does not allow."""
@@ -352,13 +358,13 @@ class StreamExecutionEnvironment:
         return client
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the program to its end; Ctrl-C cancels it."""
+        """Run the program to its end; Ctrl-C cancels it, or stops it with a savepoint (`millstream.on-interrupt`)."""
         client = self.execute_async(job_name or "Flink Streaming Job")
         try:
             while not client.wait(0.2):
                 pass
         except KeyboardInterrupt:
-            client.cancel().result()
+            self._interrupt(client)
             raise
         try:
             result: JobExecutionResult = client.get_job_execution_result().result()
@@ -369,9 +375,20 @@ class StreamExecutionEnvironment:
         tell(self._job_listeners, lambda listener: listener.on_job_executed(result, None))
         return result
 
+    def _interrupt(self, client: JobClient) -> None:
+        if self._configuration.get(options.ON_INTERRUPT) == "savepoint":
+            try:
+                path = client.stop_with_savepoint(False).result()
+            except MillstreamError as problem:
+                _log.warning("the job is cancelled without a savepoint: %s", problem)
+            else:
+                _log.warning("the job was stopped with the savepoint %s", path)
+                return
+        client.cancel().result()
+
     def close(self) -> None:
         """Forget the program, and what was cached."""
-        self._program.clear()
+        self._program.forget()
         self._caches.invalidate()
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ class Deployment:
     cache_limit: int | None = None
     dependencies: Dependencies | None = None
     compressed_state: bool = False
+    run_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class Engine(Protocol):
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run one epoch to its end. Raises an `ExternalError` when the engine itself fails."""
+
+    def slots(self) -> int | None:
+        """How many slots can run at once now; None when that is not known or never changes."""
 
     def cancel(self) -> None:
         """End the running epoch soon; may be called from another thread."""

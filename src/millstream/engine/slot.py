@@ -18,7 +18,7 @@ from millstream.engine.dependencies import at_work, cached_files
 from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
-from millstream.runtime.task import Task, TaskEnvironment, TaskRequest
+from millstream.runtime.task import Task, TaskEnvironment, TaskRequest, TaskSpec
 from millstream.state.backend import OpenStore
 from millstream.state.lmdb import LmdbStore
 
@@ -49,7 +49,7 @@ def run_level(
     yield from passing
     if failed:
         return
-    with _without_cycle_collection(), at_work(deployment.dependencies):
+    with without_cycle_collection(), at_work(deployment.dependencies):
         for vertex, asked in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
             arrived = [data for edge in task.spec.inputs for data in mine.get(edge.edge, ())]
@@ -57,7 +57,7 @@ def run_level(
 
 
 @contextlib.contextmanager
-def _without_cycle_collection() -> Iterator[None]:
+def without_cycle_collection() -> Iterator[None]:
     """Records are made by the hundred thousand and die by reference count; looking for cycles among them cost half the
     time of a keyed function. What cycles user code makes are collected between epochs."""
     was_on = gc.isenabled()
@@ -76,21 +76,30 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     if found is None:
         if deployment.id not in _recent:
             _make_room(deployment.id)
-        codec.declare(*deployment.classes)
-        shared = next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex)
-        spec = copy.deepcopy(shared)  # subtasks that meet in one process must not share function objects
-        environment = TaskEnvironment(
-            files=deployment.files,
-            open_store=lambda operator, at: _store(deployment, operator, at),
-            job=deployment.id.split("/")[0],
-            parameters=deployment.parameters,
-            block_records=deployment.block_records,
-            cache_limit=deployment.cache_limit,
-            cached_files=cached_files(deployment.dependencies),
-            compressed_state=deployment.compressed_state,
-        )
-        found = _tasks[key] = Task(spec, subtask, environment)
+        found = _tasks[key] = Task(own_spec(deployment, vertex), subtask, environment_of(deployment))
     return found
+
+
+def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
+    """A vertex, copied: subtasks that meet in one process must not share function objects."""
+    codec.declare(*deployment.classes)
+    return copy.deepcopy(next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex))
+
+
+def environment_of(deployment: Deployment) -> TaskEnvironment:
+    """What this worker offers to tasks."""
+    return TaskEnvironment(
+        files=deployment.files,
+        open_store=lambda operator, at: _store(deployment, operator, at),
+        job=deployment.id.split("/")[0],
+        parameters=deployment.parameters,
+        block_records=deployment.block_records,
+        cache_limit=deployment.cache_limit,
+        cached_files=cached_files(deployment.dependencies),
+        compressed_state=deployment.compressed_state,
+        batch=deployment.plan.batch,
+        run_bytes=deployment.run_bytes,
+    )
 
 
 def _make_room(deployment: str) -> None:

@@ -41,6 +41,17 @@ class ExecutionPlan:
         """How many stages an epoch has."""
         return 1 + max(planned.level for planned in self.vertices)
 
+    @property
+    def batch(self) -> bool:
+        """Whether all input is processed as one, sorted by key."""
+        return self.job.batch
+
+    @property
+    def edge_ranks(self) -> tuple[int, ...]:
+        """The place among the vertices, counted from 1, of the one each exchange goes to."""
+        ranks = {vertex.id: rank for rank, vertex in enumerate(self.job.vertices, start=1)}
+        return tuple(ranks[edge.downstream] for edge in self.job.edges)
+
     def at_level(self, level: int) -> list[PlannedVertex]:
         """The vertices of a level."""
         return [planned for planned in self.vertices if planned.level == level]

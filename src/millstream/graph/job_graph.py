@@ -53,6 +53,7 @@ class JobGraph:
     name: str
     vertices: tuple[JobVertex, ...]
     edges: tuple[JobEdge, ...]
+    batch: bool = False
 
     def vertex(self, vertex_id: str) -> JobVertex:
         """The vertex of that id."""
@@ -85,4 +86,4 @@ def job_graph(graph: StreamGraph, name: str) -> JobGraph:
         )
         for index, (edge, reason) in enumerate(exchanges)
     )
-    return JobGraph(name, vertices, edges)
+    return JobGraph(name, vertices, edges, graph.batch)

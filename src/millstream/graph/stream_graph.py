@@ -69,12 +69,17 @@ class StreamEdge:
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """The operators of a program in the order they were made, and their edges."""
+    """The operators of a program in the order they were made, and their edges.
+
+    `program` and `parallelism` are what it was made from, so that it can be made again at another parallelism."""
 
     nodes: tuple[StreamNode, ...]
     edges: tuple[StreamEdge, ...]
     chaining: bool = True
     chains_mixed_max_parallelism: bool = True
+    program: tuple[Transformation, ...] = field(default=(), compare=False, repr=False)
+    parallelism: int = field(default=1, compare=False)
+    batch: bool = False
 
     def node(self, node_id: int) -> StreamNode:
         """The node of that id."""
@@ -139,7 +144,14 @@ def stream_graph(
         for each in by_id.values()
         for given in each.inputs
     ]
-    return StreamGraph(tuple(nodes.values()), tuple(edges), chaining, chain_mixed_max_parallelism)
+    return StreamGraph(
+        tuple(nodes.values()),
+        tuple(edges),
+        chaining,
+        chain_mixed_max_parallelism,
+        tuple(transformations),
+        parallelism,
+    )
 
 
 def _inherited_group(each: Transformation, nodes: Mapping[int, StreamNode]) -> str:
@@ -181,9 +193,17 @@ def _operator_ids(transformations: Sequence[Transformation]) -> dict[int, str]:
             found[each.id] = each.uid_hash
             continue
         if each.uid is not None:
-            text = f"uid:{each.uid}"
-        else:
-            inputs = ",".join(f"{found[given.upstream]}/{given.side}/{given.tag}" for given in each.inputs)
-            text = f"place:{place}:{type(each.spec).__name__}({inputs})"
-        found[each.id] = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+            found[each.id] = operator_id(each.uid)
+            continue
+        inputs = ",".join(f"{found[given.upstream]}/{given.side}/{given.tag}" for given in each.inputs)
+        found[each.id] = _hashed(f"place:{place}:{type(each.spec).__name__}({inputs})")
     return found
+
+
+def operator_id(uid: str) -> str:
+    """The id of the operator that has a uid."""
+    return _hashed(f"uid:{uid}")
+
+
+def _hashed(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

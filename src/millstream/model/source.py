@@ -62,6 +62,20 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """Records that a reader could not read and left out: how many, and those to keep, with their bytes and the reason.
+
+    What is kept goes to the source's side output `DEAD_LETTERS`."""
+
+    count: int = 0
+    letters: Sequence[tuple[bytes, str]] = ()
+
+
+#: The name of the side output of a source or a decoder that keeps what cannot be read.
+DEAD_LETTERS = "dead-letters"
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderContext:
     """What a reader may know."""
 
@@ -116,6 +130,10 @@ class SourceReader(ABC):
     @abstractmethod
     def read(self, part: SplitRange) -> Iterator[Records]:
         """The records of a range, in order, cut as the reader likes."""
+
+    def take_rejected(self) -> Rejected:
+        """What was left out since the last call."""
+        return Rejected()
 
     def close(self) -> None:
         """Let go of connections."""

@@ -24,6 +24,7 @@ from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformati
 from millstream.runtime.batch import Batch
 
 _HEADER = struct.Struct("<BHHI7x")  # padded, so that Arrow finds its buffers aligned
+HEADER_SIZE = _HEADER.size
 REPORT_EDGE = 0xFFFF
 
 
@@ -35,6 +36,7 @@ class BlockKind(IntEnum):
     WATERMARK = 3
     REPORT = 4
     FAILURE = 5
+    SORTED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ def header(block: bytes) -> Header:
     """The header of a block."""
     kind, edge, upstream, sequence = _HEADER.unpack_from(block)
     return Header(BlockKind(kind), edge, upstream, sequence)
+
+
+def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int) -> bytes:
+    """The header of a block that is packed elsewhere."""
+    return _HEADER.pack(kind, edge, upstream, sequence)
 
 
 def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
@@ -81,7 +88,7 @@ def _dumps(value: Any) -> bytes:
         return by_value
 
 
-def unpack_batch(block: bytes, kind: TypeInformation) -> Batch:
+def unpack_batch(block: bytes | memoryview, kind: TypeInformation) -> Batch:
     """The records of a COLUMNS or ROWS block."""
     payload = memoryview(block)[_HEADER.size :]
     if block[0] == BlockKind.COLUMNS:

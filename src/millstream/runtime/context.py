@@ -20,11 +20,14 @@ from millstream.model.accumulators import (
     LongCounter,
 )
 from millstream.model.timers import TimeDomain, TimerService
+from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.timers import Timers
 from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+
+TIMERS_DROPPED = "numTimersDropped"
 
 
 class StateNameTaken(UserError):
@@ -215,11 +218,21 @@ class KeyedTimerService(TimerService):
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Call on_timer when processing time has come to `timestamp`."""
-        self.processing.register(self._scope.namespace, self._scope.key, timestamp)
+        if not self._over():
+            self.processing.register(self._scope.namespace, self._scope.key, timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Call on_timer when the watermark has come to `timestamp`."""
-        self.event.register(self._scope.namespace, self._scope.key, timestamp)
+        if not self._over():
+            self.event.register(self._scope.namespace, self._scope.key, timestamp)
+
+    def _over(self) -> bool:
+        """Whether a batch's time has come to its end for the key: timers set now are dropped, as in Flink."""
+        context = self._operator.context
+        if not context.batch or self._operator.watermark != MAX_WATERMARK:
+            return False
+        context.metrics.count(TIMERS_DROPPED)
+        return True
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Take a processing-time timer back."""

@@ -15,6 +15,7 @@ from millstream.model.types import TypeInformation
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.state.key_groups import KeyGrouper, UnusableKey
+from millstream.state.key_hashes import KeyHasher
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class KeySelection:
         assert self.selector is not None
         return rowwise.conform(operator, self.key_type, rowwise.keys_of(operator, self.selector, batch.rows()))
 
-    def keyed(self, batch: Batch, grouper: KeyGrouper, operator: str) -> tuple[Batch, np.ndarray]:
-        """The batch ready to be cut by key, and the key group of every record."""
+    def keyed(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
+        """The batch ready to be cut by key, and the key group, or the hash, of every record's key."""
         try:
             if self.field is not None and batch.columnar:
                 column = batch.column(self.field)

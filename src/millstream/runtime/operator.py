@@ -9,14 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.model.types import TypeInformation
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.metrics import Metrics
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
+
+if TYPE_CHECKING:
+    from millstream.runtime.sorted_input import SortedUnit
 
 
 class Output(Protocol):
@@ -55,6 +58,7 @@ class OperatorContext:
     restarts: int = 0
     job: str = ""
     block_records: int = 65536
+    batch: bool = False
 
     @property
     def now(self) -> int:
@@ -98,6 +102,15 @@ class Operator:
     def on_batch(self, batch: Batch, side: int) -> None:
         """Records of input `side` (0, or 1 for the second input)."""
         raise NotImplementedError
+
+    def on_sorted(self, unit: SortedUnit) -> None:
+        """Records of a batch job that come sorted by key and time."""
+        for batch, side in unit.stretches():
+            self.on_batch(batch, side)
+
+    def finish_keys(self) -> None:
+        """No more will come of the keys seen since the last call: a batch job's time passes to its end for them."""
+        self.on_watermark(MAX_WATERMARK)
 
     def on_watermark(self, watermark: int) -> None:
         """Event time moves on. An override must call this last."""

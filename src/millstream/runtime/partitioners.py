@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import UserError
+from millstream.model.functions import ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
@@ -56,10 +57,11 @@ class Global(Partitioner):
 
 @dataclass(frozen=True)
 class Hash(Partitioner):
-    """By key group."""
+    """By key group. In a batch job, `fold` may make one record of several of a key before they are sent."""
 
     key: KeySelection
     max_parallelism: int = 128
+    fold: ReduceFunction | None = None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,12 @@ Does not know: what the functions mean; operators say which loop they need."""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator as operators
 import os
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
@@ -16,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.model.functions.elements import AggregateFunction
 from millstream.model.output import OutputTag
 from millstream.model.types import TypeInformation, TypeMismatch
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import OperatorContext
+from millstream.state.key_groups import UnusableKey
 from millstream.state.views import Scope
 
 _HERE = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -140,6 +145,12 @@ def keyed_call(context: OperatorContext, call: Callable[[Any], Any], keys: Seque
             raise failure(name, problem, scope.key, row) from problem
 
     return keyed
+
+
+def by_side(methods: Sequence[Callable[..., Any]], sides: np.ndarray) -> Callable[..., Any]:
+    """One function for records of several inputs: for each of them, in turn, the method of its side."""
+    following = iter(sides.tolist())
+    return lambda *args: methods[next(following)](*args)
 
 
 def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.ndarray | None:
@@ -289,6 +300,135 @@ def fold_keyed_rows(
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key, row) from problem
     return out
+
+
+def fold_runs(
+    operator: str, fold: Callable[[Any, Any], Any], rows: list[Any], starts: np.ndarray, keys: Sequence[Any] | None
+) -> list[Any]:
+    """For each run of rows, which begin at `starts`, fold(... fold(fold(first, second), third) ...)."""
+    edges = starts.tolist()
+    return fold_ranges(operator, fold, rows, edges, [*edges[1:], len(rows)], keys)
+
+
+def fold_ranges(
+    operator: str,
+    fold: Callable[[Any, Any], Any],
+    rows: list[Any],
+    starts: Sequence[int],
+    stops: Sequence[int],
+    keys: Sequence[Any] | None,
+) -> list[Any]:
+    """As `fold_runs`, for ranges that may overlap or leave rows out."""
+    out: list[Any] = []
+    left: Iterator[Any] = iter(())
+    try:
+        for start, stop in zip(starts, stops, strict=True):
+            if stop - start == 1:
+                out.append(rows[start])
+            else:
+                left = iter(rows[start:stop])
+                out.append(functools.reduce(fold, left))
+    except (Exception, SystemExit) as problem:
+        at = stops[len(out)] - 1 - sum(1 for _ in left)
+        raise failure(operator, problem, _NOTHING if keys is None else keys[at], rows[at]) from problem
+    return out
+
+
+def combine(
+    operator: str, fold: Callable[[Any, Any], Any], held: dict[Any, Any], keys: Sequence[Any], rows: Sequence[Any]
+) -> None:
+    """Fold every row into what is held of its key."""
+    row = key = _NOTHING
+    try:
+        for key, row in zip(keys, rows, strict=True):
+            held[key] = fold(held[key], row) if key in held else row
+    except (Exception, SystemExit) as problem:
+        raise _unusable(key) or failure(operator, problem, key, row) from problem
+
+
+def combine_timed(
+    operator: str,
+    fold: Callable[[Any, Any], Any],
+    held: dict[Any, tuple[Any, int]],
+    keys: Sequence[Any],
+    rows: Sequence[Any],
+    times: Sequence[int],
+) -> None:
+    """As `combine`, with pairs of a row and its time; of two rows the earlier one comes first."""
+    row = key = _NOTHING
+    try:
+        for key, row, time in zip(keys, rows, times, strict=True):
+            if key not in held:
+                held[key] = row, time
+                continue
+            other, at = held[key]
+            held[key] = (fold(row, other), time) if time < at else (fold(other, row), at)
+    except (Exception, SystemExit) as problem:
+        raise _unusable(key) or failure(operator, problem, key, row) from problem
+
+
+def _unusable(key: Any) -> UnusableKey | None:
+    try:
+        hash(key)
+    except TypeError:
+        return UnusableKey(key)
+    return None
+
+
+def aggregate_ranges(
+    operator: str,
+    aggregate: AggregateFunction,
+    rows: list[Any],
+    starts: Sequence[int],
+    stops: Sequence[int],
+    keys: Sequence[Any],
+) -> list[Any]:
+    """The result of an aggregate function for each range of rows."""
+    out: list[Any] = []
+    add, at = aggregate.add, 0
+    try:
+        for start, stop in zip(starts, stops, strict=True):
+            at = start
+            accumulator = aggregate.create_accumulator()
+            for row in rows[start:stop]:
+                accumulator = add(row, accumulator)
+                at += 1
+            at = stop - 1
+            out.append(aggregate.get_result(accumulator))
+    except (Exception, SystemExit) as problem:
+        raise failure(operator, problem, keys[at], rows[at]) from problem
+    return out
+
+
+def ranges(rows: list[Any], starts: Iterable[int], stops: Iterable[int] | None) -> list[list[Any]]:
+    """The rows of each range as a list; without `stops`, each row by itself."""
+    if stops is None:
+        return [[rows[start]] for start in starts]
+    return [rows[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def each_window(
+    context: OperatorContext,
+    call: Callable[[Any, Any, list[Any]], None],
+    keys: Sequence[Any],
+    windows: Sequence[Any],
+    contents: Sequence[list[Any]],
+) -> None:
+    """call(key, window, elements) for every window."""
+    key = _NOTHING
+    try:
+        for key, window, elements in zip(keys, windows, contents, strict=True):
+            call(key, window, elements)
+    except (Exception, SystemExit) as problem:
+        raise failure(context.name, problem, key) from problem
+
+
+def changes(values: Sequence[Any], where: np.ndarray) -> bool:
+    """Whether any value differs from the one before it, `where` it should not."""
+    if not where.any():
+        return False
+    differs = np.fromiter(map(operators.ne, values, itertools.islice(values, 1, None)), bool, len(values) - 1)
+    return bool((differs & where).any())
 
 
 def each_keyed(

@@ -10,7 +10,7 @@ import contextlib
 import io
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import Combined
 from millstream.state.backend import OpenStore, OperatorState
+from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 
@@ -149,6 +150,8 @@ class TaskEnvironment:
     cache_limit: int | None = None
     cached_files: Mapping[str, str] = field(default_factory=dict)
     compressed_state: bool = False
+    batch: bool = False
+    run_bytes: int = 64 << 20
 
 
 class _Exchange:
@@ -237,6 +240,7 @@ class _Fan:
         self.exchanges: list[tuple[str | None, _Exchange]] = []
         self.emitted = 0
         self.said: int | None = MIN_WATERMARK
+        self.muted = False
 
     def emit(self, batch: Batch) -> None:
         if not len(batch):
@@ -258,6 +262,8 @@ class _Fan:
                 exchange.send(batch)
 
     def emit_watermark(self, watermark: int | None) -> None:
+        if self.muted:
+            return
         self.said = watermark
         for _, operator in self.operators:
             if watermark is None:
@@ -296,6 +302,7 @@ class Task:
                 environment.cache_limit,
             )
             state.compressed = environment.compressed_state
+            state.operator = node.name
             context = OperatorContext(
                 operator=node.id,
                 name=node.name,
@@ -310,6 +317,7 @@ class Task:
                 cached_files=environment.cached_files,
                 job=environment.job,
                 block_records=environment.block_records,
+                batch=environment.batch,
             )
             self._contexts.append(context)
             self._operators.append(node.spec.build(context))
@@ -318,10 +326,14 @@ class Task:
         self._channels = [
             f"{edge.edge}/{up}" for edge in spec.inputs for up in edge.channels(subtask, spec.parallelism)
         ]
-        self._exchanges: dict[int, _Exchange] = {}
+        self._exchanges: dict[int, Any] = {}
         for out in spec.outputs:
-            exchange = self._exchanges[out.edge] = _Exchange(out, self)
+            exchange = self._exchanges[out.edge] = self._exchange(out)
             self._fans[out.source].exchanges.append((out.tag, exchange))
+
+    def _exchange(self, edge: OutEdge) -> Any:
+        """The sending end of an edge."""
+        return _Exchange(edge, self)
 
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
@@ -332,12 +344,10 @@ class Task:
                 self._begin(request)
                 for _ in self._operators[0].pump():
                     yield from self._drain()
-                combined = self._combined()
-                for piece in _ordered(inbox):
-                    self._take(piece, combined)
+                for _ in self._receive(inbox):
                     yield from self._drain()
                 self._end(request)
-                report = self._report(request, combined, printed, started)
+                report = self._report(request, printed, started)
         except BaseException as problem:
             for context, fan in zip(self._contexts, self._fans, strict=True):
                 context.state.abandon()
@@ -346,6 +356,11 @@ class Task:
             for operator in self._operators:
                 with contextlib.suppress(Exception):  # the failure at hand is the one to tell
                     operator.abandon()
+            if self._opened:
+                self._opened = False
+                for operator in self._operators:
+                    with contextlib.suppress(Exception):
+                        operator.close()
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -359,6 +374,8 @@ class Task:
         where = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
         if isinstance(problem, UserFunctionFailed):
             return {"domain": "user", "vertex": where, **problem.to_json()}
+        if isinstance(problem, IncompatibleState):
+            return {"domain": "refused", "vertex": where, "problem": problem.message, "hint": problem.hint}
         domain = "internal"
         if isinstance(problem, UserError):
             domain = "user"
@@ -382,6 +399,7 @@ class Task:
             self._opened = True
         for context in self._contexts:
             lineage = request.lineages.get(context.operator, Lineage())
+            context.state.now = request.now
             context.state.advance(lineage, self.environment.files.read)
         for context, fan in zip(self._contexts, self._fans, strict=True):
             fan.said = context.memory.get("said", MIN_WATERMARK)
@@ -392,8 +410,12 @@ class Task:
         for operator in reversed(self._operators):  # what fires here already sends to the operators after it
             operator.begin_epoch()
 
-    def _combined(self) -> Combined:
-        return Combined(self._contexts[0].memory, self._channels, self._operators[0].watermark)
+    def _receive(self, inbox: Any) -> Iterator[None]:
+        """Process what arrived; control goes back after every block."""
+        combined = Combined(self._contexts[0].memory, self._channels, self._operators[0].watermark)
+        for piece in _ordered(inbox):
+            self._take(piece, combined)
+            yield
 
     def _take(self, piece: tuple[blocks.Header, bytes], combined: Combined) -> None:
         header, data = piece
@@ -429,7 +451,7 @@ class Task:
                 operator.close()
             self._opened = False
 
-    def _report(self, request: TaskRequest, combined: Combined, printed: _Printed, started: float) -> dict[str, Any]:
+    def _report(self, request: TaskRequest, printed: _Printed, started: float) -> dict[str, Any]:
         report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
         if positions:
@@ -482,6 +504,22 @@ class Task:
     def _drain(self) -> Iterator[tuple[int, bytes]]:
         sent, self.outbox = self.outbox, []
         yield from sent
+
+    def declared_tables(self, skip: Container[str] = ()) -> dict[str, dict[str, TableSchema]]:
+        """The tables each operator declares, by its id, found by opening and closing its functions; no record is seen.
+
+        Operators in `skip` are not opened."""
+        opened = [each for each in self._operators if each.context.operator not in skip]
+        for operator in opened:
+            operator.open()
+            operator.initialize()
+        found = {
+            context.operator: {name: table.schema for name, table in context.state.tables.items()}
+            for context in self._contexts
+        }
+        for operator in opened:
+            operator.close()
+        return found
 
     def close(self) -> None:
         """The worker lets this subtask go."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 from typing import Any, Protocol
 
 from millstream.errors import ExternalError
 from millstream.model.types import TypeInformation, Types, UnknownType, type_from_json
 from millstream.state import deltas
-from millstream.state.deltas import Changes, Redistribution, TableSchema
+from millstream.state.deltas import Changes, IncompatibleState, Patch, Redistribution, TableSchema
+from millstream.state.evolution import without_classes
 from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
 
 _STORE_ATTEMPTS = 16
+_LARGE_MAP = 32  # entries; a smaller map is written whole
 
 
 class StoreContended(ExternalError):
@@ -104,17 +107,43 @@ class StateTable:
         self.store = store
         self.live: dict[Any, Live] = {}
         self.dirty: dict[Any, set[Any]] = {}
+        self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self.listener: Callable[[Any, Any, Any], None] | None = None
+        self._rebuild: Callable[[list[Any]], list[Any]] | None = None
+
+    def become(self, schema: TableSchema, now: int) -> None:
+        """Be what the program has only now declared; nobody has written to the table yet."""
+        before, self.schema = self.schema, schema
+        _, way = schema.resolved(before.describe())
+        if before.value_type.to_json() == schema.value_type.to_json():
+            return
+
+        def rebuild(values: list[Any]) -> list[Any]:
+            return schema.value_type.from_arrow(way(before.value_type.to_arrow(values), now))
+
+        if self.store is not None:
+            self._rebuild = rebuild
+            self.forget()
+            return
+        for live in self.live.values():
+            live.update(zip(live, rebuild(list(live.values())), strict=True))
+
+    def _stored(self, namespace: Any, key: Any) -> Any:
+        assert self.store is not None
+        value = self.store.get(self.schema.name, namespace, key)
+        return value if self._rebuild is None or value is ABSENT else self._rebuild([value])[0]
 
     def namespace(self, namespace: Any) -> tuple[Live, set[Any]]:
         """The live values and the changed keys of a namespace; both stay the same objects for the table's life."""
         live = self.live.get(namespace)
         if live is None:
-            store, name = self.store, self.schema.name
-            load = None if store is None else lambda key: store.get(name, namespace, key)
+            load = None if self.store is None else self._loader(namespace)
             live = self.live[namespace] = Live(load)
             self.dirty[namespace] = set()
         return live, self.dirty[namespace]
+
+    def _loader(self, namespace: Any) -> Callable[[Any], Any]:
+        return lambda key: self._stored(namespace, key)
 
     def get(self, namespace: Any, key: Any) -> Any:
         """The value, or ABSENT."""
@@ -125,6 +154,14 @@ class StateTable:
         live, dirty = self.namespace(namespace)
         live[key] = value
         dirty.add(key)
+
+    def touch(self, namespace: Any, key: Any, entries: Iterable[Any]) -> None:
+        """These entries of a map that was put have changed, and no others."""
+        touched = self.touched.get((namespace, key))
+        if touched is None:
+            self.touched[namespace, key] = set(entries)
+        else:
+            touched.update(entries)
 
     def delete(self, namespace: Any, key: Any) -> None:
         """Forget a value."""
@@ -147,7 +184,7 @@ class StateTable:
         if self.store is not None:
             for key, value in self.store.scan(self.schema.name, namespace):
                 if key not in live:
-                    yield key, value
+                    yield key, value if self._rebuild is None else self._rebuild([value])[0]
         yield from ((key, value) for key, value in list(live.items()) if value is not ABSENT)
 
     def namespaces(self) -> list[Any]:
@@ -174,7 +211,18 @@ class StateTable:
         deleted = [value is ABSENT for value in values]
         if any(deleted):
             values = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
-        return Changes(namespaces, keys, deleted, values)
+        if not self.touched:
+            return Changes(namespaces, keys, deleted, values)
+        values = list(map(self._patch, namespaces, keys, values))
+        return Changes(namespaces, keys, deleted, values, patched=any(isinstance(each, Patch) for each in values))
+
+    def _patch(self, namespace: Any, key: Any, value: Any) -> Any:
+        """A map of which little has changed as what has; what was cleared is all new."""
+        touched = self.touched.get((namespace, key))
+        if touched is None or value is None or len(value) < _LARGE_MAP or 2 * len(touched) >= len(value):
+            return value
+        gone = tuple(entry for entry in touched if entry not in value)
+        return Patch({entry: value[entry] for entry in touched if entry in value}, gone)
 
     def everything(self) -> Changes:
         """All values of a table that is in memory."""
@@ -199,6 +247,7 @@ class StateTable:
                     if live.get(key) is ABSENT:
                         del live[key]
             dirty.clear()
+        self.touched.clear()
         if self.store is not None and limit is not None and sum(map(len, self.live.values())) > limit:
             for live in self.live.values():
                 live.clear()
@@ -212,6 +261,7 @@ class StateTable:
             self.store is None
             and self.listener is None
             and not any(changes.deleted)
+            and not changes.patched
             and len(set(changes.namespaces)) == 1
         ):
             self.namespace(changes.namespaces[0])[0].update(zip(changes.keys, changes.values, strict=True))
@@ -221,7 +271,7 @@ class StateTable:
             if self.store is not None or gone:
                 live.pop(key, None)
             else:
-                live[key] = value
+                live[key] = value.on(live.get(key)) if isinstance(value, Patch) else value
             if self.listener is not None and not gone:
                 self.listener(namespace, key, value)
 
@@ -231,6 +281,7 @@ class StateTable:
             live.clear()
         for dirty in self.dirty.values():
             dirty.clear()
+        self.touched.clear()
 
 
 class OperatorState:
@@ -248,11 +299,14 @@ class OperatorState:
     ) -> None:
         self.version = ""
         self.compressed = False
+        self.operator = ""
+        self.now = 0
         self.tables: dict[str, StateTable] = {}
         self.grouper = grouper
         self._range = key_range
         self._subtask = subtask
         self._parallelism = parallelism
+        self._given_key_type = key_type
         self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
         self._store = open_store()
         self._cache_limit = cache_limit
@@ -268,38 +322,60 @@ class OperatorState:
         key_type: TypeInformation | None = None,
         in_memory: bool = False,
         cut: Callable[[Any, KeyGroupRange], Any] | None = None,
+        kind: str = "",
+        ttl: bool = False,
     ) -> StateTable:
         """The table of that name, made on first use. One that is `in_memory` must be asked for before `advance`.
 
-        `cut` gives the part of a value that belongs to some key groups, ABSENT for none; it goes with `CUT`."""
+        `kind` and `ttl` are those of its descriptor. `cut` gives the part of a value that belongs to some key groups,
+        ABSENT for none; it goes with `CUT`."""
         if cut is not None:
             self._cuts[name] = cut
-        schema = TableSchema(name, key_type or self._key_type, value_type, redistribution)
+        schema = TableSchema(name, key_type or self._key_type, value_type, redistribution, kind, ttl)
         found = self.tables.get(name)
         if found is None:
             keep = in_memory or redistribution not in (Redistribution.KEYED, Redistribution.CUT)
             found = self.tables[name] = StateTable(schema, None if keep else self._store)
         elif name in self._found:
             self._found.discard(name)
-            found.schema = schema
+            with self._telling():
+                found.become(schema, self.now)
         return found
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Whose state it is that cannot be read."""
+        try:
+            yield
+        except IncompatibleState as problem:
+            raise problem.of(self.operator) from problem
 
     def _find_tables(self, data: bytes) -> None:
         """Make tables that a file has and nobody asked for yet: triggers and windows ask when records are processed."""
         for entry in deltas.describe(data):
             name = entry["name"]
             if name not in self.tables:
+                redistribution = Redistribution(entry["redistribution"])
+                keyed = redistribution is Redistribution.KEYED
+                # on disk only objects of declared classes are kept: a record is a row until the program declares it
+                value = entry["value"] if self._store is None else without_classes(entry["value"])
                 with contextlib.suppress(UnknownType):  # of a class that the program no longer has: dropped
                     self.table(
                         name,
-                        type_from_json(entry["value"]),
-                        Redistribution(entry["redistribution"]),
-                        key_type=type_from_json(entry["key"]),
+                        type_from_json(value),
+                        redistribution,
+                        key_type=(self._given_key_type if keyed else None) or type_from_json(entry["key"]),
+                        kind=str(entry.get("kind", "")),
+                        ttl=bool(entry.get("ttl")),
                     )
                     self._found.add(name)
 
     def advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
         """Come to the version of `lineage`; returns how many files had to be read."""
+        with self._telling():
+            return self._advance(lineage, read)
+
+    def _advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
         files: dict[str, bytes] = {}
 
         def content(handle: Handle) -> bytes:
@@ -321,7 +397,7 @@ class OperatorState:
                     self.tables[name].take_over(changes)
         else:
             for handle in missing:
-                for name, _, changes in deltas.decode(content(handle), self._schemas()):
+                for name, _, changes in deltas.decode(content(handle), self._schemas(), self.now):
                     self.tables[name].take_over(changes)
         self.version = self._version(lineage)
         return len(files)
@@ -338,7 +414,11 @@ class OperatorState:
             found = (
                 self._everything(lineage, content)
                 if missing is None
-                else ((n, c) for handle in missing for n, _, c in deltas.decode(content(handle), self._schemas()))
+                else (
+                    (n, c)
+                    for handle in missing
+                    for n, _, c in deltas.decode(content(handle), self._schemas(), self.now)
+                )
             )
             kept = ((name, changes) for name, changes in found if self.tables[name].store is not None)
             store.apply(kept, self._version(lineage), afresh=missing is None)
@@ -369,7 +449,7 @@ class OperatorState:
         split: dict[str, dict[str, Any]] = {}
         for index, (_, chain) in enumerate(lineage.restored):
             for handle in chain:
-                for name, redistribution, changes in deltas.decode(content(handle), schemas):
+                for name, redistribution, changes in deltas.decode(content(handle), schemas, self.now):
                     if redistribution is Redistribution.KEYED:
                         groups = self.grouper.of_many(changes.keys)
                         inside = (groups >= self._range.start) & (groups <= self._range.end)
@@ -389,7 +469,7 @@ class OperatorState:
             mine = sorted(elements)[self._subtask :: self._parallelism]
             yield name, _entries(mine, [elements[place] for place in mine])
         for handle in lineage.own:
-            for name, _, changes in deltas.decode(content(handle), schemas):
+            for name, _, changes in deltas.decode(content(handle), schemas, self.now):
                 yield name, changes
 
     def _cut(self, name: str, changes: Changes) -> Changes:
@@ -436,24 +516,31 @@ class OperatorState:
         merged: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]] = {name: {} for name in self.tables}
         older = self._everything(lineage, read) if since == 0 else self._own(lineage, read, since)
         for name, changes in older:
-            target = merged[name]
-            for namespace, key, gone, value in changes.rows():
-                target[namespace, key] = (gone, value)
+            _merge(merged[name], changes)
         for name, table in self.tables.items():
-            target = merged[name]
-            for namespace, key, gone, value in table.changes().rows():
-                target[namespace, key] = (gone, value)
+            _merge(merged[name], table.changes())
         return _encode_merged(self._schemas(), merged, base=since == 0, compressed=self.compressed)
 
     def _own(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> Iterator[tuple[str, Changes]]:
         for handle in lineage.own[since:]:
-            for name, _, changes in deltas.decode(read(handle), self._schemas()):
+            for name, _, changes in deltas.decode(read(handle), self._schemas(), self.now):
                 yield name, changes
 
     def close(self) -> None:
         """Let go of the store."""
         if self._store is not None:
             self._store.close()
+
+
+def _merge(entries: dict[tuple[Any, Any], tuple[bool, Any]], changes: Changes) -> None:
+    """Put later changes over earlier ones."""
+    for namespace, key, gone, value in changes.rows():
+        if isinstance(value, Patch):
+            before = entries.get((namespace, key))
+            if before is not None:
+                earlier = before[1]
+                value = value.after(earlier) if isinstance(earlier, Patch) else value.on(earlier)
+        entries[namespace, key] = (gone, value)
 
 
 def _collect(elements: dict[str, Any], keys: list[str], changes: Changes) -> None:
@@ -470,8 +557,13 @@ def _entries(keys: list[str], values: list[Any]) -> Changes:
 
 
 def _only(changes: Changes, keep: list[bool]) -> Changes:
-    rows = [row for row, wanted in zip(changes.rows(), keep, strict=True) if wanted]
-    return Changes(*(list(column) for column in zip(*rows, strict=True))) if rows else Changes((), (), (), ())
+    return Changes(
+        list(compress(changes.namespaces, keep)),
+        list(compress(changes.keys, keep)),
+        list(compress(changes.deleted, keep)),
+        list(compress(changes.values, keep)),
+        changes.patched,
+    )
 
 
 def _encode_merged(
@@ -484,6 +576,7 @@ def _encode_merged(
     tables = []
     for name, entries in merged.items():
         kept = {at: entry for at, entry in entries.items() if not (base and entry[0])}
+        values = [value.on(None) if base and isinstance(value, Patch) else value for _, value in kept.values()]
         tables.append(
             (
                 schemas[name],
@@ -491,7 +584,8 @@ def _encode_merged(
                     [namespace for namespace, _ in kept],
                     [key for _, key in kept],
                     [gone for gone, _ in kept.values()],
-                    [value for _, value in kept.values()],
+                    values,
+                    patched=any(isinstance(value, Patch) for value in values),
                 ),
             )
         )

@@ -1,18 +1,20 @@
 """A state file: what one operator's subtask changed, as Arrow columns.
 
 Promises: typed keys and values are stored as their Arrow types, untyped ones through the safe codec, so nothing in a
-state file is ever executed; reading gives back exactly what was written.
+state file is ever executed; reading gives back exactly what was written, or what it means as the types that the
+program declares now; a table of a savepoint is read like any other.
 Does not know: stores, epochs, or who wrote the file.
 
 Layout: magic, length of the header, JSON header (one entry per table), then one Arrow stream per table with the columns
-namespace, key, deleted, value. Key groups follow from keys and are not stored."""
+namespace, key, deleted, value, and for maps of which only some entries changed, the keys that were removed. Key groups
+follow from keys and are not stored."""
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import repeat
 from operator import is_
@@ -20,11 +22,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.errors import ExternalError
+from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model import codec
-from millstream.model.types import TypeInformation
+from millstream.model.arrow_types import TypeMismatch
+from millstream.model.types import MapTypeInfo, TypeInformation, Types
+from millstream.state import canonical
+from millstream.state.evolution import Resolution, Unresolvable, resolve_key, resolve_stored
 
 _MAGIC = b"MSD1"
+_REMOVED = "removed"  # a column of tables with patches: null for a whole value
 
 
 class Redistribution(Enum):
@@ -43,24 +49,102 @@ class UnreadableState(ExternalError):
     hint = "restore from an earlier checkpoint"
 
 
+class IncompatibleState(UserError):
+    """State was written as something that the program's types cannot read."""
+
+    hint = (
+        "declare the type it has, give the state another name, or rewrite the savepoint with millstream.state_processor"
+    )
+
+    def __init__(self, state: str, what: str, problem: MillstreamError, operator: str = "") -> None:
+        self.state, self.what, self.problem, self.operator = state, what, problem, operator
+        where = f" of operator '{operator}'" if operator else ""
+        super().__init__(f"the {what} of state '{state}'{where} cannot be restored: {problem.message}")
+
+    def of(self, operator: str) -> IncompatibleState:
+        """The same, with the operator's name."""
+        return IncompatibleState(self.state, self.what, self.problem, operator)
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """Name and types of one state table."""
+    """Name and types of one state table. `kind` is that of its descriptor; with `ttl`, values are kept with times."""
 
     name: str
     key_type: TypeInformation
     value_type: TypeInformation
     redistribution: Redistribution = Redistribution.KEYED
+    kind: str = ""
+    ttl: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """The schema as plain values."""
+        return {
+            "name": self.name,
+            "redistribution": self.redistribution.value,
+            "key": self.key_type.to_json(),
+            "value": self.value_type.to_json(),
+            "kind": self.kind,
+            "ttl": self.ttl,
+        }
+
+    def resolved(self, written: Mapping[str, Any]) -> tuple[Resolution, Resolution]:
+        """How keys and values of a table described as `written` are read as this one; `IncompatibleState` if not."""
+        shape = written.get("kind") or self.kind
+        had, has = bool(written.get("ttl")), self.ttl
+        try:
+            keys = resolve_key(written["key"], self.key_type)
+        except Unresolvable as problem:
+            raise IncompatibleState(shown_name(self.name), "key", problem) from None
+        try:
+            return keys, resolve_stored(written["value"], self.value_type, shape, had_ttl=had, has_ttl=has)
+        except Unresolvable as problem:
+            raise IncompatibleState(shown_name(self.name), "value", problem) from None
+
+
+def shown_name(table: str) -> str:
+    """A table's name as its user knows it."""
+    for prefix in ("user/", "broadcast/", "operator/"):
+        if table.startswith(prefix):
+            return table.removeprefix(prefix)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What changed of a large map: entries that were set, and keys of those that are gone."""
+
+    entries: dict[Any, Any]
+    removed: tuple[Any, ...] = ()
+
+    def on(self, before: Any) -> dict[Any, Any]:
+        """The map after the change; one that was there is changed in place."""
+        changed: dict[Any, Any] = before if isinstance(before, dict) else {}
+        changed.update(self.entries)
+        for key in self.removed:
+            changed.pop(key, None)
+        return changed
+
+    def after(self, earlier: Patch) -> Patch:
+        """Both changes as one."""
+        entries = {**earlier.entries, **self.entries}
+        for key in self.removed:
+            entries.pop(key, None)
+        removed = dict.fromkeys((*(key for key in earlier.removed if key not in self.entries), *self.removed))
+        return Patch(entries, tuple(removed))
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Entries of one table, column by column; `deleted[i]` says that the entry is gone."""
+    """Entries of one table, column by column; `deleted[i]` says that the entry is gone.
+
+    With `patched`, some values are a `Patch` of what was there before."""
 
     namespaces: Sequence[Any]
     keys: Sequence[Any]
     deleted: Sequence[bool]
     values: Sequence[Any]
+    patched: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -76,32 +160,38 @@ def encode(tables: Iterable[tuple[TableSchema, Changes]], *, compressed: bool = 
     streams: list[pa.Buffer] = []
     for schema, changes in tables:
         stream = _to_stream(schema, changes, compressed)
-        header.append(
-            {
-                "name": schema.name,
-                "redistribution": schema.redistribution.value,
-                "key": schema.key_type.to_json(),
-                "value": schema.value_type.to_json(),
-                "rows": len(changes),
-                "length": stream.size,
-            }
-        )
+        header.append({**schema.describe(), "rows": len(changes), "length": stream.size})
         streams.append(stream)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # Arrow wants its buffers aligned
     return b"".join((_MAGIC, struct.pack("<I", len(text)), text, *streams))
 
 
-def decode(data: bytes | memoryview, schemas: dict[str, TableSchema]) -> Iterator[tuple[str, Redistribution, Changes]]:
-    """The tables of a state file whose schema is known; others are passed over."""
+def decode(
+    data: bytes | memoryview, schemas: Mapping[str, TableSchema], now: int = 0
+) -> Iterator[tuple[str, Redistribution, Changes]]:
+    """The tables of a state file whose schema is known, as their schema says; others are passed over.
+
+    `now` is the time that values get which have none yet but are to expire."""
+    if canonical.is_canonical(data):
+        description, table = canonical.read(data)
+        schema = schemas.get(description["name"])
+        if schema is not None:
+            keys, values = canonical.columns_of(description, table)
+            spaces = canonical.namespaces_of(description, table)
+            found = _changes(schema, description, spaces, keys, [False] * len(table), values, now)
+            yield schema.name, Redistribution(description["redistribution"]), found
+        return
     for entry, stream in _streams(data):
         schema = schemas.get(entry["name"])
         if schema is not None:
-            yield entry["name"], Redistribution(entry["redistribution"]), _from_stream(schema, stream)
+            yield entry["name"], Redistribution(entry["redistribution"]), _from_stream(schema, entry, stream, now)
 
 
 def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
     """The header of a state file: table names, types and row counts."""
+    if canonical.is_canonical(data):
+        return [canonical.describe(data)]
     return [entry for entry, _ in _streams(data)]
 
 
@@ -123,14 +213,22 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
 
 
 def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> pa.Buffer:
+    values: Sequence[Any] = changes.values
+    partial: list[pa.Array] = []
+    if changes.patched and isinstance(schema.value_type, MapTypeInfo):
+        patches = [value if isinstance(value, Patch) else None for value in values]
+        values = [value.entries if isinstance(value, Patch) else value for value in values]
+        removed = [None if each is None else list(each.removed) for each in patches]
+        partial = [Types.LIST(schema.value_type.key_type).to_arrow(removed)]
     batch = pa.RecordBatch.from_arrays(
         [
             _namespaces_to_arrow(changes.namespaces),
             schema.key_type.to_arrow(changes.keys),
             pa.array(changes.deleted, type=pa.bool_()),
-            schema.value_type.to_arrow(changes.values),
+            schema.value_type.to_arrow(values),
+            *partial,
         ],
-        names=["namespace", "key", "deleted", "value"],
+        names=["namespace", "key", "deleted", "value", *([_REMOVED] if partial else [])],
     )
     sink = pa.BufferOutputStream()
     how = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
@@ -139,14 +237,45 @@ def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> pa.Bu
     return sink.getvalue()
 
 
-def _from_stream(schema: TableSchema, stream: memoryview) -> Changes:
+def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all().combine_chunks()
-    return Changes(
-        namespaces=_namespaces_from_arrow(table.column("namespace")),
-        keys=schema.key_type.from_arrow(table.column("key")),
-        deleted=_plain(table.column("deleted")),
-        values=schema.value_type.from_arrow(table.column("value")),
-    )
+    spaces = _namespaces_from_arrow(table.column("namespace"))
+    deleted = _plain(table.column("deleted"))
+    found = _changes(schema, entry, spaces, table.column("key"), deleted, table.column("value"), now)
+    if _REMOVED not in table.column_names:
+        return found
+    kind = Types.LIST(TypeInformation.type_from_json(entry["value"]["key"]))
+    gone = kind.from_arrow(table.column(_REMOVED))
+    pairs = zip(found.values, gone, strict=True)
+    return replace(found, values=[v if r is None else Patch(v, tuple(r)) for v, r in pairs], patched=True)
+
+
+def _changes(
+    schema: TableSchema,
+    written: Mapping[str, Any],
+    namespaces: list[Any],
+    keys: pa.Array | pa.ChunkedArray,
+    deleted: list[bool],
+    values: pa.Array | pa.ChunkedArray,
+    now: int,
+) -> Changes:
+    key_way, value_way = schema.resolved(written)
+    try:
+        read_keys = schema.key_type.from_arrow(_resolved(keys, key_way, now))
+    except (TypeMismatch, Unresolvable) as problem:
+        raise IncompatibleState(shown_name(schema.name), "key", problem) from problem
+    try:
+        read_values = schema.value_type.from_arrow(_resolved(values, value_way, now))
+    except TypeMismatch as problem:
+        raise IncompatibleState(shown_name(schema.name), "value", problem) from problem
+    return Changes(namespaces, read_keys, deleted, read_values)
+
+
+def _resolved(column: pa.Array | pa.ChunkedArray, way: Resolution, now: int) -> Any:
+    if way.convert is None:
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array([way(chunk, now) for chunk in chunks]) if chunks else column
 
 
 def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:

@@ -15,7 +15,9 @@ from typing import Any
 class Handle:
     """One state file of one operator subtask: a base (from epoch 0) or the changes of some epochs.
 
-    `covers` names the files whose changes this one repeats, because it was compacted from them."""
+    `covers` names the files whose changes this one repeats, because it was compacted from them. A small file may have
+    been packed with others into one: `pack` is that one's name, `offset` where this one begins in it. Its name stays:
+    stores know it by that."""
 
     name: str
     size: int
@@ -24,6 +26,13 @@ class Handle:
     rows: int = 0
     base: bool = False
     covers: tuple[str, ...] = ()
+    pack: str = ""
+    offset: int = 0
+
+    @property
+    def file(self) -> str:
+        """The file on storage that holds this one."""
+        return self.pack or self.name
 
     def to_json(self) -> dict[str, Any]:
         """The handle as plain values."""
@@ -35,6 +44,7 @@ class Handle:
             "rows": self.rows,
             "base": self.base,
             "covers": list(self.covers),
+            **({"pack": self.pack, "offset": self.offset} if self.pack else {}),
         }
 
     @classmethod
@@ -48,6 +58,8 @@ class Handle:
             rows=int(data["rows"]),
             base=bool(data["base"]),
             covers=tuple(data["covers"]),
+            pack=str(data.get("pack", "")),
+            offset=int(data.get("offset", 0)),
         )
 
 

@@ -11,6 +11,7 @@ import datetime
 import enum
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +29,7 @@ from millstream.model.arrow_types import python_values
 from millstream.model.row import Row, RowKind
 
 MAX_PARALLELISM_LIMIT = 32768
+_MANY = 1 << 16  # keys, as when state is restored: too many to have been seen lately
 MIN_DEFAULT_MAX_PARALLELISM = 128
 
 KeyGroups = npt.NDArray[np.int32]
@@ -102,7 +104,8 @@ def _mix(number: int) -> int:
     return x ^ (x >> 31)
 
 
-def _mix_many(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mix_many(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The hash of each whole number of 64 bits; no two numbers have the same one."""
     x = numbers + np.uint64(_STEP)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
@@ -291,6 +294,9 @@ class KeyGrouper:
 
     def of_many(self, keys: Sequence[Any]) -> KeyGroups:
         """The key group of each key."""
+        if len(keys) >= _MANY and set(map(type, keys)) == {int}:
+            with suppress(OverflowError):  # wider than a column of whole numbers
+                return self._of_integers(pa.array(keys, pa.int64()))
         try:
             return np.fromiter(map(self._groups.__getitem__, keys), np.int32, len(keys))
         except TypeError:
@@ -307,7 +313,7 @@ class KeyGrouper:
         if pa.types.is_integer(column.type):
             return self._of_integers(column)
         if pa.types.is_nested(column.type):
-            return self.of_many(_nested_values(column))
+            return self.of_many(nested_values(column))
         distinct = column.dictionary_encode("encode")
         groups: KeyGroups = self.of_many(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
         return groups
@@ -315,17 +321,18 @@ class KeyGrouper:
     def _of_integers(self, column: pa.Array) -> KeyGroups:
         wide = np.uint64 if pa.types.is_unsigned_integer(column.type) else np.int64
         dense = pc.fill_null(column, 0) if column.null_count else column
-        hashes = _mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64))
+        hashes = mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64))
         groups: KeyGroups = (hashes % np.uint64(self.max_parallelism)).astype(np.int32)
         if column.null_count:
             groups[column.is_null().to_numpy(zero_copy_only=False)] = self.of(None)
         return groups
 
 
-def _nested_values(column: pa.Array) -> list[Any]:
+def nested_values(column: pa.Array) -> list[Any]:
+    """The values of a column of structs or lists in Python, structs as tuples."""
     if not pa.types.is_struct(column.type):
         return python_values(column)
-    children = [_nested_values(child) for child in column.flatten()]
+    children = [nested_values(child) for child in column.flatten()]
     values: list[Any] = list(zip(*children, strict=True)) if children else [()] * len(column)
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)

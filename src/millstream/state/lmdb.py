@@ -15,7 +15,7 @@ import lmdb
 from millstream.model import codec
 from millstream.model.windows import TimeWindow
 from millstream.state.backend import ABSENT
-from millstream.state.deltas import Changes
+from millstream.state.deltas import Changes, Patch
 from millstream.state.key_groups import key_bytes
 
 _VERSION = b"\0version"
@@ -98,6 +98,9 @@ class LmdbStore:
             for table, columns in changes:
                 for namespace, key, gone, value in columns.rows():
                     address = self._address(self._prefix(table, namespace), key_bytes(key))
+                    if isinstance(value, Patch):
+                        before = transaction.get(address)
+                        value = value.on(None if before is None else codec.decode(before)[2])
                     if gone:
                         transaction.delete(address)
                     else:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from millstream.errors import UserError
+from millstream.model import codec
 from millstream.model import state as model
 from millstream.model.functions import AggregateFunction, ReduceFunction
 from millstream.model.types import TypeInformation, Types
 from millstream.state.backend import ABSENT, OperatorState, StateTable
 from millstream.state.deltas import Redistribution
+from millstream.state.evolution import classes_in, stamped
 
 
 class Scope:
@@ -161,8 +163,9 @@ class MapView(_View, model.MapState[Any, Any]):
         found = self._get()
         return {} if found is ABSENT else found
 
-    def _write(self, entries: dict[Any, Any]) -> None:
+    def _write(self, entries: dict[Any, Any], changed: Iterable[Any]) -> None:
         self._put(entries or ABSENT)
+        self._table.touch(self._scope.namespace, self._scope.key, changed)
 
     def _read(self, keys: Iterable[Any] | None = None) -> dict[Any, Any]:
         """The entries under `keys`, or all; with TTL reading drops what has expired, which is seen once at most."""
@@ -172,9 +175,12 @@ class MapView(_View, model.MapState[Any, Any]):
             return {key: stored[key] for key in wanted}
         seen: dict[Any, Any] = {}
         kept = dict(stored)
+        changed: list[Any] = []
         for key in wanted:
             value, at = stored[key]
             expired = self._expired(at)
+            if expired or self._touch_on_read:
+                changed.append(key)
             if expired:
                 del kept[key]
             elif self._touch_on_read:
@@ -182,7 +188,7 @@ class MapView(_View, model.MapState[Any, Any]):
             if self._show_expired or not expired:
                 seen[key] = value
         if kept != stored:
-            self._write(kept)
+            self._write(kept, changed)
         return seen
 
     def get(self, key: Any) -> Any:
@@ -193,7 +199,9 @@ class MapView(_View, model.MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value under `key`."""
-        self.put_all({key: value})
+        entries = self._stored()
+        entries[key] = value if self._ttl_millis is None else (value, self._scope.now)
+        self._write(entries, (key,))
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         """Set several entries."""
@@ -202,14 +210,14 @@ class MapView(_View, model.MapState[Any, Any]):
             entries.update(dict_value)
         else:
             entries.update((key, (value, self._scope.now)) for key, value in dict_value.items())
-        self._write(entries)
+        self._write(entries, dict_value)
 
     def remove(self, key: Any) -> None:
         """Forget one entry."""
         entries = self._stored()
         if key in entries:
             del entries[key]
-            self._write(entries)
+            self._write(entries, (key,))
 
     def contains(self, key: Any) -> bool:
         """Whether there is an entry under `key`."""
@@ -421,17 +429,22 @@ class ReadOnlyBroadcastView(model.ReadOnlyBroadcastState[Any, Any]):
 
 def stored_type(descriptor: model.StateDescriptor) -> TypeInformation:
     """The type of what a table holds for a descriptor: lists and maps whole, with TTL each value beside its time."""
-    ttl = _ttl(descriptor) is not None
+    kind = descriptor.type_info
+    return kind if _ttl(descriptor) is None else stamped(kind, kind_of(descriptor))
 
-    def stamped(of: TypeInformation) -> TypeInformation:
-        return Types.TUPLE([of, Types.LONG()]) if ttl else of
 
+def kind_of(descriptor: model.StateDescriptor) -> str:
+    """What a descriptor describes, in a word."""
     match descriptor:
         case model.ListStateDescriptor():
-            return Types.LIST(stamped(descriptor.type_info.elem_type))
+            return "list"
         case model.MapStateDescriptor():
-            return Types.MAP(descriptor.type_info.key_type, stamped(descriptor.type_info.value_type))
-    return stamped(descriptor.type_info)
+            return "map"
+        case model.ReducingStateDescriptor():
+            return "reducing"
+        case model.AggregatingStateDescriptor():
+            return "aggregating"
+    return "value"
 
 
 def view_of(
@@ -443,8 +456,11 @@ def view_of(
     name: str | None = None,
 ) -> Any:
     """The view for a descriptor: keyed, in the scope's namespace when `scoped`, else in none."""
-    table = state.table(f"user/{name or descriptor.name}", stored_type(descriptor))
     ttl = _ttl(descriptor)
+    codec.declare(*classes_in(descriptor.type_info))  # a store keeps objects
+    table = state.table(
+        f"user/{name or descriptor.name}", stored_type(descriptor), kind=kind_of(descriptor), ttl=ttl is not None
+    )
     match descriptor:
         case model.ReducingStateDescriptor():
             reduce = _reduce(descriptor.get_reduce_function())
@@ -464,7 +480,11 @@ def broadcast_view(descriptor: model.MapStateDescriptor, state: OperatorState) -
     """The broadcast state of a descriptor."""
     kind = descriptor.type_info
     table = state.table(
-        f"broadcast/{descriptor.name}", kind.value_type, Redistribution.BROADCAST, key_type=kind.key_type
+        f"broadcast/{descriptor.name}",
+        kind.value_type,
+        Redistribution.BROADCAST,
+        key_type=kind.key_type,
+        kind="broadcast",
     )
     return BroadcastView(table)
 
@@ -473,7 +493,9 @@ def operator_list_view(descriptor: model.ListStateDescriptor, state: OperatorSta
     """The operator list state of a descriptor."""
     how = Redistribution.UNION if union else Redistribution.SPLIT
     name = f"operator/{descriptor.name}"
-    return OperatorListView(state.table(name, descriptor.type_info.elem_type, how, key_type=Types.PICKLED_BYTE_ARRAY()))
+    kind = "union" if union else "operator-list"
+    places = Types.PICKLED_BYTE_ARRAY()
+    return OperatorListView(state.table(name, descriptor.type_info.elem_type, how, key_type=places, kind=kind))
 
 
 def _reduce(function: ReduceFunction) -> Callable[[Any, Any], Any]:

@@ -15,9 +15,10 @@ from typing import Literal, NamedTuple
 
 from millstream.checkpoint.storage import FileSystem, LocalFileSystem
 
-Mode = Literal["before", "after", "torn", "enospc", "eio"]
+Mode = Literal["before", "after", "torn", "enospc", "eio", "erofs", "stall"]
 CRASHES: tuple[Mode, ...] = ("before", "after", "torn")
 ERRORS: tuple[Mode, ...] = ("enospc", "eio")
+_NUMBERS = {"enospc": errno.ENOSPC, "eio": errno.EIO, "erofs": errno.EROFS}
 
 
 class SimulatedCrash(BaseException):
@@ -38,11 +39,16 @@ class Operation(NamedTuple):
 class FaultyFileSystem:
     """`inner`, until operation `crash_at`: then a crash before it, after it, or half-way ("torn"), or an error.
 
-    With an error ("enospc", "eio") half of the data is written too, and later operations succeed."""
+    With an error ("enospc", "eio") half of the data is written too; with "erofs" nothing is. `lasting` operations fail,
+    later ones succeed. With "stall" an operation succeeds, but `stall` is called before it. `meanwhile` is called with
+    the number of every operation before it is done: what another process does in between."""
 
     inner: FileSystem
     crash_at: int | None = None
     mode: Mode = "before"
+    lasting: int = 1
+    stall: Callable[[], None] = lambda: None
+    meanwhile: Callable[[int], None] | None = None
 
     def __post_init__(self) -> None:
         self.operations: builtins.list[Operation] = []
@@ -58,16 +64,23 @@ class FaultyFileSystem:
     ) -> None:
         inner = self._alive()
         self.operations.append(operation)
-        if len(self.operations) - 1 != self.crash_at:
+        number = len(self.operations) - 1
+        if self.meanwhile is not None:
+            self.meanwhile(number)
+        if self.crash_at is None or not self.crash_at <= number < self.crash_at + self.lasting:
+            act(inner)
+            return
+        if self.mode == "stall":
+            self.stall()
             act(inner)
             return
         if self.mode == "after":
             act(inner)
-        elif self.mode != "before" and half is not None:
+        elif self.mode not in ("before", "erofs") and half is not None:
             half(inner)
-        if self.mode in ERRORS:
-            number = errno.ENOSPC if self.mode == "enospc" else errno.EIO
-            raise OSError(number, os.strerror(number), operation.path)
+        if self.mode in _NUMBERS:
+            code = _NUMBERS[self.mode]
+            raise OSError(code, os.strerror(code), operation.path)
         self.crashed = True
         raise SimulatedCrash(operation)
 
@@ -96,6 +109,10 @@ class FaultyFileSystem:
     def replace(self, source: str, target: str) -> None:
         """Count; atomic in every mode, as file systems promise."""
         self._change(Operation("replace", source, target), lambda inner: inner.replace(source, target))
+
+    def move_new(self, source: str, target: str) -> None:
+        """Count; atomic in every mode, as file systems promise."""
+        self._change(Operation("move_new", source, target), lambda inner: inner.move_new(source, target))
 
     def remove(self, path: str) -> None:
         """Count."""

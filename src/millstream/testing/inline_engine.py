@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from millstream.engine import slot
+from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.dependencies import activate
 from millstream.engine.packing import packed
@@ -35,6 +36,8 @@ class InlineEngine:
         """Run every level, slot by slot."""
         deployment = self._deployment
         assert deployment is not None, "deploy first"
+        if deployment.plan.batch:
+            return _result(self._run_batch(deployment, request))
         slots = deployment.plan.slots
         inboxes: list[list[bytes]] = [[] for _ in range(slots)]
         for level, asked in enumerate(slot.level_requests(deployment, request)):
@@ -43,11 +46,22 @@ class InlineEngine:
                 for target, data in self._attempt(deployment, level, index, inboxes[index], asked):
                     outboxes[target].append(data)
             inboxes = outboxes
-        found = [(blocks.header(data).kind, data) for inbox in inboxes for data in inbox]
-        return EpochResult(
-            tuple(blocks.unpack_report(data) for kind, data in found if kind is BlockKind.REPORT),
-            tuple(blocks.unpack_failure(data) for kind, data in found if kind is BlockKind.FAILURE),
-        )
+        return _result(data for inbox in inboxes for data in inbox)
+
+    def _run_batch(self, deployment: Deployment, request: EpochRequest) -> Iterator[bytes]:
+        """Run every level over what the one before it sent, sorted in memory by place."""
+        slots = deployment.plan.slots
+        inboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
+        for asked in slot.level_requests(deployment, request):
+            outboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
+            for index in range(slots):
+                inboxes[index].sort(key=lambda piece: piece[0])
+                own = pickle.loads(pickle.dumps(asked, 5))
+                attempt = f"i{next(self._attempts)}"
+                for target, place, data in run_batch_level(deployment, index, inboxes[index], own, attempt):
+                    outboxes[target].append((place, data))
+            inboxes = outboxes
+        return (data for inbox in inboxes for _, data in inbox)
 
     def _attempt(
         self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: slot.LevelRequest
@@ -55,6 +69,10 @@ class InlineEngine:
         """One attempt of one slot; what it was asked is its own copy, as a worker's is."""
         own = pickle.loads(pickle.dumps(asked, 5))
         return slot.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
+
+    def slots(self) -> int | None:
+        """Whatever is asked for."""
+        return None
 
     def cancel(self) -> None:
         """Nothing runs while someone else could call this."""
@@ -64,3 +82,11 @@ class InlineEngine:
         self._deployment = None
         slot.forget()
         activate(None, bytes)
+
+
+def _result(found: Iterable[bytes]) -> EpochResult:
+    kinds = [(blocks.header(data).kind, data) for data in found]
+    return EpochResult(
+        tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
+        tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+    )

@@ -58,6 +58,11 @@ class MemoryFileSystem:
         self.files[target] = self._file(source)
         del self.files[source]
 
+    def move_new(self, source: str, target: str) -> None:  # noqa: D102
+        if self.exists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        self.replace(source, target)
+
     def remove(self, path: str) -> None:  # noqa: D102
         if path in self.directories:
             if self.list(path):
@@ -129,6 +134,9 @@ class Named:
 
     def replace(self, source: str, target: str) -> None:  # noqa: D102
         _named[self.name].replace(source, target)
+
+    def move_new(self, source: str, target: str) -> None:  # noqa: D102
+        _named[self.name].move_new(source, target)
 
     def remove(self, path: str) -> None:  # noqa: D102
         _named[self.name].remove(path)

@@ -24,7 +24,9 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
+from millstream.cluster.rescale import Wanted, rescaled
 from millstream.cluster.settings import job_settings
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -33,6 +35,7 @@ from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
+from millstream.graph.stream_graph import StreamGraph
 from millstream.model.configuration import Configuration
 from millstream.model.functions import MapFunction
 from millstream.model.job_status import JobStatus
@@ -101,11 +104,14 @@ class Stumble(MapFunction):
 class Faults:
     """What goes wrong in one life of a driver. Everything counts from 0.
 
-    `storage`: at which storage operation, and how; `engine`: epochs whose run fails; `forget`: chance that a worker is
-    gone before a level; `flip`: chance that its successor has the other state backend; `attempts`: how each slot is
-    attempted: "once", "twice" (the second counts), "broken" (the first dies half-way)."""
+    `storage`: at which storage operation, and how, for `lasting` operations (a stall takes `stalls` seconds);
+    `engine`: epochs whose run fails; `forget`: chance that a worker is gone before a level; `flip`: chance that its
+    successor has the other state backend; `attempts`: how each slot is attempted: "once", "twice" (the second counts),
+    "broken" (the first dies half-way)."""
 
     storage: tuple[int, Mode] | None = None
+    lasting: int = 1
+    stalls: float = 30.0
     engine: frozenset[int] = frozenset()
     forget: float = 0.0
     flip: float = 0.0
@@ -144,13 +150,14 @@ class Setup:
 
 
 class World:
-    """What outlives a process."""
+    """What outlives a process. `faulty` is how the process of now sees the disk."""
 
     def __init__(self) -> None:
         self.disk = MemoryFileSystem()
         self.disk.make_dirs(ROOT)
         self.disk.make_dirs(OUTPUT)
         self.files = Named.of(self.disk)
+        self.faulty: FaultyFileSystem | None = None
         self.clock = ManualClock()
         self.local = tempfile.mkdtemp(prefix="millstream-simulation-")
 
@@ -237,11 +244,16 @@ class Life:
         return [each for each in self.seen if isinstance(each, CheckpointDone)]
 
 
-def plan_of(setup: Setup, world: World) -> ExecutionPlan:
-    """The execution plan of a setup, its output going to the world."""
+def graph_of(setup: Setup, world: World) -> StreamGraph:
+    """The graph of a setup, its output going to the world."""
     environment = StreamExecutionEnvironment(setup.configuration())
     setup.program(environment).sink_to(VisibleOutput(world.files, OUTPUT, setup.repeats)).uid("visible output")
-    return execution_plan(job_graph(environment._graph(), "simulation"))
+    return environment._graph()
+
+
+def plan_of(setup: Setup, world: World) -> ExecutionPlan:
+    """The execution plan of a setup."""
+    return execution_plan(job_graph(graph_of(setup, world), "simulation"))
 
 
 def run(
@@ -250,17 +262,34 @@ def run(
     faults: Faults | None = None,
     *,
     listen: Callable[[Observation, JobMaster], None] | None = None,
+    leadership: Leadership | None = None,
+    meanwhile: Callable[[int], None] | None = None,
 ) -> Life:
-    """One life of a driver that runs the job of the setup, from whatever the world holds of it."""
+    """One life of a driver that runs the job of the setup, from whatever the world holds of it.
+
+    `listen` is told what happens, `meanwhile` the number of each storage operation before it is done."""
     faults = faults or Faults()
-    faulty = FaultyFileSystem(world.disk, *(faults.storage or (None, "before")))
+    fails_at, mode = faults.storage or (None, "before")
+    faulty = FaultyFileSystem(
+        world.disk,
+        fails_at,
+        mode,
+        lasting=faults.lasting,
+        stall=lambda: world.clock.sleep(faults.stalls),
+        meanwhile=meanwhile,
+    )
     world.files.become(faulty)
+    world.faulty = faulty
     configuration = setup.configuration()
     settings = job_settings(configuration)
-    plan = plan_of(setup, world)
+    graph = graph_of(setup, world)
+    plan = execution_plan(job_graph(graph, "simulation"))
     storage = CheckpointStorage(ROOT, setup.job, fs=world.files)
     checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
     life = Life()
+
+    def replan(wanted: Wanted) -> ExecutionPlan:
+        return execution_plan(job_graph(rescaled(graph, wanted), "simulation"))
 
     def deployment(name: str) -> Deployment:
         return Deployment(
@@ -284,7 +313,7 @@ def run(
             raise Stuck
 
     master = life.master = JobMaster(
-        SubmittedJob(setup.job, "simulation", plan, settings, deployment),
+        SubmittedJob(setup.job, "simulation", plan, settings, deployment, leadership, replan),
         _Engine(world.clock, faults),
         checkpoints,
         world.clock,

@@ -17,7 +17,7 @@ COUNTS = (5, 2, 9, 4)
 
 def sources(parallelism=2, positions=None, watermarks=None):
     spec = SourceSpec(SplitsSource(tuple(events(count) for count in COUNTS)), watermarks or strategy())
-    node = SimpleNamespace(id="src", spec=spec)
+    node = SimpleNamespace(id="src", name="Source: src", spec=spec)
     task = SimpleNamespace(operators=(node,), parallelism=parallelism)
     return Sources(SimpleNamespace(vertices=(SimpleNamespace(task=task),)), positions or {})
 

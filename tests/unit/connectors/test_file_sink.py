@@ -11,8 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
-from millstream.connectors.files import BucketAssigner, FileSink, JsonLinesEncoder, OutputFileConfig, RollingPolicy
-from millstream.connectors.files import commit as committing
+from millstream.connectors.files import (
+    BucketAssigner,
+    FileSink,
+    JsonLinesEncoder,
+    OutputFileConfig,
+    RollingPolicy,
+    filesystems,
+)
 from millstream.connectors.files.buckets import BadBucket, BadTimePattern, BucketContext
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
 from millstream.connectors.files.paths import UnusablePath
@@ -101,7 +107,7 @@ class DyingOs:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("foreign", [False, True])
 def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after, foreign):
-    for step in range(1, 100):
+    for step in range(1, 200):
         base = tmp_path / str(step)
         sink = sink_to(base, buckets=ByFirstLetter())
         made = []
@@ -111,7 +117,7 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after
             (base / "a").mkdir()
             (base / "a" / "part-0-3.txt").write_text("a3\na4\n")  # of an earlier job, with the very same content
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(committing, "os", DyingOs(step, after))
+            patch.setattr(filesystems, "os", DyingOs(step, after))
             try:
                 sink.create_committer().commit(1, made)
                 crashed = False

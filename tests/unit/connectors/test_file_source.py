@@ -14,6 +14,7 @@ from reading import MANY, budgets, everything, replaying, restarting, values
 
 from millstream.connectors.files import FileEnumeratorProvider, FileSource, MalformedLine, StreamFormat
 from millstream.connectors.files import enumerator as planning
+from millstream.connectors.files.filesystems import UnknownFileSystem
 from millstream.connectors.files.formats import BadFormatOption
 from millstream.connectors.files.paths import FileChanged, FileVanished, UnusablePath
 from millstream.connectors.files.source import DamagedFile
@@ -275,7 +276,7 @@ def test_malformed_lines_are_skipped_and_counted_on_demand(tmp_path):
     (part,) = source.create_enumerator(1).plan(Budget(MANY, MANY, 0))
     reader = source.create_reader(ReaderContext(0, 1, 10))
     assert [value for records in reader.read(part) for value in records.values] == [Point(1), Point(2)]
-    assert reader.skipped == 3
+    assert reader.take_rejected().count == 3
     with pytest.raises(BadFormatOption):
         StreamFormat.json_lines(on_error="ignore")
 
@@ -283,8 +284,9 @@ def test_malformed_lines_are_skipped_and_counted_on_demand(tmp_path):
 def test_paths_are_checked(tmp_path):
     with pytest.raises(UnusablePath, match="does not exist"):
         everything(text_source(tmp_path / "nothing"))
-    with pytest.raises(UnusablePath, match="local"):
-        text_source("s3://bucket/key")
+    with pytest.raises(UnknownFileSystem, match="nosuch://"):
+        text_source("nosuch://bucket/key")
+    assert text_source("s3://bucket/key").roots == ("s3://bucket/key",)
     with pytest.raises(UnusablePath, match="nothing to read"):
         text_source()
     (tmp_path / "a b").write_text("x\n")

@@ -1,8 +1,14 @@
-"""Files: lines of text and JSON as a source, part files as an exactly-once sink."""
+"""Files: text, JSON, CSV, Parquet, ORC and Avro as a source, part files as an exactly-once sink."""
 
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext
-from millstream.connectors.files.encoders import JsonLinesEncoder, json_lines
-from millstream.connectors.files.formats import MalformedLine, StreamFormat
+from millstream.connectors.files.bulk import AvroFiles, AvroRecords, BulkFormat, DamagedFile, OrcFiles, ParquetFiles
+from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
+from millstream.connectors.files.csv_files import CsvFiles
+from millstream.connectors.files.encoders import FormatEncoder, JsonLinesEncoder, json_lines
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.named import reader_named, writer_named
+from millstream.connectors.files.partitions import PartitionCommit
+from millstream.connectors.files.ranges import FileFormat, MalformedLine, Rejected
 from millstream.connectors.files.rolling import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
@@ -16,21 +22,48 @@ from millstream.connectors.files.source import (
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from millstream.connectors.files.writers import (
+    AvroParquetWriterFactory,
+    AvroWriterFactory,
+    LineWriterFactory,
+    OrcWriterFactory,
+    ParquetWriterFactory,
+)
 
 __all__ = [
+    "AvroFiles",
+    "AvroParquetWriterFactory",
+    "AvroRecords",
+    "AvroWriterFactory",
     "BucketAssigner",
     "BucketContext",
+    "BulkFormat",
+    "CsvFiles",
+    "DamagedFile",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
+    "FileFormat",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
+    "FormatEncoder",
     "JsonLinesEncoder",
+    "LineWriterFactory",
     "MalformedLine",
     "OnCheckpointRollingPolicy",
+    "OrcFiles",
+    "OrcWriterFactory",
     "OutputFileConfig",
+    "ParquetFiles",
+    "ParquetWriterFactory",
+    "PartitionCommit",
+    "Rejected",
     "RollingPolicy",
     "StreamFormat",
     "json_lines",
+    "reader_named",
+    "writer_named",
 ]

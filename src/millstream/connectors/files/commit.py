@@ -4,30 +4,42 @@ Promises: a part file appears whole, under a name no file had; committing again,
 shows nothing twice and loses nothing.
 Does not know: records, checkpoints' files.
 
-Staged files of a group that are small together become one file. For such a bundle:
+Staged files of a group that are small together become one file. Where names can be changed atomically, a bundle of
+several goes these steps, and a bundle of one only the last:
 
     1. copy them into one hidden file, under a name that does not count yet
     2. give it the name that counts (`<first staged>.merged`): from here on it stands for all of them
     3. remove the staged files
     4. give it its final name
 
-A bundle of one goes straight to 4. Which step comes next can be read from what is there: a merged file means 3, staged
-files alone mean 1, nothing at all means that all is done. So there is no state beside the files, and a part file of an
-earlier job, which may have the same name, is never mistaken for ours: the next free number is taken."""
+Which step comes next can be read from what is there: a merged file means 3, staged files alone mean 1, nothing at all
+means that all is done. So there is no state beside the files, and a part file of an earlier job, which may have the
+same name, is never mistaken for ours: the next free number is taken.
+
+An object store shows an object when it is complete, and cannot rename. There the final name belongs to one attempt
+alone, so it can be written again and again:
+
+    1. write the final object from the staged ones
+    2. remove the staged ones
+
+All staged objects there mean 1; some mean that the final one is complete, so 2; none mean that all is done."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, BinaryIO
 
-from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile, sync_directory
+from millstream.connectors.files.filesystems import Files, joined
+from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import ExternalError
 from millstream.model.sink import Committer
+
+#: Makes one file of several of its format.
+Merge = Callable[[Sequence[BinaryIO], BinaryIO], None]
 
 _MERGED = ".merged"
 _NAME = re.compile(r"(?P<owner>[^@]+)@(?P<epoch>\d+)@.+")
@@ -53,70 +65,104 @@ class OutputDamaged(ExternalError):
         super().__init__(f"the staged file {staged} has {found} bytes, {expected} were written")
 
 
-class FileCommitter(Committer):
-    """Shows what was staged below one base path."""
+def concatenate(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+    """One file after the other."""
+    for stream in streams:
+        shutil.copyfileobj(stream, into)
 
-    def __init__(self, base: str) -> None:
-        self._base = base
+
+class FileCommitter(Committer):
+    """Shows what was staged below one base path.
+
+    `place` says where a part file is to be, if not under its final name; then nobody asks where it has gone to."""
+
+    def __init__(
+        self, base: str, files: Files, merge: Merge = concatenate, place: Callable[[int, str], str] | None = None
+    ) -> None:
+        self._base, self._files, self._merge_files = base, files, merge
+        self._place = place
+        self._checkpoint = 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Make part files of the staged files, in order."""
+        self._checkpoint = checkpoint
         staged = [StagedFile.from_json(data) for data in committables]
         bundles = list(bundled(staged))
+        commit = self._rename if self._files.renames else self._write
         try:
             for bundle in bundles:
-                self._commit(bundle)
+                commit(bundle)
         except OSError as error:
             raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
         self._sweep(staged)
 
-    def _commit(self, bundle: list[StagedFile]) -> None:
+    def _rename(self, bundle: list[StagedFile]) -> None:
         first = bundle[0]
         ready = self._path(first.staged)
-        hidden = os.path.dirname(ready)
         if len(bundle) > 1:
             ready += _MERGED
-            if not os.path.exists(ready) and any(os.path.exists(self._path(part.staged)) for part in bundle):
+            if not self._files.exists(ready) and any(self._files.exists(self._path(part.staged)) for part in bundle):
                 self._merge(bundle, ready)
             for part in bundle:
                 with suppress(FileNotFoundError):
-                    os.remove(self._path(part.staged))
-            if os.path.exists(ready):
-                sync_directory(hidden)
-        if os.path.exists(ready):
-            size, expected = os.stat(ready).st_size, sum(part.size for part in bundle)
-            if size != expected:
-                raise OutputDamaged(ready, expected, size)
-            self._show(ready, first)
-            sync_directory(hidden)
+                    self._files.remove(self._path(part.staged))
+            if self._files.exists(ready):
+                self._files.sync(joined(self._base, STAGING))
+        if self._files.exists(ready):
+            if len(bundle) == 1 or self._merge_files is concatenate:
+                self._check_size(ready, bundle)
+            final = next(name for name in self._names(first) if not self._files.exists(name))
+            self._files.rename(ready, final)
         elif not self._is_shown(bundle):
             raise OutputLost(self._path(first.staged), self._path(first.final))
 
+    def _write(self, bundle: list[StagedFile]) -> None:
+        """As `_rename`, where there is no renaming."""
+        final = next(self._names(bundle[0]))
+        there = [part for part in bundle if self._files.exists(self._path(part.staged))]
+        if len(there) == len(bundle):
+            for part in bundle:
+                self._check_size(self._path(part.staged), [part])
+            if len(bundle) == 1:
+                self._files.copy(self._path(bundle[0].staged), final)
+            else:
+                self._merge_into(bundle, final)
+        elif self._place is None and not self._files.exists(final):
+            raise OutputLost(self._path(bundle[0].staged), final)
+        for part in there:
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path(part.staged))
+
+    def _check_size(self, path: str, bundle: Sequence[StagedFile]) -> None:
+        size, expected = self._files.look_at(path)[0], sum(part.size for part in bundle)
+        if size != expected:
+            raise OutputDamaged(path, expected, size)
+
     def _merge(self, bundle: Sequence[StagedFile], ready: str) -> None:
-        with open(f"{ready}.tmp", "wb") as whole:
+        self._merge_into(bundle, f"{ready}.tmp")
+        self._files.rename(f"{ready}.tmp", ready)
+
+    def _merge_into(self, bundle: Sequence[StagedFile], path: str) -> None:
+        streams: list[BinaryIO] = []
+        try:
             for part in bundle:
                 try:
-                    with open(self._path(part.staged), "rb") as piece:
-                        shutil.copyfileobj(piece, whole)
+                    streams.append(self._files.open(self._path(part.staged)))
                 except FileNotFoundError:
                     raise OutputLost(self._path(part.staged), self._path(bundle[0].final)) from None
-            whole.flush()
-            os.fsync(whole.fileno())
-        os.replace(f"{ready}.tmp", ready)
-        sync_directory(os.path.dirname(ready))
-
-    def _show(self, ready: str, first: StagedFile) -> None:
-        final = next(name for name in self._names(first) if not os.path.exists(name))
-        folder = os.path.dirname(final)
-        _make_directory(folder)
-        os.rename(ready, final)
-        sync_directory(folder)
+            with self._files.writing(path) as whole:
+                self._merge_files(streams, whole)
+        finally:
+            for stream in streams:
+                stream.close()
 
     def _is_shown(self, bundle: Sequence[StagedFile]) -> bool:
-        size = sum(part.size for part in bundle)
+        if self._place is not None:
+            return True
+        size = sum(part.size for part in bundle) if len(bundle) == 1 or self._merge_files is concatenate else None
         for name in self._names(bundle[0]):
             try:
-                if os.stat(name).st_size == size:
+                if self._files.look_at(name)[0] == size or size is None:
                     return True
             except FileNotFoundError:
                 return False
@@ -124,7 +170,8 @@ class FileCommitter(Committer):
 
     def _names(self, first: StagedFile) -> Iterator[str]:
         """The final name, then those to take when a file has it already."""
-        final = self._path(first.final)
+        name = first.final if self._place is None else self._place(self._checkpoint, first.final)
+        final = self._path(name)
         yield final
         stem = final.removesuffix(first.suffix) if first.suffix else final
         yield from (f"{stem}-{number}{first.suffix}" for number in count(1))
@@ -133,29 +180,28 @@ class FileCommitter(Committer):
         """Remove staged files that will never be committed."""
         for data in committables:
             with suppress(OSError):
-                os.remove(self._path(StagedFile.from_json(data).staged))
+                self._files.remove(self._path(StagedFile.from_json(data).staged))
 
     def close(self) -> None:
         """Remove the directory of staged files if nothing waits in it."""
-        with suppress(OSError):
-            os.rmdir(os.path.join(self._base, STAGING))
+        self._files.remove_directory(joined(self._base, STAGING))
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
         """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now."""
         latest: dict[str, int] = {}
         for part in staged:
-            found = _NAME.fullmatch(os.path.basename(part.staged))
+            found = _NAME.fullmatch(part.staged.rpartition("/")[2])
             if found is not None:
                 owner = found["owner"]
                 latest[owner] = max(latest.get(owner, -1), int(found["epoch"]))
         with suppress(OSError):
-            for name in os.listdir(os.path.join(self._base, STAGING)):
+            for name in self._files.names(joined(self._base, STAGING)):
                 found = _NAME.fullmatch(name)
                 if found is not None and int(found["epoch"]) <= latest.get(found["owner"], -1):
-                    os.remove(os.path.join(self._base, STAGING, name))
+                    self._files.remove(joined(self._base, f"{STAGING}/{name}"))
 
     def _path(self, name: str) -> str:
-        return os.path.join(self._base, name)
+        return joined(self._base, name)
 
 
 def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
@@ -170,12 +216,3 @@ def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
             bundle = groups[part.group] = []
         bundle.append(part)
     yield from (bundle for bundle in groups.values() if bundle)
-
-
-def _make_directory(path: str) -> None:
-    """Make a directory with those above it; their names are on the device when this returns."""
-    if not os.path.isdir(path):
-        above = os.path.dirname(path)
-        _make_directory(above)
-        os.makedirs(path, exist_ok=True)
-        sync_directory(above)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, BinaryIO
 
+from millstream.formats import Format
 from millstream.model.composite_types import is_named_tuple
 from millstream.model.row import Row, RowKind
 from millstream.model.serialization import Encoder, NotSerializable, SimpleStringEncoder
@@ -37,6 +38,22 @@ def json_lines() -> Encoder:
     return JsonLinesEncoder()
 
 
+class FormatEncoder(Encoder):
+    """One record to a line, as a format of messages writes it: `format_named("csv", ...)`."""
+
+    def __init__(self, line_format: Format, end: bytes = b"\n") -> None:
+        self._format, self._end = line_format, end
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        """Write the record and the end of its line."""
+        self.encode_many([element], stream)
+
+    def encode_many(self, elements: Sequence[Any], stream: BinaryIO) -> None:
+        """Write records, each with the end of its line."""
+        if elements:
+            stream.write(self._end.join([*self._format.encode(elements), b""]))
+
+
 def encode_all(encoder: Encoder, elements: Sequence[Any], stream: BinaryIO) -> None:
     """Write the records in order; the same bytes as one by one, faster for strings."""
     if isinstance(encoder, SimpleStringEncoder) and set(map(type, elements)) == {str}:
@@ -44,6 +61,9 @@ def encode_all(encoder: Encoder, elements: Sequence[Any], stream: BinaryIO) -> N
         if end == b"\n":  # no byte order mark, which each record would have for itself
             stream.write("\n".join([*elements, ""]).encode(encoder.charset))
             return
+    if isinstance(encoder, FormatEncoder):
+        encoder.encode_many(elements, stream)
+        return
     for element in elements:
         encoder.encode(element, stream)
 

@@ -3,21 +3,27 @@
 Promises: every file found is read once, whole, however small or large the budgets are; a range says all that is needed
 to check and read it, and to go on behind it after a restart, even for a file that no checkpoint knew. Files are begun
 in the order in which they were found, so that one reader gives them in order.
-Does not know: lines, formats; a file that cannot be cut is read in one range."""
+Does not know: lines, formats; a file that cannot be cut is read in one range, one that is made of units is cut between
+them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from millstream.connectors.files import paths
+from millstream.connectors.files.bulk import DamagedFile
+from millstream.connectors.files.filesystems import files_of
+from millstream.connectors.files.ranges import FileFormat
 from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 _REGIONS = 32
 _LEAST_REGION, _GREATEST_REGION = 1 << 20, 128 << 20
-_SAMPLE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,23 @@ class Region:
     begun: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look into a file has told: bytes per record, and where its units begin if it is made of such."""
+
+    width: float
+    units: Sequence[int] | None = None
+
+    def cut(self, at: int, wanted: int, end: int) -> int:
+        """Where a range that begins at `at` ends: about where it is wanted, and never with a part of a unit only."""
+        if self.units is None:
+            return min(wanted, end)
+        following = bisect_left(self.units, wanted)
+        first = bisect_left(self.units, at)
+        following = max(following, first + 1)  # at least one unit, if one is left
+        return min(self.units[following], end) if following < len(self.units) else end
+
+
 class FileEnumerator(SplitEnumerator):
     """Finds files below the paths: once, or again every `interval` milliseconds."""
 
@@ -66,7 +89,8 @@ class FileEnumerator(SplitEnumerator):
         self,
         roots: Sequence[str],
         interval: int | None,
-        can_split: Any,
+        can_split: Callable[[str], bool],
+        file_format: FileFormat,
         parallelism: int,
         state: Any = None,
     ) -> None:
@@ -74,6 +98,7 @@ class FileEnumerator(SplitEnumerator):
         self._roots = roots
         self._interval = interval
         self._can_split = can_split
+        self._format = file_format
         self._parallelism = parallelism
         self._found: bool = known["found"]
         self._next: int = known["next"]
@@ -87,7 +112,7 @@ class FileEnumerator(SplitEnumerator):
         self._waiting: deque[str] = deque(known.get("waiting", ()))
         self._looked_at: int | None = None
         self._ended: list[str] = []
-        self._widths: dict[str, float] = {}
+        self._looks: dict[str, _Look] = {}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """The same share of the budget for as many splits as there are readers, then for those that come next."""
@@ -100,13 +125,18 @@ class FileEnumerator(SplitEnumerator):
         while bytes_left > 0 and records_left > 0 and (region := next(regions, None)) is not None:
             if region.name in budget.held:
                 continue
-            width = self._width(region.file)
+            look = self._look_into(region.file)
+            width = look.width
             room = min(bytes_left, max(int(records_left * width), 1))
             if share is None:
                 ready = len(self._regions) - len(self._regions.keys() & budget.held)
                 share = -(-room // min(self._parallelism, ready))
             whole = region.file.region >= region.file.size and not self._can_split(region.file.path)
-            end = region.end if whole else min(region.end, region.at + min(room, share))
+            end = (
+                region.end
+                if whole
+                else look.cut(region.at, region.at + max(min(room, share), self._format.least_range), region.end)
+            )
             ranges.append(SplitRange(region.name, region.file.start(region.at), end))
             bytes_left -= end - region.at
             records_left -= (end - region.at) / width
@@ -141,26 +171,33 @@ class FileEnumerator(SplitEnumerator):
         self._waiting.extend(fresh)
         self._found, self._looked_at = True, now
 
-    def _width(self, file: PlannedFile) -> float:
-        """About how many bytes a line of the file has."""
-        if file.path not in self._widths:
+    def _look_into(self, file: PlannedFile) -> _Look:
+        """About how many bytes a record of the file has, and where it must not be cut."""
+        if file.path not in self._looks:
             try:
-                with open(file.path, "rb") as opened:
-                    sample = opened.read(_SAMPLE)
+                with files_of(file.path).open(file.path) as opened:
+                    units = self._format.units(opened)
+                    if units is None:
+                        opened.seek(0)
+                        look = _Look(max(self._format.record_size(opened), 1.0))
+                    else:
+                        look = _Look(file.size / max(sum(rows for _, rows in units), 1), sorted(at for at, _ in units))
             except FileNotFoundError:
                 raise paths.FileVanished(file.path) from None
+            except (pa.ArrowException, ValueError) as problem:
+                raise DamagedFile(file.path, problem) from problem
             except OSError as error:
                 raise paths.UnreadableFile(file.path, error) from error
-            self._widths[file.path] = max(len(sample), 1) / max(sample.count(b"\n"), 1)
-        return self._widths[file.path]
+            self._looks[file.path] = look
+        return self._looks[file.path]
 
     def _drop_ended(self) -> None:
         for name, region in list(self._regions.items()):
             if region.at >= region.end:
                 del self._regions[name]
                 self._ended.append(name)
-        if len(self._widths) > 4 * len(self._regions) + 100:
-            self._widths.clear()
+        if len(self._looks) > 4 * len(self._regions) + 100:
+            self._looks.clear()
 
     def skip(self, done: SplitRange) -> None:
         """Go on behind the range; its file becomes known by it if need be."""

@@ -1,7 +1,7 @@
 """Names of files: what a user gave, what lies below it, and what a file looked like when it was planned.
 
-Promises: a path is absolute and local; hidden files and directories (`.` and `_`) below a given path are left out; a
-file that is not what it was is noticed.
+Promises: a path is absolute and local, or a URI; hidden files and directories (`.` and `_`) below a given path are left
+out; a file that is not what it was is noticed.
 Does not know: what files hold."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
+from millstream.connectors.files.filesystems import Files, check_scheme, files_of, joined
 from millstream.errors import ExternalError, UserError
 
 
@@ -54,55 +55,54 @@ class FileChanged(UserError):
         super().__init__(f"the file {path} has changed since it was planned: {change}")
 
 
-def local(path: str | os.PathLike[str]) -> str:
-    """The absolute local path of a path or a `file:` URI."""
+def resolved(path: str | os.PathLike[str]) -> str:
+    """The absolute local path of a path or a `file:` URI; the URI of anything else, whose file system must be known."""
     text = os.fspath(path)
     if not isinstance(text, str) or not text:
-        raise UnusablePath(repr(path), "is not a path", hint="give a string such as 'data/in' or 'file:///data/in'")
+        raise UnusablePath(repr(path), "is not a path", hint="give a string such as 'data/in' or 's3://bucket/in'")
     parts = urlsplit(text)
     if "://" not in text and parts.scheme != "file":
         return os.path.abspath(text)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        hint = "mount it, and give its path on the driver and all executors"
-        raise UnusablePath(text, "is not on a local or mounted file system", hint=hint)
-    return os.path.abspath(unquote(parts.path))
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise UnusablePath(text, "names another machine", hint="mount it, and give its path")
+        return os.path.abspath(unquote(parts.path))
+    check_scheme(text)
+    return text.rstrip("/")
 
 
 def look_at(path: str) -> tuple[int, int]:
-    """Size and modification time (in nanoseconds) of a file."""
+    """Size of a file, and a number that changes with it: locally the modification time in nanoseconds."""
     try:
-        found = os.stat(path)
+        return files_of(path).look_at(path)
     except FileNotFoundError:
         raise FileVanished(path) from None
     except OSError as error:
         raise UnreadableFile(path, error) from error
-    return found.st_size, found.st_mtime_ns
 
 
 def below(roots: Iterable[str]) -> Iterator[str]:
     """The files at or below the paths that are not hidden, each once; the order within a directory is by name."""
     given: set[str] = set()
     for root in roots:
-        if not os.path.exists(root):
+        files = files_of(root)
+        if not files.exists(root):
             raise UnusablePath(root, "does not exist", hint="create it first, or give another path")
-        for path in [root] if not os.path.isdir(root) else _walk(root):
+        for path in [root] if not files.is_directory(root) else _walk(files, root):
             if path not in given:
                 given.add(path)
                 yield path
 
 
-def _walk(root: str) -> Iterator[str]:
-    def refuse(error: OSError) -> None:
+def _walk(files: Files, root: str) -> Iterator[str]:
+    try:
+        for folder, folders, names in files.walk(root):
+            folders[:] = [name for name in folders if not _hidden(name)]
+            if any(map(_hidden, folder.removeprefix(root).split("/"))):
+                continue  # not every file system lets itself be kept from going there
+            yield from (joined(folder, name) for name in names if not _hidden(name))
+    except OSError as error:
         raise UnreadableFile(str(error.filename or root), error) from error
-
-    visited: set[str] = set()
-    for folder, folders, files in os.walk(root, followlinks=True, onerror=refuse):
-        visited.add(os.path.realpath(folder))
-        # a link to a directory above would never end
-        folders[:] = sorted(
-            name for name in folders if not _hidden(name) and os.path.realpath(f"{folder}/{name}") not in visited
-        )
-        yield from (os.path.join(folder, name) for name in sorted(files) if not _hidden(name))
 
 
 def _hidden(name: str) -> bool:

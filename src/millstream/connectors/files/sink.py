@@ -1,22 +1,35 @@
 """Files as a sink, exactly once.
 
 Promises: a record is in exactly one part file, which is complete when it appears, after the checkpoint that holds the
-record; parts are in buckets below the base path.
-Does not know: what records are; an encoder does."""
+record; parts are in buckets below the base path, on the local disk or on any file system that fsspec or Arrow knows.
+Does not know: what records are; an encoder or a bulk writer does."""
 
 from __future__ import annotations
 
 import logging
 import os
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Self
 
 from millstream.connectors.files.buckets import BucketAssigner
-from millstream.connectors.files.commit import FileCommitter
-from millstream.connectors.files.paths import UnusablePath, local
-from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
-from millstream.connectors.files.staging import FileWriter
-from millstream.model.serialization import Encoder
+from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
+from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
+from millstream.connectors.files.filesystems import files_of, scheme_of
+from millstream.connectors.files.partitions import PartitionCommit, PartitionCommitter
+from millstream.connectors.files.paths import UnusablePath, resolved
+from millstream.connectors.files.rolling import (
+    BadOutputFile,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from millstream.connectors.files.staging import MERGED, Bulk, FileWriter, PartFiles, Rows
+from millstream.connectors.files.writers import MergingFactory
+from millstream.model.serialization import BulkWriterFactory, Encoder
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.model.time import Duration, Time, millis
 
 _log = logging.getLogger("millstream.files")
 
@@ -26,42 +39,63 @@ class FileSink(Sink):
     """Writes records to part files below `base_path`, which driver and executors see under the same name."""
 
     base_path: str
-    encoder: Encoder
+    content: Encoder | BulkWriterFactory
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
     output_file_config: OutputFileConfig
+    compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
+    partition_commit: PartitionCommit | None = None
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
         """A sink that writes record by record; without other orders, into one bucket for each hour."""
-        return FileSink.RowFormatBuilder(
-            FileSink(
-                local(base_path),
-                encoder,
-                BucketAssigner.date_time_bucket_assigner(),
-                RollingPolicy.default_rolling_policy(),
-                OutputFileConfig(),
-            )
-        )
+        policy: RollingPolicy = RollingPolicy.default_rolling_policy()
+        return FileSink.RowFormatBuilder(_sink(base_path, encoder, policy))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
+        """A sink whose files are finished as a whole; without other orders, in one bucket for each hour."""
+        return FileSink.BulkFormatBuilder(_sink(base_path, writer_factory, OnCheckpointRollingPolicy()))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer of hidden files."""
-        return FileWriter(
-            self.base_path,
-            self.encoder,
-            self.bucket_assigner,
-            self.rolling_policy.part_size,
-            self.output_file_config,
-            context,
+        content = self.content
+        bulk = isinstance(content, BulkWriterFactory)
+        parts = PartFiles(
+            content=partial(Bulk, content) if isinstance(content, BulkWriterFactory) else partial(Rows, content),
+            reopens=not bulk,
+            part_size=self.rolling_policy.part_size,
+            merged=MERGED if not bulk or isinstance(content, MergingFactory) else 0,
+            names=self.output_file_config,
         )
+        return FileWriter(self.base_path, files_of(self.base_path), parts, self.bucket_assigner, context)
 
     def create_committer(self) -> Committer:
         """Makes hidden files part files."""
-        return FileCommitter(self.base_path)
+        files, merge = files_of(self.base_path), self._merge()
+        committer: FileCommitter | CompactingCommitter
+        if self.compaction is None:
+            committer = FileCommitter(self.base_path, files, merge or concatenate)
+        else:
+            strategy, compactor = self.compaction
+            committer = CompactingCommitter(
+                self.base_path, files, strategy, compactor, merge or concatenate, self.output_file_config, merge
+            )
+        if self.partition_commit is None:
+            return committer
+        return PartitionCommitter(self.base_path, files, committer, self.partition_commit)
+
+    def _merge(self) -> Merge | None:
+        """How files of the format are merged; None if they cannot be."""
+        if isinstance(self.content, MergingFactory):
+            return self.content.merge
+        return None if isinstance(self.content, BulkWriterFactory) else concatenate
 
     def check(self) -> None:
-        """The base path must be a directory one can write to, or its parent must."""
+        """The base path must be a directory one can write to, or its parent must; a remote store is asked later."""
         base = self.base_path
+        if scheme_of(base) is not None:
+            return
         if os.path.isdir(base):
             writable = base
         elif os.path.lexists(base):
@@ -74,32 +108,71 @@ class FileSink(Sink):
         if not os.access(writable, os.W_OK | os.X_OK):
             raise UnusablePath(writable, "is not writable", hint="give the user of the job permission to write there")
 
-    class RowFormatBuilder:
+    class BaseBuilder:
         """Makes a FileSink."""
 
         def __init__(self, sink: FileSink) -> None:
             self._sink = sink
 
-        def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
+        def with_bucket_check_interval(self, interval: int) -> Self:
             """Accepted for Flink's sake: buckets are looked at with every epoch."""
             _log.warning("with_bucket_check_interval has no effect: every checkpoint finishes all parts")
             return self
 
-        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink.RowFormatBuilder:
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
             """Say which record goes into which bucket."""
             self._sink = replace(self._sink, bucket_assigner=bucket_assigner)
             return self
 
-        def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.RowFormatBuilder:
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
             """Say how part files are called."""
             self._sink = replace(self._sink, output_file_config=output_file_config)
             return self
 
-        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Say when a part file is finished."""
             self._sink = replace(self._sink, rolling_policy=rolling_policy)
+            return self
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Make few large files of many small ones before they are seen."""
+            self._sink = replace(self._sink, compaction=(strategy, compactor))
+            compactor.merge(self._sink._merge())
+            return self
+
+        def disable_compact(self) -> Self:
+            """Show files as they are committed: the default."""
+            self._sink = replace(self._sink, compaction=None)
+            return self
+
+        def with_partition_commit(
+            self, delay: Duration | Time | timedelta | int = 0, success_file: str = "_SUCCESS"
+        ) -> Self:
+            """Put a file into each bucket that is complete: `delay` of processing time after its first record.
+
+            Without a delay, a bucket counts as complete with every checkpoint that added to it."""
+            self._sink = replace(self._sink, partition_commit=PartitionCommit(millis(delay), success_file))
             return self
 
         def build(self) -> FileSink:
             """The sink."""
             return self._sink
+
+    class RowFormatBuilder(BaseBuilder):
+        """Makes a FileSink that writes record by record."""
+
+    class BulkFormatBuilder(BaseBuilder):
+        """Makes a FileSink whose files are finished as a whole."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Say when a part file is finished: with every checkpoint."""
+            if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
+                message = "rolling_policy must be OnCheckpointRollingPolicy for bulk format"
+                raise BadOutputFile(message, hint="use RollingPolicy.on_checkpoint_rolling_policy()")
+            return super().with_rolling_policy(rolling_policy)
+
+
+def _sink(base_path: str, content: Encoder | BulkWriterFactory, policy: RollingPolicy) -> FileSink:
+    return FileSink(
+        resolved(base_path), content, BucketAssigner.date_time_bucket_assigner(), policy, OutputFileConfig()
+    )

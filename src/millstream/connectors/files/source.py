@@ -1,13 +1,12 @@
-"""Files as a source: lines of text or JSON, of a set of files or of directories that are watched.
+"""Files as a source: lines, CSV, Parquet, ORC and Avro, of a set of files or of directories that are watched.
 
-Promises: each line of each file once; the same range gives the same lines or an error that says what changed.
-Does not know: how ranges are planned; what lines mean."""
+Promises: each record of each file once; the same range gives the same records or an error that says what changed.
+Does not know: how ranges are planned; what files hold."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import logging
 import lzma
 import os
@@ -16,20 +15,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import islice
 from typing import Any, BinaryIO, cast
 
-import pyarrow as pa
-
 from millstream.connectors.files import paths
+from millstream.connectors.files.bulk import BulkFormat, DamagedFile
 from millstream.connectors.files.enumerator import FileEnumerator
+from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.formats import StreamFormat
-from millstream.connectors.files.lines import blocks
-from millstream.errors import UserError
+from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
+from millstream.formats import OnError
 from millstream.model.source import (
     Boundedness,
     ReaderContext,
     Records,
+    Rejected,
     Source,
     SourceReader,
     SplitEnumerator,
@@ -40,21 +39,13 @@ from millstream.model.types import TypeInformation
 
 _log = logging.getLogger("millstream.files")
 
-_COMPRESSED: dict[str, Callable[[str], Any]] = {
+_COMPRESSED: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": gzip.open,
     ".gzip": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
 _REFUSED = {".deflate", ".zip", ".zst", ".lz4", ".snappy"}
-
-
-class DamagedFile(UserError):
-    """A compressed file that cannot be unpacked."""
-
-    def __init__(self, path: str, problem: Exception) -> None:
-        self.path = path
-        super().__init__(f"cannot unpack {path}: {problem}", hint="the file is damaged, or its name misleads")
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class FileSplitAssignerProvider:
 class FileSource(Source):
     """Reads files below `roots`; without an `interval`, those that are there when the job starts."""
 
-    format: StreamFormat
+    format: FileFormat
     roots: tuple[str, ...]
     interval: int | None = None
     splits_files: bool = True
@@ -99,6 +90,11 @@ class FileSource(Source):
         Files that end in .gz, .gzip, .bz2 or .xz are unpacked."""
         return FileSourceBuilder(FileSource(stream_format, _roots(paths)))
 
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """A source of the records of files that hold their own structure: Parquet, ORC, Avro."""
+        return FileSourceBuilder(FileSource(bulk_format, _roots(paths)))
+
     def type_info(self) -> TypeInformation:
         """That of the format."""
         return self.format.type_info()
@@ -109,7 +105,7 @@ class FileSource(Source):
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """A search for files, or its continuation."""
-        return FileEnumerator(self.roots, self.interval, self._can_split, parallelism, state)
+        return FileEnumerator(self.roots, self.interval, self._can_split, self.format, parallelism, state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """A reader of ranges of bytes."""
@@ -117,6 +113,8 @@ class FileSource(Source):
 
     def _can_split(self, path: str) -> bool:
         ending = os.path.splitext(path)[1].lower()
+        if not self.format.unpacks:
+            return self.splits_files and self.format.splittable
         if ending in _REFUSED:
             hint = "unpack it first; .gz, .bz2 and .xz are unpacked while reading"
             raise paths.UnusablePath(path, "is compressed in a way that cannot be read", hint=hint)
@@ -160,39 +158,38 @@ class FileSourceBuilder:
 def _roots(given: tuple[str, ...]) -> tuple[str, ...]:
     if not given:
         raise paths.UnusablePath(repr(given), "has nothing to read", hint="give at least one path")
-    return tuple(paths.local(path) for path in given)
+    return tuple(paths.resolved(path) for path in given)
 
 
 class FileReader(SourceReader):
-    """Reads the lines of ranges. `skipped` counts lines that a format left out because they were malformed."""
+    """Reads the records of ranges."""
 
-    def __init__(self, stream_format: StreamFormat, block: int) -> None:
-        self._format = stream_format
+    def __init__(self, file_format: FileFormat, block: int) -> None:
+        self._format = file_format
         self._block = block
-        self.skipped = 0
+        self._skipped = 0
+        self._letters: list[tuple[bytes, str]] = []
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records whose lines begin in the range."""
+        """The records that begin in the range."""
         path, planned = part.start["path"], (part.start["size"], part.start["modified"])
         _verify(path, planned)
-        unpack = _COMPRESSED.get(os.path.splitext(path)[1].lower())
+        unpack = _COMPRESSED.get(os.path.splitext(path)[1].lower()) if self._format.unpacks else None
         with _opened(path, unpack) as file:
-            if not self._format.splittable:
-                yield from self._texts(file)
-            else:
-                end, size = (None, None) if unpack else (part.end, planned[0])
-                for block in blocks(file, part.start["at"], end, size):
-                    values, skipped = self._format.decode(path, block)
-                    self.skipped += skipped
-                    for start in range(0, len(values), self._block):
-                        yield Records(values[start : start + self._block])
+            end, size = (None, None) if unpack else (part.end, planned[0])
+            for found in self._format.read(OpenRange(path, file, part.start["at"], end, size), self._block):
+                self._skipped += len(found.rejected)
+                if self._format.on_error is OnError.DEAD_LETTER:
+                    self._letters += [(each.data, f"{path}:{each.offset}: {each.reason}") for each in found.rejected]
+                for piece in pieces(found.values, self._block):
+                    yield Records(piece)
         _verify(path, planned)
 
-    def _texts(self, file: BinaryIO) -> Iterator[Records]:
-        """The lines of a whole file in a character set whose line feeds are more than one byte."""
-        with io.TextIOWrapper(file, encoding=self._format.charset, errors="replace", newline=None) as text:
-            while lines := [line.removesuffix("\n") for line in islice(text, self._block)]:
-                yield Records(pa.array(lines, pa.string()))
+    def take_rejected(self) -> Rejected:
+        """What was left out, each with its place."""
+        taken = Rejected(self._skipped, self._letters)
+        self._skipped, self._letters = 0, []
+        return taken
 
 
 def _verify(path: str, planned: tuple[int, int]) -> None:
@@ -202,9 +199,9 @@ def _verify(path: str, planned: tuple[int, int]) -> None:
 
 
 @contextmanager
-def _opened(path: str, unpack: Callable[[str], Any] | None) -> Iterator[BinaryIO]:
+def _opened(path: str, unpack: Callable[[BinaryIO], Any] | None) -> Iterator[BinaryIO]:
     try:
-        with unpack(path) if unpack else open(path, "rb") as file:
+        with files_of(path).open(path) as packed, unpack(packed) if unpack else packed as file:
             yield cast(BinaryIO, file)
     except FileNotFoundError:
         raise paths.FileVanished(path) from None

@@ -6,8 +6,9 @@ Does not know: commits, checkpoints."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,14 +17,15 @@ from urllib.parse import quote
 
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
+from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import OutputFileConfig
 from millstream.errors import ExternalError, UserError
-from millstream.model.serialization import Encoder
+from millstream.model.serialization import BulkWriterFactory, Encoder
 from millstream.model.sink import SinkWriter, WriterContext
 
 STAGING = ".staging"
 _OPEN_FILES = 64
-_MERGED = 32 << 20  # files up to this size altogether are merged when they are committed
+MERGED = 32 << 20  # files up to this size altogether are merged when they are committed
 
 
 class OutputFailure(ExternalError):
@@ -51,7 +53,8 @@ class NotAPath(UserError):
 class StagedFile:
     """A committable: a hidden file and what it becomes. Names are relative to the base path.
 
-    Staged files of one `group` (a subtask's in a bucket) that have at most `limit` bytes altogether become one file."""
+    Staged files of one `group` (a subtask's in a bucket) that have at most `limit` bytes altogether become one file.
+    `time` is the processing time of the epoch that wrote it."""
 
     staged: str
     final: str
@@ -59,6 +62,12 @@ class StagedFile:
     group: str
     size: int
     limit: int
+    time: int = 0
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of the file."""
+        return self.final.rpartition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
         """The committable as a JSON value."""
@@ -82,26 +91,73 @@ class _Part:
     final: str
     group: str
     stream: BinaryIO | None = None
+    content: Content | None = None
     size: int = 0
 
 
+class Content(ABC):
+    """Writes records to an open file."""
+
+    @abstractmethod
+    def add(self, values: Sequence[Any]) -> None:
+        """Write records."""
+
+    def finish(self) -> None:
+        """Write what ends a file."""
+
+
+class Rows(Content):
+    """One record after another; a file can be closed and added to later."""
+
+    def __init__(self, encoder: Encoder, stream: BinaryIO) -> None:
+        self._encoder, self._stream = encoder, stream
+
+    def add(self, values: Sequence[Any]) -> None:
+        """As Content promises."""
+        encode_all(self._encoder, values, self._stream)
+
+
+class Bulk(Content):
+    """Records of a file that is finished as a whole."""
+
+    def __init__(self, factory: BulkWriterFactory, stream: BinaryIO) -> None:
+        self._writer = factory.create(stream)
+
+    def add(self, values: Sequence[Any]) -> None:
+        """As Content promises."""
+        self._writer.add_elements(list(values))
+
+    def finish(self) -> None:
+        """As Content promises."""
+        self._writer.finish()
+
+
+@dataclass(frozen=True)
+class PartFiles:
+    """What part files are like: how they are written and called, and how large they become.
+
+    Parts that have at most `merged` bytes altogether become one when they are committed."""
+
+    content: Callable[[BinaryIO], Content]
+    reopens: bool
+    part_size: int
+    merged: int
+    names: OutputFileConfig
+
+
 class FileWriter(SinkWriter):
-    """Encodes records into hidden files, one for each bucket, or more when they grow large."""
+    """Writes records into hidden files, one for each bucket, or more when they grow large."""
 
     def __init__(
-        self,
-        base: str,
-        encoder: Encoder,
-        assigner: BucketAssigner,
-        part_size: int,
-        names: OutputFileConfig,
-        context: WriterContext,
+        self, base: str, files: Files, parts: PartFiles, assigner: BucketAssigner, context: WriterContext
     ) -> None:
         self._base = base
-        self._encoder = encoder
+        self._files = files
+        self._kind = parts
+        self._reopens = parts.reopens and files.renames
         self._assigner = assigner
-        self._part_size = part_size
-        self._names = names
+        self._part_size = parts.part_size
+        self._names = parts.names
         self._context = context
         self._open: dict[str, _Part] = {}
         self._parts: list[_Part] = []
@@ -127,12 +183,13 @@ class FileWriter(SinkWriter):
         # in pieces, so that a part does not grow far beyond its size
         for first in range(0, len(values), 1024):
             part = self._open.get(bucket) or self._begin(bucket)
-            stream = self._stream(part)
+            content = self._content(part)
+            assert part.stream is not None
             try:
-                encode_all(self._encoder, values[first : first + 1024], stream)
-                part.size = stream.tell()
+                content.add(values[first : first + 1024])
+                part.size = part.stream.tell()
             except OSError as error:
-                raise OutputFailure(os.path.join(self._base, part.staged), error) from error
+                raise OutputFailure(self._path(part), error) from error
             if part.size >= self._part_size:
                 del self._open[bucket]
                 self._close(part)
@@ -142,7 +199,9 @@ class FileWriter(SinkWriter):
         count = self._counts.get(bucket, 0)
         self._counts[bucket] = count + 1
         number = f"{context.epoch}-{count}" if count else str(context.epoch)
-        final = f"{self._names.part_prefix}-{context.subtask}-{number}{self._names.part_suffix}"
+        # where a name cannot be taken by renaming, each is used once: that of an attempt is its own
+        tag = "" if self._files.renames else f"-{_tag(context)}"
+        final = f"{self._names.part_prefix}-{context.subtask}-{number}{tag}{self._names.part_suffix}"
         staged = (
             f"{_owner(context)}@{context.epoch}@{context.subtask}-{quote(context.attempt, safe='')}-{len(self._parts)}"
         )
@@ -151,29 +210,34 @@ class FileWriter(SinkWriter):
         self._parts.append(part)
         return part
 
-    def _stream(self, part: _Part) -> BinaryIO:
-        if part.stream is None:
+    def _content(self, part: _Part) -> Content:
+        if part.content is None:
             if len(self._streams) >= _OPEN_FILES:
-                self._close(next(iter(self._streams.values())))
-            path = os.path.join(self._base, part.staged)
+                self._put_aside(next(iter(self._streams.values())))
             try:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
                 # an attempt of that name is this one, or long dead
-                part.stream = open(path, "ab" if part.size else "wb", buffering=1 << 18)  # noqa: SIM115
+                part.stream = self._files.create(self._path(part), append=bool(part.size))
+                part.content = self._kind.content(part.stream)
             except OSError as error:
-                raise OutputFailure(path, error) from error
+                raise OutputFailure(self._path(part), error) from error
             self._streams[part.staged] = part
-        return part.stream
+        return part.content
+
+    def _put_aside(self, part: _Part) -> None:
+        """Close a part for now; where it cannot be added to later, for good."""
+        self._close(part)
+        if not self._reopens:
+            self._open = {bucket: other for bucket, other in self._open.items() if other is not part}
 
     def _close(self, part: _Part) -> None:
-        if part.stream is not None:
+        if part.stream is not None and part.content is not None:
             try:
-                part.stream.flush()
-                os.fsync(part.stream.fileno())
-                part.stream.close()
+                part.content.finish()
+                part.size = part.stream.tell()
+                self._files.finish(part.stream)
             except OSError as error:
-                raise OutputFailure(os.path.join(self._base, part.staged), error) from error
-            part.stream = None
+                raise OutputFailure(self._path(part), error) from error
+            part.stream = part.content = None
             del self._streams[part.staged]
 
     def prepare_commit(self) -> list[Any]:
@@ -181,20 +245,24 @@ class FileWriter(SinkWriter):
         for part in self._parts:
             self._close(part)
         if self._parts:
-            sync_directory(os.path.join(self._base, STAGING))
-        limit = min(self._part_size, _MERGED)
+            self._files.sync(joined(self._base, STAGING))
+        limit = min(self._part_size, self._kind.merged)
+        suffix, now = self._names.part_suffix, self._context.now
         return [
-            StagedFile(part.staged, part.final, self._names.part_suffix, part.group, part.size, limit).to_json()
+            StagedFile(part.staged, part.final, suffix, part.group, part.size, limit, now).to_json()
             for part in self._parts
             if part.size
         ]
+
+    def _path(self, part: _Part) -> str:
+        return joined(self._base, part.staged)
 
     def abort(self) -> None:
         """Remove what was staged."""
         self.close()
         for part in self._parts:
             with suppress(OSError):
-                os.remove(os.path.join(self._base, part.staged))
+                self._files.remove(self._path(part))
         self._parts, self._open = [], {}
 
     def close(self) -> None:
@@ -203,7 +271,7 @@ class FileWriter(SinkWriter):
             if part.stream is not None:
                 with suppress(OSError):
                     part.stream.close()
-                part.stream = None
+                part.stream = part.content = None
         self._streams = {}
 
 
@@ -213,10 +281,7 @@ def _owner(context: WriterContext) -> str:
     return "-".join(quote(part, safe="") for part in (job, context.sink) if part)
 
 
-def sync_directory(path: str) -> None:
-    """Bring the names in a directory to the device."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _tag(context: WriterContext) -> str:
+    """What tells the files of this attempt from those of any other."""
+    said = "\0".join((context.job, context.sink, str(context.epoch), context.attempt))
+    return hashlib.blake2b(said.encode(), digest_size=6).hexdigest()

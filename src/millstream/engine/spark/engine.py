@@ -15,7 +15,9 @@ from pyspark.errors import PySparkException
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
+from millstream.engine.spark.batch_job import batch_job
 from millstream.engine.spark.epoch_job import epoch_job
+from millstream.engine.spark.placement import Anchor, running_slots
 from millstream.engine.spark.session import spark_context
 from millstream.errors import ExternalError
 from millstream.runtime import block as blocks
@@ -36,7 +38,7 @@ class SparkEngine:
         self._context: Any = None
         self._deployment: Deployment | None = None
         self._program: Any = None
-        self._seeds: Any = None
+        self._anchor: Anchor | None = None
         self._bundle: Any = None
 
     def deploy(self, deployment: Deployment) -> None:
@@ -49,17 +51,23 @@ class SparkEngine:
         self._program = self._context.broadcast(pickled)
         if deployment.dependencies is not None and self._bundle is None:
             self._bundle = self._context.broadcast(deployment.dependencies.read())
-        if self._seeds is None or self._seeds.getNumPartitions() != slots:
-            self._seeds = self._context.parallelize(range(slots), slots)
+        if self._anchor is None or self._anchor.slots != slots:
+            self._let_go_of_anchor()
+            self._anchor = Anchor(self._context, slots)
         self._deployment = deployment
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """One Spark job."""
         deployment = self._deployment
         assert deployment is not None, "deploy first"
+        assert self._anchor is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
+        requests = level_requests(deployment, request)
         try:
-            found = epoch_job(self._seeds, self._program, self._bundle, deployment, level_requests(deployment, request))
+            if deployment.plan.batch:
+                found = batch_job(self._context, self._program, self._bundle, deployment, requests)
+            else:
+                found = epoch_job(self._anchor.laid(), self._program, self._bundle, deployment, requests)
         except Py4JJavaError as problem:
             raise SparkFailed(_reason(problem)) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:
@@ -70,6 +78,10 @@ class SparkEngine:
             reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
             failures=tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
         )
+
+    def slots(self) -> int | None:
+        """The tasks that the executors of now can run at once."""
+        return running_slots(self._context) if self._context is not None else None
 
     def cancel(self) -> None:
         """Cancel the running job."""
@@ -82,7 +94,13 @@ class SparkEngine:
             self._program.unpersist()
         if self._bundle is not None:
             self._bundle.unpersist()
+        self._let_go_of_anchor()
         self._deployment = self._program = self._bundle = None
+
+    def _let_go_of_anchor(self) -> None:
+        if self._anchor is not None:
+            self._anchor.close()
+        self._anchor = None
 
 
 def _reason(problem: Any) -> str:

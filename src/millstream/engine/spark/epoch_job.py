@@ -9,11 +9,12 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pyspark import RDD, Broadcast, TaskContext
+from pyspark import Broadcast, TaskContext
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import activate
+from millstream.engine.spark.placement import Laid, same
 
 _deployments: dict[str, Deployment] = {}
 
@@ -45,7 +46,9 @@ class Level:
             deployment = _deployments[self._deployment] = pickle.loads(self._program.value)
         task = TaskContext.get()
         attempt = f"{task.stageId()}.{task.taskAttemptId()}" if task is not None else "0"
-        inbox = (pair[1] for pair in pairs) if self._level else ()
+        # Anchors are empty blocks. All input is read, even if there is nothing else: Spark ends a worker that does not.
+        blocks = (pair[1] for pair in pairs if isinstance(pair, tuple) and pair[1])
+        inbox = blocks if self._level else list(blocks)
         yield from slot.run_level(deployment, self._level, index, inbox, pickle.loads(self._request), attempt)
 
     def _bundle_bytes(self) -> bytes:
@@ -53,13 +56,8 @@ class Level:
         return self._bundle.value
 
 
-def same(key: int) -> int:
-    """The partition of a block is the slot it is for."""
-    return key
-
-
 def epoch_job(
-    seeds: RDD[Any],
+    anchor: Laid,
     program: Broadcast[bytes],
     bundle: Broadcast[bytes] | None,
     deployment: Deployment,
@@ -67,8 +65,8 @@ def epoch_job(
 ) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
     slots = deployment.plan.slots
-    blocks: Any = seeds.mapPartitionsWithIndex(Level(program, bundle, deployment, 0, requests[0]))
+    blocks: Any = anchor.seeds.mapPartitionsWithIndex(Level(program, bundle, deployment, 0, requests[0]))
     for level, request in enumerate(requests[1:], start=1):
         stage = Level(program, bundle, deployment, level, request)
-        blocks = blocks.partitionBy(slots, same).mapPartitionsWithIndex(stage)
+        blocks = anchor.held(blocks.partitionBy(slots, same)).mapPartitionsWithIndex(stage)
     return [data for _, data in blocks.collect()]

@@ -64,7 +64,7 @@ def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
         if active is not None:
             refuse_unusable(dict(active.getConf().getAll()))
             return active
-        settings = resolve(configuration, slots=slots, memory=_machine_memory())
+        settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
         context = _start(settings)
         _started = Started(context, time.monotonic() - before)
@@ -103,6 +103,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was told, when it runs this program: its JVM is up already and knows."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf(loadDefaults=True, _jvm=SparkContext._jvm).getAll())
 
 
 def _start(settings: Mapping[str, str]) -> SparkContext:

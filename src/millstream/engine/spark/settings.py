@@ -89,6 +89,14 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
+_CLUSTER = {
+    # A slot waits this long for the host of its state before it goes elsewhere.
+    "spark.locality.wait": "1s",
+    # What a dead executor had is computed again at once; asking it again and again would take longer.
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
+
 _SILENT = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
@@ -106,6 +114,8 @@ def resolve(configuration: Mapping[str, str], *, slots: int, memory: int) -> dic
         if _JVM_OPTIONS not in own:
             settings[_JVM_OPTIONS] = _LOCAL_JVM
         settings["spark.driver.memory"] = f"{max(1, min(4, memory // _GIB // 4))}g"
+    else:
+        settings |= _CLUSTER
     if "spark.log.level" not in own:
         own[_JVM_OPTIONS] = f"{_SILENT} {own.get(_JVM_OPTIONS, settings.get(_JVM_OPTIONS, ''))}".strip()
     return {**settings, **own}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,11 @@ from millstream.model.types import Types
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.events import Events
+from millstream.runtime.nfa.matching import Matching
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.runtime.operators.cep import CepOperator, CepSpec, MatchContext, Matching
+from millstream.runtime.operators.cep import CepOperator, CepSpec, MatchContext
 from millstream.state.deltas import Redistribution
 
 REJECTED = "numPatternsRejected"
@@ -155,10 +157,10 @@ class _Named(Matching):
     """A pattern that says whose matches it hands on."""
 
     def __init__(self, operator: DynamicCepOperator, plan: PatternPlan, name: str, version: int) -> None:
-        super().__init__(operator, plan, name)
+        super().__init__(operator, operator.matches, plan, operator.spec.input_type, name)
         self._dynamic, self._name, self._version = operator, name, version
 
-    def run(self, key: Any, events: Any, until: int) -> int | None:
+    def run(self, events: Events | None, woken: Iterable[Any], until: int) -> Iterator[tuple[Any, int]]:
         """As for one pattern, with its id and version at hand."""
         self._dynamic.matched_by(self._name, self._version)
-        return super().run(key, events, until)
+        return super().run(events, woken, until)

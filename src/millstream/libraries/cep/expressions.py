@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
+from millstream.libraries.cep.columns import comparisons
 from millstream.runtime.nfa.conditions import Ask, Both, Condition, Either, Negation
 
 MAX_DEPTH = 32
@@ -124,10 +125,13 @@ class Comparison(Expression):
 
     def condition(self, lookup: _Lookup) -> Condition:
         """The comparison as a condition."""
-        field, compare, value = self.field, _OPERATORS[self.op], self.value
+        field, op, compare, value = self.field, self.op, _OPERATORS[self.op], self.value
         if isinstance(value, Earlier):
             return Ask(lambda event, context: _compare(compare, _get(event, field), value.value(context)), True)
-        return Ask(lambda event: _compare(compare, _get(event, field), value))
+        return Ask(
+            lambda event: _compare(compare, _get(event, field), value),
+            column=lambda batch: comparisons(batch, field, op, value),
+        )
 
 
 @dataclass(frozen=True)
@@ -289,7 +293,7 @@ def _get(event: Any, name: str) -> Any:
     """A field of a row, dict, object or tuple (by position); None where there is none."""
     try:
         return event[int(name)] if isinstance(event, tuple) and name.isdigit() else _named(event, name)
-    except (KeyError, IndexError, TypeError, AttributeError):
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a Row raises the last one
         return None
 
 

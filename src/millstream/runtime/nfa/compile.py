@@ -55,11 +55,14 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A state of the automaton. An edge is (action, target, check or None, name under which the event is taken)."""
+    """A state of the automaton. An edge is (action, target, check or None, name under which the event is taken).
+
+    `conditions` are what the edges' checks are made from."""
 
     kind: Kind
     edges: tuple[tuple[Action, int, Check | None, int], ...]
     gap: int | None
+    conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +158,8 @@ class _Compiler:
             edges = tuple(
                 (edge.action, numbers[id(edge.target)], check_of(edge.condition), taken_as) for edge in state.edges
             )
-            states.append(State(state.kind, edges, state.gap))
+            conditions = tuple(edge.condition for edge in state.edges)
+            states.append(State(state.kind, edges, state.gap, conditions))
         for state in self._states:
             if state in _reached(state):
                 msg = "a group that repeats without end can match without any event, and would repeat for ever"

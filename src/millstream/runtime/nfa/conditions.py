@@ -1,15 +1,19 @@
 """What an event must satisfy to be taken, as a tree of tests.
 
-Promises: a test of the event alone is asked at most once per event, however many partial matches ask.
+Promises: a test of the event alone is asked at most once per event, however many partial matches ask; one that can be
+answered for a whole batch of events is not asked event by event.
 Does not know: where tests come from: user functions, data or SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from millstream.errors import InternalError
+from millstream.runtime.batch import Batch
 
 
 class MatchContext(Protocol):
@@ -38,10 +42,13 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Ask(Condition):
-    """A function of the event, or, when `iterative`, of the event and the partial match."""
+    """A function of the event, or, when `iterative`, of the event and the partial match.
+
+    `column`, where there is one, gives the same answers for a whole batch, or None for a batch it cannot read."""
 
     function: Callable[..., Any]
     iterative: bool = False
+    column: Callable[[Batch], np.ndarray | None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +106,37 @@ def is_simple(condition: Condition) -> bool:
     return True
 
 
+def asked(condition: Condition) -> Iterator[Ask]:
+    """The tests in a condition."""
+    match condition:
+        case Ask():
+            yield condition
+        case Negation(of=of):
+            yield from asked(of)
+        case Both(one=one, other=other) | Either(one=one, other=other):
+            yield from asked(one)
+            yield from asked(other)
+
+
+def combined(condition: Condition, answers: Callable[[Ask], Any]) -> Any:
+    """The answer to a condition from the answers to its tests, one or a column of them; None where one is missing."""
+    match condition:
+        case Always():
+            return np.True_
+        case Ask():
+            return answers(condition)
+        case Negation(of=of):
+            answer = combined(of, answers)
+            return None if answer is None else ~answer
+        case Both(one=one, other=other):
+            first, second = combined(one, answers), combined(other, answers)
+            return None if first is None or second is None else first & second
+        case Either(one=one, other=other):
+            first, second = combined(one, answers), combined(other, answers)
+            return None if first is None or second is None else first | second
+    raise _not_a_condition(condition)
+
+
 def check_of(condition: Condition) -> Check | None:
     """The condition as one function; None for one that always holds."""
     match condition:
@@ -121,8 +159,11 @@ def check_of(condition: Condition) -> Check | None:
             if first is None or second is None:
                 return None
             return lambda event, context: first(event, context) or second(event, context)
-    msg = f"{condition!r} is no condition"
-    raise InternalError(msg)
+    raise _not_a_condition(condition)
+
+
+def _not_a_condition(condition: Condition) -> InternalError:
+    return InternalError(f"{condition!r} is no condition")
 
 
 def _asked_once(function: Callable[[Any], Any]) -> Check:

@@ -16,21 +16,17 @@ def add(heap: Heap, entry: tuple[Any, ...]) -> None:
     """Put an entry in."""
     place = len(heap)
     heap.append(entry)
-    rank = entry[-1]
-    while place:
-        parent = (place - 1) >> 1
-        above = heap[parent]
-        if rank >= above[-1]:
-            break
-        heap[place] = above
-        place = parent
-    heap[place] = entry
+    if place and entry[-1] < heap[(place - 1) >> 1][-1]:
+        _rise(heap, place, entry)
 
 
 def add_all(heap: Heap, entries: Iterable[tuple[Any, ...]]) -> None:
     """Put entries in, one by one."""
     for entry in entries:
-        add(heap, entry)
+        place = len(heap)
+        heap.append(entry)
+        if place and entry[-1] < heap[(place - 1) >> 1][-1]:
+            _rise(heap, place, entry)
 
 
 def poll(heap: Heap) -> tuple[Any, ...]:
@@ -50,6 +46,18 @@ def remove(heap: Heap, unwanted: Callable[[tuple[Any, ...]], bool]) -> list[tupl
         for place in range((len(heap) >> 1) - 1, -1, -1):
             _sink(heap, place, heap[place])
     return gone
+
+
+def _rise(heap: Heap, place: int, entry: tuple[Any, ...]) -> None:
+    rank = entry[-1]
+    while place:
+        parent = (place - 1) >> 1
+        above = heap[parent]
+        if rank >= above[-1]:
+            break
+        heap[place] = above
+        place = parent
+    heap[place] = entry
 
 
 def _sink(heap: Heap, place: int, entry: tuple[Any, ...]) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.runtime.nfa import heap
-from millstream.runtime.nfa.buffer import NONE, SharedBuffer
-from millstream.runtime.nfa.compile import Action, Automaton, Kind
+from millstream.runtime.nfa.buffer import NONE, EventForm, SharedBuffer
+from millstream.runtime.nfa.compile import Automaton, Kind
 from millstream.runtime.nfa.pattern import SkipKind
+from millstream.runtime.nfa.transitions import IGNORE, NO_STATE, STAYS, Choices, Transitions
 
 Match = dict[str, list[Any]]
 Partial = tuple[int, int, int, int, int]
@@ -33,17 +34,16 @@ class _Context:
 
     __slots__ = ("_buffer", "_found", "_names", "_node", "_now", "_time", "verdicts")
 
-    def __init__(self, names: list[str], now: Callable[[], int]) -> None:
-        self._names, self._now = names, now
+    def __init__(self, names: list[str], now: Callable[[], int], buffer: SharedBuffer) -> None:
+        self._names, self._now, self._buffer = names, now, buffer
         self.verdicts: dict[int, bool] = {}
         self._time = 0
         self._node = NONE
         self._found: Match | None = None
-        self._buffer = SharedBuffer({}, {})
 
-    def begin(self, buffer: SharedBuffer, time: int) -> None:
-        self.verdicts = {}
-        self._buffer, self._time = buffer, time
+    def begin(self, time: int, verdicts: dict[int, bool]) -> None:
+        self.verdicts = verdicts
+        self._time = time
 
     def move(self, node: int) -> None:
         self._node, self._found = node, None
@@ -64,24 +64,22 @@ class _Context:
 
 
 class Matcher:
-    """An automaton at work. `now` tells conditions the processing time."""
+    """An automaton at work. `now` tells conditions the processing time, `form` how events are held."""
 
-    def __init__(self, automaton: Automaton, now: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, automaton: Automaton, now: Callable[[], int] = lambda: 0, form: EventForm | None = None) -> None:
         self.automaton = automaton
-        self._states = automaton.states
-        self._edges = [state.edges for state in automaton.states]
+        self.transitions = Transitions(automaton)
         self._kinds = [state.kind for state in automaton.states]
+        self._ends = [kind in (Kind.FINAL, Kind.STOP) for kind in self._kinds]
         self._gaps = [state.gap for state in automaton.states]
-        self._proceeds = [
-            tuple((target, check) for action, target, check, _ in state.edges if action == Action.PROCEED)
-            for state in automaton.states
-        ]
         self._window = automaton.window
         self._has_gaps = any(state.gap is not None for state in automaton.states)
         self.timed = automaton.window > 0 or self._has_gaps  # whether partial matches can run out of time
         self._skips = automaton.skip.kind is not SkipKind.NO_SKIP
         self._beginning: Partial = (automaton.start, NONE, 0, 0, _NEVER)
-        self._context = _Context(automaton.names, now)
+        self._buffer = SharedBuffer(form or EventForm())
+        self._context = _Context(automaton.names, now, self._buffer)
+        self.tells_late = True  # whether anyone wants to know what ran out of time
         self.changed = False  # set by whatever changes a key's state, cleared by whoever wants to know
 
     def initial(self) -> Live:
@@ -90,7 +88,7 @@ class Matcher:
 
     def is_initial(self, live: Live) -> bool:
         """Whether a key's state says nothing: it need not be kept."""
-        return len(live[0]) == 1 and not live[1] and live[0][0][4] == _NEVER
+        return not live[1] and live[0][0][4] == _NEVER  # in the order of ranks it is the last, so there is no other
 
     def deadline(self, live: Live) -> int | None:
         """When the first partial match runs out of time."""
@@ -107,110 +105,92 @@ class Matcher:
 
     # --------------------------------------------------------------------------------------------------- an event
 
-    def process(self, live: Live, event: Any, time: int) -> list[Match]:
-        """The matches that an event completes."""
-        buffer = SharedBuffer(live[2], live[3])
-        self._context.begin(buffer, time)
-        if len(live[0]) == 1 and live[0][0][4] == _NEVER and not self._begins(event):
-            return []
-        partials: heap.Heap = []
+    def process(self, live: Live, event: Any, time: int, verdicts: dict[int, bool] | None = None) -> list[Match]:
+        """The matches that an event completes; `verdicts` are answers to its tests that are known already."""
+        context = self._context
+        context.begin(time, {} if verdicts is None else verdicts)
+        if live[0][0][4] == _NEVER:
+            context.move(NONE)
+            if not self.transitions.begins(event, context):
+                return []
+        return self.process_answered(live, event, time, None)
+
+    def begins(self, event: Any, time: int, verdicts: dict[int, bool]) -> bool:
+        """Whether an event may begin a match; what it answers is added to `verdicts`."""
+        context = self._context
+        context.begin(time, verdicts)
+        context.move(NONE)
+        return self.transitions.begins(event, context)
+
+    def process_answered(self, live: Live, event: Any, time: int, answers: int | None) -> list[Match]:
+        """As `process`, for an event whose tests are all answered, as `Transitions.answered` wants it."""
+        before, buffer = live[0], self._buffer.of(live[2], live[3])
+        after: heap.Heap | None = None  # while nothing changes, neither does the order
         complete: heap.Heap = []
         number = NONE
-        kinds = self._kinds
-        for partial in live[0]:
-            following, number = self._following(live, buffer, partial, event, time, number)
-            if len(following) == 1 and following[0] is partial:
-                heap.add(partials, partial)
+        kinds, ends, transitions, context = self._kinds, self._ends, self.transitions, self._context
+        for place, partial in enumerate(before):
+            if answers is None:
+                context.move(partial[1])
+                chosen = transitions.asking(partial[0], event, context)
+            else:
+                chosen = transitions.answered(partial[0], answers)
+            if chosen is STAYS or (not chosen and partial[4] == _NEVER):
+                if after is not None:
+                    heap.add(after, partial)
                 continue
-            self.changed = True
-            stopped = False
-            kept = []
-            for each in following:
-                kind = kinds[each[0]]
-                if kind is Kind.FINAL:
-                    heap.add(complete, each)
-                elif kind is Kind.STOP:
-                    stopped = True
-                    buffer.release(each[1])
-                else:
-                    kept.append(each)
-            if stopped:
-                for each in kept:
+            if after is None:
+                after = before[:place]
+            if not chosen:
+                buffer.release(partial[1])
+                continue
+            following, number = self._following(live, partial, chosen, event, time, number)
+            ended = [each for each in following if ends[each[0]]]
+            if not ended:
+                heap.add_all(after, following)
+                continue
+            kept = [each for each in following if not ends[each[0]]]
+            heap.add_all(complete, [each for each in ended if kinds[each[0]] is Kind.FINAL])
+            stops = [each for each in ended if kinds[each[0]] is Kind.STOP]
+            if stops:
+                for each in (*stops, *kept):
                     buffer.release(each[1])
             else:
-                heap.add_all(partials, kept)
-        live[0] = partials
-        return self._completed(live, buffer, complete) if complete or live[1] else []
-
-    def _begins(self, event: Any) -> bool:
-        """Whether the event may begin a match: asked first, because most events of most keys do not."""
-        context = self._context
-        context.move(NONE)
-        for action, _, check, _ in self._edges[self.automaton.start]:
-            if action != Action.IGNORE and (check is None or check(event, context)):
-                return True
-        return False
+                heap.add_all(after, kept)
+        if after is not None:
+            self.changed = True
+            live[0] = after
+        return self._completed(live, complete) if complete or live[1] else []
 
     def _following(
-        self, live: Live, buffer: SharedBuffer, partial: Partial, event: Any, time: int, number: int
+        self, live: Live, partial: Partial, chosen: Choices, event: Any, time: int, number: int
     ) -> tuple[list[Partial], int]:
         """The partial matches that one becomes; an event is numbered when it is first taken."""
-        state, node, start, last, rank = partial
-        context = self._context
-        context.move(node)
+        _, node, start, last, rank = partial
+        buffer = self._buffer
         following: list[Partial] = []
         beginning = rank == _NEVER
-        edges = self._edges
-        waiting = [state]
-        chosen = []
-        while waiting:
-            for edge in edges[waiting.pop()]:
-                check = edge[2]
-                if check is None or check(event, context):
-                    if edge[0] == Action.PROCEED:
-                        waiting.append(edge[1])
-                    else:
-                        chosen.append(edge)
-        for action, target, _, name in chosen:
-            if action == Action.IGNORE:
-                if beginning:
-                    continue
-                if target == state and len(chosen) == 1:
-                    return [partial], number
-                following.append((target, node, start, last, rank))
-                buffer.hold(node)
+        for action, target, name, end in chosen:
+            if action == IGNORE:
+                if not beginning:
+                    following.append((target, node, start, last, rank))
+                    buffer.hold(node)
                 continue
             if number == NONE:
                 number = live[4]
                 live[4] = number + 1
             taken = live[4]
             live[4] = taken + 1
-            buffer.put(taken, number, name, node, event)
-            buffer.hold(taken)
+            buffer.put(taken, number, name, node, event, 1 if end == NO_STATE else 2)
             after = (target, taken, time, time, number) if beginning else (target, taken, start, time, rank)
             following.append(after)
-            final = self._final_after(target, event)
-            if final is not None:
-                following.append((final, *after[1:]))
-                buffer.hold(taken)
+            if end != NO_STATE:
+                following.append((end, *after[1:]))
         if beginning:
-            following.append(self._beginning if following else partial)
+            following.append(self._beginning)
         else:
             buffer.release(node)
         return following, number
-
-    def _final_after(self, state: int, event: Any) -> int | None:
-        """The end, when it can be reached without another event."""
-        if not self._proceeds[state]:
-            return None
-        waiting = [state]
-        while waiting:
-            for target, check in self._proceeds[waiting.pop()]:
-                if check is None or check(event, self._context):
-                    if self._kinds[target] is Kind.FINAL:
-                        return target
-                    waiting.append(target)
-        return None
 
     # ------------------------------------------------------------------------------------------------------- time
 
@@ -220,7 +200,7 @@ class Matcher:
         if due is None or due > time:
             return [], []
         self.changed = True
-        buffer = SharedBuffer(live[2], live[3])
+        buffer = self._buffer.of(live[2], live[3])
         names, window = self.automaton.names, self._window
         partials: heap.Heap = []
         complete: heap.Heap = []
@@ -236,16 +216,17 @@ class Matcher:
                 heap.add(complete, partial)
             else:
                 end = last + gap if by_gap and gap is not None else start + window
-                late.append((buffer.match(node, names), end))
+                if self.tells_late:
+                    late.append((buffer.match(node, names), end))
                 buffer.release(node)
         live[0] = partials
-        return self._completed(live, buffer, complete), late
+        return self._completed(live, complete), late
 
     # -------------------------------------------------------------------------------------------- after a match
 
-    def _completed(self, live: Live, buffer: SharedBuffer, complete: heap.Heap) -> list[Match]:
+    def _completed(self, live: Live, complete: heap.Heap) -> list[Match]:
         """The matches that can be told now; with a skip strategy one waits for partial matches that began earlier."""
-        partials, completed = live[0], live[1]
+        partials, completed, buffer = live[0], live[1], self._buffer
         heap.add_all(completed, complete)
         names = self.automaton.names
         matches = []

@@ -1,7 +1,7 @@
 """Patterns over keyed streams: events in, matches out.
 
-In event time events wait, by key, until the watermark has passed them, and are then matched in the order of their
-timestamps; in processing time they are matched as they come.
+In event time events wait until the watermark has passed them, and are then matched in the order of their timestamps; in
+processing time they are matched as they come. What waits at the end of an epoch waits in state, by key.
 
 Promises: a match is told with the time of the event that completes it; what time alone completes or ends is told with
 the time at which it did, however the input was cut; what a key needs to go on is in state, and nothing else.
@@ -10,10 +10,11 @@ Does not know: how patterns are written or matched."""
 from __future__ import annotations
 
 import functools
-import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from millstream.errors import UserError
 from millstream.model import codec
@@ -25,11 +26,13 @@ from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import StreamingRuntimeContext
 from millstream.runtime.keys import KeySelection
-from millstream.runtime.nfa.compile import automaton
-from millstream.runtime.nfa.match import Live, Match, Matcher
+from millstream.runtime.nfa.events import Events
+from millstream.runtime.nfa.match import Match
+from millstream.runtime.nfa.matching import Matching
 from millstream.runtime.nfa.pattern import PatternPlan
+from millstream.runtime.nfa.wakeups import Wakeups
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import ABSENT
 
 LATE_COUNT = "numLateRecordsDropped"
 
@@ -99,105 +102,8 @@ class MatchContext:
         self._operator.side(output_tag.tag_id, value, self.time)
 
 
-class Wakeups:
-    """When each key must be looked at next. The table is the truth; the heap is an index that is checked on use."""
-
-    def __init__(self, state: OperatorState) -> None:
-        self._table = state.table("cep/wakeups", Types.LONG(), in_memory=True)
-        self._table.listener = lambda _, key, time: self._push(key, time)
-        self._times, self._dirty = self._table.namespace(None)
-        self._heap: list[tuple[int, int, Any]] = []
-        self._pushed = 0
-
-    def _push(self, key: Any, time: int) -> None:
-        self._pushed += 1
-        heapq.heappush(self._heap, (time, self._pushed, key))
-
-    def by(self, key: Any, time: int) -> None:
-        """Look at the key at that time, or before it as agreed."""
-        time = min(time, MAX_WATERMARK)
-        known = self._times[key]
-        if known is ABSENT or time < known:
-            self._times[key] = time
-            self._dirty.add(key)
-            self._push(key, time)
-
-    def due(self, until: int) -> Iterator[tuple[Any, int]]:
-        """The keys to be looked at up to and with `until`, in the order of their times."""
-        heap = self._heap
-        while heap and heap[0][0] <= until:
-            time, _, key = heapq.heappop(heap)
-            if self._times[key] == time:
-                self._times[key] = ABSENT
-                self._dirty.add(key)
-                yield key, time
-
-    def next(self) -> int | None:
-        """The time of the first wakeup."""
-        heap = self._heap
-        while heap and self._times[heap[0][2]] != heap[0][0]:
-            heapq.heappop(heap)
-        return heap[0][0] if heap else None
-
-
-class Matching:
-    """One pattern at work on all keys: finds a key's state, runs the automaton, hands results on."""
-
-    def __init__(self, operator: CepOperator, plan: PatternPlan, namespace: Any = None) -> None:
-        self._operator = operator
-        self._matcher = Matcher(automaton(plan), lambda: operator.context.now)
-        self._namespace = namespace
-        self._blank = self._matcher.initial()
-        self.fingerprint = self._matcher.automaton.fingerprint()
-
-    def reset(self) -> None:
-        """Forget what an attempt that failed may have left."""
-        self._blank = self._matcher.initial()
-
-    def run(self, key: Any, events: Iterable[tuple[int, Any]], until: int) -> int | None:
-        """Match events of a key, in order, and let time pass to `until`; when the key must be looked at again."""
-        matcher, table = self._matcher, self._operator.matches
-        live: Any = table.get(self._namespace, key)
-        known = live is not ABSENT
-        if not known:
-            live = self._blank
-        matcher.changed = False
-        for time, event in events:
-            try:
-                if matcher.timed and (known or matcher.changed):
-                    self._advance(live, time)
-                for match in matcher.process(live, event, time):
-                    self._operator.matched(match, time)
-            except (Exception, SystemExit) as problem:
-                raise rowwise.failure(self._operator.context.name, problem, key, event) from problem
-        if known or matcher.changed:
-            self._advance(live, until)
-        if not matcher.changed:
-            return matcher.deadline(live) if known else None
-        if matcher.is_initial(live):
-            if known:
-                table.put(self._namespace, key, ABSENT)
-            else:
-                self._blank = matcher.initial()
-            return None
-        table.put(self._namespace, key, live)
-        if not known:
-            self._blank = matcher.initial()
-        return matcher.deadline(live)
-
-    def _advance(self, live: Live, time: int) -> None:
-        """Let time pass, stopping wherever a partial match runs out of it."""
-        matcher, operator = self._matcher, self._operator
-        while (due := matcher.deadline(live)) is not None and due <= time:
-            matches, late = matcher.advance(live, due)
-            for match in matches:
-                operator.matched(match, due)
-            for match, end in late:
-                operator.timed_out(match, end)
-
-
 class CepOperator(Operator):
-    """Follows each event into its key's queue, and from there through the patterns."""
+    """Gathers events until their time has come, then takes them through the patterns."""
 
     def __init__(self, context: OperatorContext, spec: CepSpec) -> None:
         super().__init__(context)
@@ -211,13 +117,15 @@ class CepOperator(Operator):
         self._collector = rowwise.Collector(context.name)
         self._on_match = spec.function.process_match
         self._on_timeout = getattr(spec.function, "process_timed_out_match", None)
+        self.wants_timed_out = self._on_timeout is not None
         self._calling: MatchContext = MatchContext(self)
         self._order = functools.cmp_to_key(spec.comparator) if spec.comparator is not None else None
+        self._arrived: list[Batch] = []
         self._patterns = self.patterns()
 
     def patterns(self) -> dict[str, Matching]:
         """The patterns to begin with."""
-        return {"": Matching(self, self.spec.plan)}
+        return {"": Matching(self, self.matches, self.spec.plan, self.spec.input_type)}
 
     # -------------------------------------------------------------------------------------------- opening and time
 
@@ -237,6 +145,7 @@ class CepOperator(Operator):
     def begin_epoch(self) -> None:
         """In processing time, time has passed."""
         self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
+        self._arrived = []
         for pattern in self._patterns.values():
             pattern.reset()
         self.check_patterns()
@@ -258,84 +167,114 @@ class CepOperator(Operator):
             self._pass(watermark)
         super().on_watermark(watermark)
 
+    def finish_keys(self) -> None:
+        """Of keys that are over, processing time has passed, too."""
+        super().finish_keys()
+        if self.spec.processing_time:
+            self._pass(MAX_WATERMARK)
+
     def next_timer(self) -> int | None:
         """When processing time has something to do."""
         return self._wakeups.next() if self.spec.processing_time else None
 
     def _pass(self, now: int) -> None:
-        for key, _ in self._wakeups.due(now):
-            self.context.scope.key = key
-            rowwise.guarded(self.context, self._wake, key, now, key=key)
+        """Time has come to `now`: match what has waited for it."""
+        woken = self._wakeups.due(now)
+        parts = [*self._from_queue(woken, now), *self._from_arrived(now)]
+        self._match(parts, woken, now)
+
+    def _match(self, parts: list[Batch], woken: list[Any], now: int) -> None:
+        """Give events to all patterns, and time to the keys that are woken."""
+        events = Events(parts, self.spec.key, self.context.name, self._order) if parts else None
+        for pattern in self._patterns.values():
+            for key, due in pattern.run(events, woken, now):
+                self._wakeups.by(key, due)
         self._collector.flush(self.context)
 
     # -------------------------------------------------------------------------------------------------------- events
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Match events, or let them wait for the watermark."""
-        keys = self.spec.key.keys(batch, self.context.name)
-        visit: Any = self._wait
+        """Match events, or let them wait: for the watermark, or for others of the same moment to be put in order."""
+        if not len(batch):
+            return
         if not self.spec.processing_time:
-            visit = self._wait
+            self._arrived.extend(self._in_time(batch))
+            return
+        now = batch.with_timestamps(np.full(len(batch), self.context.now, dtype=np.int64))
+        if self._order is None:
+            self._match([now], [], self.context.now)
         else:
-            visit = self._at_once if self._order is None else self._wait_a_moment
-        rowwise.each_keyed(self.context, visit, batch, keys, self.context.scope)
-        self._collector.flush(self.context)
+            self._arrived.append(now)
 
-    def _wait(self, event: Any, time: int) -> None:
-        if time > self.watermark:
-            self._enqueue(event, time, time)
-        elif time == NO_TIMESTAMP:
-            raise NoTimestamp
-        elif self.spec.late_tag is not None:
-            self._collector.side(self.spec.late_tag, event, time)
+    def _in_time(self, batch: Batch) -> Iterator[Batch]:
+        """The events that the watermark has not passed; what becomes of the others is seen to."""
+        times = np.full(len(batch), NO_TIMESTAMP) if batch.timestamps is None else batch.timestamps
+        late = times <= self.watermark
+        if not late.any():
+            yield batch
+            return
+        if (times == NO_TIMESTAMP).any():
+            self._refuse_untimed(batch, int(np.argmax(times == NO_TIMESTAMP)))
+        tag = self.spec.late_tag
+        if tag is None:
+            self.context.metrics.count(LATE_COUNT, int(late.sum()))
         else:
-            self.context.metrics.count(LATE_COUNT)
+            gone = batch.take(np.flatnonzero(late))
+            for row, time in zip(gone.rows(), gone.times(), strict=True):
+                self._collector.side(tag, row, time)
+            self._collector.flush(self.context)
+        if not late.all():
+            yield batch.take(np.flatnonzero(~late))
 
-    def _at_once(self, event: Any, _: int) -> None:
-        key, now = self.context.scope.key, self.context.now
-        for pattern in self._patterns.values():
-            due = pattern.run(key, ((now, event),), now)
-            if due is not None:
-                self._wakeups.by(key, due)
+    def _refuse_untimed(self, batch: Batch, place: int) -> None:
+        one = batch.take(np.array([place]))
+        raise rowwise.failure(
+            self.context.name, NoTimestamp(), self.spec.key.keys(one, self.context.name)[0], one.rows()[0]
+        )
 
-    def _wait_a_moment(self, event: Any, _: int) -> None:
-        now = self.context.now
-        self._enqueue(event, now, now + 1)
+    def _from_arrived(self, now: int) -> Iterator[Batch]:
+        """The events of this epoch whose time has come; the others stay."""
+        waiting, self._arrived = self._arrived, []
+        for batch in waiting:
+            assert batch.timestamps is not None
+            later = batch.timestamps > now
+            if not later.any():
+                yield batch
+                continue
+            self._arrived.append(batch.take(np.flatnonzero(later)))
+            if not later.all():
+                yield batch.take(np.flatnonzero(~later))
 
-    def _enqueue(self, event: Any, time: int, wake: int) -> None:
-        key = self.context.scope.key
-        waiting = self._waiting[key]
-        if waiting is ABSENT:
-            self._waiting[key] = [(time, event)]
-        else:
-            waiting.append((time, event))
-        self._waiting_dirty.add(key)
-        self._wakeups.by(key, wake)
-
-    def _wake(self, key: Any, now: int) -> None:
-        waiting = self._waiting[key]
-        due: list[tuple[int, Any]] = []
-        later: list[tuple[int, Any]] = []
-        if waiting is not ABSENT:
-            due = [each for each in waiting if each[0] <= now]
-        if due:
-            if len(due) > 1:
-                due.sort(key=_time if self._order is None else self._time_and_order)
-            if len(due) < len(waiting):
-                later = [each for each in waiting if each[0] > now]
-            self._queue.put(None, key, later or ABSENT)
+    def _from_queue(self, woken: list[Any], now: int) -> Iterator[Batch]:
+        """The events of earlier epochs whose time has come."""
+        found: list[tuple[Any, int, Any]] = []
+        for key in woken:
+            waiting = self._waiting[key]
+            if waiting is ABSENT:
+                continue
+            found.extend((key, time, event) for time, event in waiting if time <= now)
+            later = [each for each in waiting if each[0] > now]
+            if len(later) < len(waiting):
+                self._queue.put(None, key, later or ABSENT)
             if later:
                 self._wakeups.by(key, min(time for time, _ in later))
-        elif waiting is not ABSENT:
-            self._wakeups.by(key, min(time for time, _ in waiting))
-        for pattern in self._patterns.values():
-            next_time = pattern.run(key, due, now)
-            if next_time is not None:
-                self._wakeups.by(key, next_time)
+        if found:
+            keys, times, rows = map(list, zip(*found, strict=True))
+            yield Batch(self.spec.input_type, rows=rows, timestamps=np.array(times, dtype=np.int64), keys=keys)
 
-    def _time_and_order(self, waiting: tuple[int, Any]) -> tuple[int, Any]:
-        assert self._order is not None
-        return waiting[0], self._order(waiting[1])
+    def end_epoch(self) -> None:
+        """What is still waiting waits in state."""
+        waiting, self._arrived = self._arrived, []
+        for batch in waiting:
+            keys = self.spec.key.keys(batch, self.context.name)
+            for key, time, event in zip(keys, batch.times(), batch.rows(), strict=True):
+                before = self._waiting[key]
+                if before is ABSENT:
+                    self._waiting[key] = [(time, event)]
+                else:
+                    before.append((time, event))
+                self._waiting_dirty.add(key)
+                self._wakeups.by(key, time + 1 if self.spec.processing_time else time)
 
     # ------------------------------------------------------------------------------------------------------- results
 
@@ -366,7 +305,3 @@ def _declare(kind: TypeInformation) -> None:
     for part in (*(getattr(kind, "field_types", None) or ()), *parts):
         if isinstance(part, TypeInformation):
             _declare(part)
-
-
-def _time(waiting: tuple[int, Any]) -> int:
-    return waiting[0]

@@ -19,6 +19,7 @@ from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
+from millstream.runtime.sorted_input import SortedUnit
 from millstream.runtime.windows import columns
 from millstream.state.backend import ABSENT
 from millstream.state.deltas import Redistribution
@@ -78,6 +79,24 @@ class ColumnarWindowOperator(Operator):
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
             raise columns.NeedsTimestamps(self.context.name)
         self._waiting.append(batch)
+
+    def on_sorted(self, unit: SortedUnit) -> None:
+        """All records of some keys: each window of theirs once, without state."""
+        if not unit.complete or self._waiting or self.context.memory.get("panes"):
+            super().on_sorted(unit)
+            return
+        self.on_batch(unit.batch, unit.side)
+        batches, self._waiting = self._waiting, []
+        spec = self._spec
+        times: Any = batches[0].timestamps
+        parts = columns.starts(times, spec.size, spec.slide, spec.offset)
+        rows, starts = (np.concatenate(column) for column in zip(*parts, strict=True))
+        where, whole = self._partials.groups(batches, spec.key, starts, rows)
+        if len(parts) > 1:  # of each key the windows in order of time
+            order = np.argsort(where, kind="stable")
+            where, whole = where[order], whole.take(pa.array(order))
+        for chunk in whole.combine_chunks().to_batches():
+            self._emit(where, chunk)
 
     def on_watermark(self, watermark: int) -> None:
         """Group what was gathered, then fire the windows that end by the watermark."""
@@ -145,19 +164,22 @@ class ColumnarWindowOperator(Operator):
         if not stored:
             return
         self._table.clear_namespace(start)
-        end, kind = start + self._spec.size, self.context.output_type
         merged = self._partials.merged(stored)
-        count = merged.num_rows
+        self._emit(np.full(merged.num_rows, start, dtype=np.int64), merged)
+
+    def _emit(self, starts: np.ndarray, merged: pa.RecordBatch) -> None:
+        """The results of a chunk whose rows are of windows with these starts."""
+        ends, kind, count = starts + self._spec.size, self.context.output_type, merged.num_rows
         fields = list(kind.arrow_type)
         results = self._partials.finished(
             merged, [field.type for field in fields[3 : 3 + len(self._spec.aggregations.columns)]]
         )
         arrays = [
             merged.column("key"),
-            pa.array(np.full(count, start, dtype=np.int64)),
-            pa.array(np.full(count, end, dtype=np.int64)),
+            pa.array(starts),
+            pa.array(ends),
             *results,
         ]
         arrays.extend(pa.nulls(count, field.type) for field in fields[len(arrays) :])  # row kinds: all inserts
         array = pa.StructArray.from_arrays(arrays, fields=fields)
-        self.out.emit(Batch(kind, array=array, timestamps=np.full(count, end - 1, dtype=np.int64)))
+        self.out.emit(Batch(kind, array=array, timestamps=ends - 1))

@@ -24,6 +24,8 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.windows import columns
 
+_MOST_HELD = 1 << 17  # keys or records, in a batch job, whose only watermark is the last
+
 Fold = ReduceFunction | AggregateFunction
 FixedWindows = TumblingEventTimeWindows | SlidingEventTimeWindows
 
@@ -105,6 +107,8 @@ class LocalFoldOperator(FunctionOperator):
         """Fold every record into its key and pane."""
         keys = self._spec.key.keys(batch.without_keys(), self.context.name)
         rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
+        if self.context.batch and len(self._held) >= _MOST_HELD:
+            self._flush()
 
     def _element(self, value: Any, time: int) -> None:
         if time == NO_TIMESTAMP:
@@ -182,6 +186,8 @@ class LocalColumnsOperator(Operator):
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
             raise columns.NeedsTimestamps(self.context.name)
         self._waiting.append(batch)
+        if self.context.batch and sum(map(len, self._waiting)) >= _MOST_HELD:
+            self._flush()
 
     def _flush(self) -> None:
         if not self._waiting:

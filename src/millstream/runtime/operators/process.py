@@ -18,12 +18,14 @@ from millstream.model.functions import (
     ProcessFunction,
 )
 from millstream.model.timers import TimeDomain
+from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import Call, KeyedTimerService, TimeOnly
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
+from millstream.runtime.sorted_input import SortedUnit
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class TimedOperator(FunctionOperator):
         self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
         super().on_watermark(watermark)
 
+    def finish_keys(self) -> None:
+        """Fire all timers of the keys that are over, those of processing time last."""
+        super().finish_keys()
+        self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(MAX_WATERMARK))
+
     def _fire(self, domain: TimeDomain, due: Any) -> None:
         collector = rowwise.Collector(self.context.name)
         self.call.domain = domain
@@ -103,6 +110,15 @@ class KeyedProcessOperator(TimedOperator):
         """Process every record in the scope of its key."""
         keys = self._keys[side].keys(batch, self.context.name)
         rowwise.process_keyed_rows(self.context, self._methods[side], batch, keys, self.call)
+
+    def on_sorted(self, unit: SortedUnit) -> None:
+        """Process records of both inputs as they come, in one go."""
+        if unit.sides is None:
+            self.on_batch(unit.batch, unit.side)
+            return
+        assert unit.batch.keys is not None
+        method = rowwise.by_side(self._methods, unit.sides)
+        rowwise.process_keyed_rows(self.context, method, unit.batch, unit.batch.keys, self.call)
 
 
 def _methods(function: Any) -> tuple[Any, ...]:

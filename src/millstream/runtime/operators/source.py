@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.model.source import ReaderContext, Records, Source, SourceReader, SplitRange
+from millstream.model.row import Row
+from millstream.model.source import DEAD_LETTERS, ReaderContext, Records, Source, SourceReader, SplitRange
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK, WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch, timestamps_of
@@ -67,6 +68,7 @@ class SourceOperator(Operator):
             records = iter(self._reader.read(part))
             while True:
                 read = rowwise.guarded(self.context, next, records, None)
+                self._reject()
                 if read is None:
                     break
                 batch = stamp(self.context, self._strategy, self._batch(read))
@@ -79,6 +81,17 @@ class SourceOperator(Operator):
             known["generator"] = generator.memory()
         self._advance(work, splits)
         yield
+
+    def _reject(self) -> None:
+        """Count what the reader left out; what it kept goes to the side output, if somebody listens."""
+        assert self._reader is not None
+        rejected = self._reader.take_rejected()
+        if rejected.count:
+            self.context.metrics.count("numRecordsSkipped", rejected.count)
+        kind = self.context.side_types.get(DEAD_LETTERS)
+        if rejected.letters and kind is not None:
+            rows = [Row(data=data, reason=reason) for data, reason in rejected.letters]
+            self.out.emit_side(DEAD_LETTERS, Batch(kind, rows=rows))
 
     def _batch(self, read: Records) -> Batch:
         kind = self._source.type_info()

@@ -200,6 +200,11 @@ class WindowOperator(Operator):
         self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
         super().on_watermark(watermark)
 
+    def finish_keys(self) -> None:
+        """Fire all timers of the keys that are over, those of processing time last."""
+        super().finish_keys()
+        self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(MAX_WATERMARK))
+
     def next_timer(self) -> int | None:
         """The next processing-time timer."""
         return self.timers.processing.next()

@@ -61,6 +61,19 @@ class Partials:
         self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
     ) -> list[tuple[int, pa.RecordBatch]]:
         """A chunk for each window that has records."""
+        where, whole = self.groups(batches, key, windows, rows)
+        if not len(where):
+            return []
+        if (where == where[0]).all():
+            return [(int(where[0]), _one(whole))]
+        return [
+            (int(window), _one(whole.take(pa.array(np.flatnonzero(where == window))))) for window in np.unique(where)
+        ]
+
+    def groups(
+        self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, pa.Table]:
+        """The chunks of all windows in one, and the window of each of its rows."""
         columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
         wanted: list[tuple[Any, str]] = []
         for field, kind in self._parts:
@@ -74,12 +87,8 @@ class Partials:
         names = ["count_all" if field is None else f"field {field}_{kind}" for field, kind in self._parts]
         arrays = [made.column("key"), *(made.column(name) for name in names)]
         whole = pa.table(arrays, names=["key", *(f"part{i}" for i in range(len(names)))])
-        if not several:
-            return [(int(windows[0]), _one(whole))] if len(windows) else []
-        where = made.column("window").to_numpy()
-        return [
-            (int(window), _one(whole.take(pa.array(np.flatnonzero(where == window))))) for window in np.unique(where)
-        ]
+        where = made.column("window").to_numpy() if several else np.repeat(windows[:1], whole.num_rows)
+        return where, whole
 
     def merged(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """One chunk with one row per key."""

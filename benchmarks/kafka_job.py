@@ -1,0 +1,59 @@
+"""Kafka to Kafka in millstream: records of 100 bytes, copied.
+
+Promises: reads and writes the whole of each record; with `--once 1`, exactly once with a checkpoint every second.
+Does not know: peers."""
+
+from __future__ import annotations
+
+import tempfile
+
+from benchmarks import common, kafka_peers
+
+from millstream.common import Configuration, SimpleStringSchema, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors import DeliveryGuarantee
+from millstream.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
+)
+
+
+def copy(servers: str, topic: str, records: int, directory: str, *, once: bool) -> None:
+    """The first records of `in` to a topic."""
+    configuration = Configuration()
+    if once:
+        configuration.set_string("execution.checkpointing.interval", "1 s")
+        configuration.set_string("execution.checkpointing.dir", directory)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(common.PARALLELISM)
+    ends = {
+        KafkaTopicPartition("in", partition): len(range(partition, records, kafka_peers.PARTITIONS))
+        for partition in range(kafka_peers.PARTITIONS)
+    }
+    source = KafkaSource.builder().set_bootstrap_servers(servers).set_topics("in")
+    source.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.offsets(ends))
+    message = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    message.set_value_serialization_schema(SimpleStringSchema())
+    sink = KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(message.build())
+    guarantee = DeliveryGuarantee.EXACTLY_ONCE if once else DeliveryGuarantee.AT_LEAST_ONCE
+    sink.set_delivery_guarantee(guarantee).set_staging_directory(f"{directory}/staged")
+    env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "in").sink_to(sink.build())
+    env.execute("kafka")
+
+
+def main() -> None:
+    """Check, then measure."""
+    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0)
+    with kafka_peers.served(args.records) as server, tempfile.TemporaryDirectory() as directory:
+
+        def run(topic: str, records: int) -> None:
+            copy(server.servers, topic, records, directory, once=bool(args.once))
+
+        common.answer(kafka_peers.measure(server, run, args.base, args.records))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Kafka to Kafka in a bare loop: one process, one consumer, one producer of confluent-kafka.
+
+Promises: the loop a careful person writes, with the settings that millstream uses: consumed in batches, produced one by
+one, flushed at the end; with `--once 1`, in transactions of a second.
+Does not know: peers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from benchmarks import common, kafka_peers
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+
+def copy(servers: str, topic: str, records: int, *, once: bool) -> None:
+    """The first records of `in` to a topic."""
+    where = {"bootstrap.servers": servers}
+    fetch = {"fetch.queue.backoff.ms": 5, "fetch.message.max.bytes": 4 << 20}
+    consumer = Consumer({**where, **fetch, "group.id": "loop", "enable.auto.commit": False})
+    settings: dict[str, Any] = {**where, "linger.ms": 20, "batch.size": 1 << 20, "acks": "all"}
+    producer = Producer({**settings, **({"transactional.id": "loop"} if once else {"enable.idempotence": True})})
+    ends = [len(range(p, records, kafka_peers.PARTITIONS)) for p in range(kafka_peers.PARTITIONS)]
+    consumer.assign([TopicPartition("in", partition, 0) for partition in range(kafka_peers.PARTITIONS)])
+    if once:
+        producer.init_transactions()
+        producer.begin_transaction()
+    began, copied = time.monotonic(), 0
+    while copied < records:
+        for message in consumer.consume(10_000, timeout=0.1):
+            if message.error() is None and message.offset() < ends[message.partition()]:
+                copied += 1
+                while True:
+                    try:
+                        producer.produce(topic, message.value())
+                        break
+                    except BufferError:
+                        producer.poll(0.01)
+        producer.poll(0)
+        if once and time.monotonic() - began > 1:
+            producer.commit_transaction()
+            producer.begin_transaction()
+            began = time.monotonic()
+    if once:
+        producer.commit_transaction()
+    producer.flush()
+    consumer.close()
+
+
+def main() -> None:
+    """Check, then measure."""
+    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0)
+    with kafka_peers.served(args.records) as server:
+
+        def run(topic: str, records: int) -> None:
+            copy(server.servers, topic, records, once=bool(args.once))
+
+        common.answer(kafka_peers.measure(server, run, args.base, args.records))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What the Kafka contestants share: a served broker, the check, and the answer.
+
+Promises: standard library only; the broker runs in millstream's own environment, whatever the contestant's is.
+Does not know: any engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import common
+
+PARTITIONS = 2
+CHECKED = 5_000
+
+
+class Served:
+    """A broker in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        told = self._told()
+        self.servers: str = told["servers"]
+        self.jar: str | None = told["jar"]
+
+    def _told(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            message = "the broker did not answer"
+            raise SystemExit(message)
+        return dict(json.loads(line))
+
+    def check(self) -> dict[str, Any]:
+        """The digest of what is in the topic `check`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"check\n")
+        self._process.stdin.flush()
+        return self._told()
+
+
+@contextmanager
+def served(records: int, jar: Path | None = None) -> Iterator[Served]:
+    """A broker with `records` records in the topic `in`, and Flink's connector in a folder if that is asked for."""
+    python = os.environ.get("MILLSTREAM_PYTHON", sys.executable)
+    repository = Path(__file__).resolve().parent.parent
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(repository), str(repository / "src")])}
+    command = [python, str(Path(__file__).with_name("kafka_server.py")), "--records", str(records)]
+    command += [] if jar is None else ["--jar", str(jar)]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables)
+    try:
+        yield Served(server)
+    finally:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(60)
+
+
+def expected() -> dict[str, int]:
+    """The digest of the records that are copied for the check."""
+    return common.digest((f"{number:0100d}",) for number in range(CHECKED))
+
+
+def measure(server: Served, run: Callable[[str, int], None], base: int, records: int) -> dict[str, Any]:
+    """Copy a few records and look at them, then measure; `run(topic, count)` copies the first records to a topic."""
+    run("check", CHECKED)
+    return {"check": server.check(), **common.rate_of(lambda count: run("out", count), base, records)}

@@ -1,0 +1,171 @@
+"""Which driver runs a job, when several stand by: waiting, taking over, and being fenced off.
+
+Promises: a driver runs the job only in a term of its own; what it does after another one began a later term has no
+effect: its checkpoints are refused, and it commits nothing.
+Does not know: engines, sources, how a lease is kept.
+
+A term begins with a fence: a checkpoint with the next number, which repeats the last one. Checkpoints are made with
+create-if-absent, so of the old leader's next checkpoint and the fence one exists. Is it the fence, the old leader can
+make no checkpoint any more, and so commit nothing new. Is it the old leader's, the new one goes on from there. A number
+may come free again when old checkpoints are deleted: so a leader looks at the lease once more after it made a
+checkpoint, and before it commits; whoever freed the number had taken a later term long before."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.storage import CheckpointTaken
+from millstream.cluster.lease import Lease, Outcome, Watch
+from millstream.errors import ExternalError, MillstreamError
+
+_log = logging.getLogger("millstream.leadership")
+
+_RENEWALS = 4  # in the duration of a lease
+_LOOKS = 12  # of a waiting driver, in the duration of a lease
+
+GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so no two drivers' names meet
+
+
+class LeadershipLost(ExternalError):
+    """Another driver runs the job now."""
+
+    hint = "the job goes on there; start this driver again to have it stand by"
+
+    def __init__(self, term: int, newest: int, holder: str) -> None:
+        self.term, self.newest, self.holder = term, newest, holder
+        super().__init__(f"this driver led in term {term}, but {holder} took over in term {newest}")
+
+
+class NotLeading(ExternalError):
+    """The wait for leadership was given up."""
+
+    def __init__(self) -> None:
+        super().__init__("this driver stopped waiting before it led")
+
+
+class Leadership:
+    """The part of one driver in the leadership of one job. `now` is monotonic, in seconds."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        holder: str,
+        duration: float,
+        now: Callable[[], float],
+        sleep: Callable[[float], None],
+        *,
+        renews_itself: bool = True,
+    ) -> None:
+        self._lease, self._holder, self._duration = lease, holder, duration
+        self._now, self._sleep = now, sleep
+        self._renews_itself = renews_itself
+        self._closed = threading.Event()
+        self._beat = 0
+        self.term = 0
+
+    def wait(self, stopped: Callable[[], bool]) -> Outcome | None:
+        """Stand by until this driver leads, or the job has ended elsewhere: then how. Raises when `stopped` says so."""
+        watch = Watch()
+        told = False
+        while not stopped():
+            outcome = self._lease.outcome()
+            if outcome is not None:
+                return outcome
+            watch = watch.after(self._lease.held(), self._now())
+            seen = watch.seen
+            if watch.expired(self._now(), self._duration):
+                term = 1 if seen is None else seen.term + 1
+                if self._lease.take(term, self._holder):
+                    self._lead(term, seen.holder if seen is not None else None)
+                    return None
+                continue
+            if not told and seen is not None:
+                _log.info("standing by: %s leads in term %s", seen.holder, seen.term)
+                told = True
+            self._sleep(self._duration / _LOOKS)
+        raise NotLeading
+
+    def _lead(self, term: int, before: str | None) -> None:
+        self.term = term
+        if before is not None:
+            _log.warning("taking over from %s, which has been silent for %g s: term %s", before, self._duration, term)
+        if self._renews_itself:
+            threading.Thread(target=self._renew_on, name="lease", daemon=True).start()
+
+    def _renew_on(self) -> None:
+        while not self._closed.wait(self._duration / _RENEWALS):
+            try:
+                self.renew()
+            except MillstreamError as problem:  # the next one may succeed; if none does, another driver takes over
+                _log.warning("the lease could not be renewed: %s", problem)
+
+    def renew(self) -> None:
+        """Say once that this driver lives."""
+        self._beat += 1
+        self._lease.renew(self.term, self._beat)
+
+    def verify(self) -> None:
+        """Raise `LeadershipLost` when another driver has begun a later term."""
+        held = self._lease.held()
+        if held is None or held.term != self.term:
+            raise LeadershipLost(self.term, held.term if held else 0, held.holder if held else "nobody")
+
+    def conclude(self, status: str, cause: str | None) -> None:
+        """The job has ended: nobody is to run it again."""
+        self._lease.conclude(Outcome(status, cause))
+
+    def close(self) -> None:
+        """Say no more; another driver may lead after the duration of the lease."""
+        self._closed.set()
+
+    @property
+    def first_generation(self) -> int:
+        """The first generation of attempts of this term."""
+        return self.term * GENERATIONS
+
+
+class Fences(Protocol):
+    """What taking over needs of a job's checkpoints."""
+
+    def numbers(self) -> Sequence[int]:
+        """The checkpoints that exist."""
+
+    def latest_intact(self) -> CheckpointMetadata | None:
+        """The newest one that is whole."""
+
+    def publish_new(self, metadata: CheckpointMetadata) -> None:
+        """Make one that must not exist yet."""
+
+
+def take_over(
+    leadership: Leadership,
+    fences: Fences,
+    recommit: Callable[[int, Mapping[str, Sequence[Any]]], None],
+    empty: CheckpointMetadata,
+) -> CheckpointMetadata:
+    """Begin a term; gives the checkpoint it begins with, from which an earlier leader can no longer go on.
+
+    A crash before the fence exists leaves all as it was, but for a repeated commit; after it, the next leader finds the
+    fence. `empty` is the checkpoint before the first epoch."""
+    while True:
+        number = (
+            max(fences.numbers(), default=0) + 1
+        )  # before looking for the newest: one made in between is not missed
+        found = fences.latest_intact()
+        if found is not None:
+            recommit(found.checkpoint, found.committables)
+        base = found if found is not None else empty
+        fence = dataclasses.replace(
+            base, checkpoint=number, generation=leadership.first_generation, committables={}, bytes_new=0
+        )
+        leadership.verify()
+        try:
+            fences.publish_new(fence)
+        except CheckpointTaken:
+            continue
+        return fence

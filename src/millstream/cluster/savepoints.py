@@ -1,0 +1,171 @@
+"""Savepoints of a running job: asked for from any thread, written at an epoch boundary.
+
+Promises: every request is answered, with the path of a savepoint that exists or with the reason why there is none; the
+files a savepoint is being made of stay until it is; a job that ends waits for those that are under way.
+Does not know: epochs, sinks; the JobMaster says when, and what the savepoint holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.savepoint import Snapshot, write_savepoint
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.model.savepoints import SavepointFormatType
+from millstream.model.watermarks import MAX_WATERMARK
+
+_log = logging.getLogger("millstream.savepoints")
+
+
+class NoSavepointDirectory(UserError):
+    """Nobody said where savepoints go."""
+
+    hint = "name a directory, or set execution.checkpointing.savepoint-dir"
+
+    def __init__(self) -> None:
+        super().__init__("no directory is given for the savepoint")
+
+
+class JobHasEnded(UserError):
+    """A savepoint of a job that is over."""
+
+    hint = "start from a checkpoint it has left; `millstream checkpoints DIR` lists them"
+
+    def __init__(self, name: str, status: str) -> None:
+        super().__init__(f"there is no savepoint of job '{name}': it is {status}")
+
+
+class SavepointFailed(ExternalError):
+    """A savepoint could not be written; the job is as it was."""
+
+    def __init__(self, path: str, problem: BaseException) -> None:
+        self.path = path
+        told = problem.message if isinstance(problem, MillstreamError) else repr(problem)
+        hint = problem.hint if isinstance(problem, MillstreamError) else None
+        super().__init__(f"the savepoint {path} could not be written: {told}", hint=hint)
+
+
+@dataclass(frozen=True)
+class SavepointRequest:
+    """What is asked for. `stop` ends the job after a last epoch, with `drain` at the end of event time; `cancel` at
+    once."""
+
+    directory: str
+    form: SavepointFormatType = SavepointFormatType.CANONICAL
+    stop: bool = False
+    drain: bool = False
+    cancel: bool = False
+    answer: Future[str] = field(default_factory=Future)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the job ends with it."""
+        return self.stop or self.cancel
+
+    def refuse(self, problem: BaseException) -> None:
+        """There will be no savepoint."""
+        if not self.answer.done():
+            self.answer.set_exception(problem)
+
+    def done(self, path: str) -> None:
+        """The savepoint exists."""
+        if not self.answer.done():
+            self.answer.set_result(path)
+
+
+class Savepoints:
+    """The requests of one job, and the savepoints that are being written."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+        self._waiting: deque[SavepointRequest] = deque()
+        self._lock = threading.Lock()
+        self._closed: BaseException | None = None
+        self._under_way: list[threading.Thread] = []
+
+    def ask(self, asked: SavepointRequest) -> Future[str]:
+        """Have a savepoint made at the next epoch boundary; may be called from any thread."""
+        with self._lock:
+            if self._closed is None:
+                self._waiting.append(asked)
+            else:
+                asked.refuse(self._closed)
+        return asked.answer
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request waits."""
+        return bool(self._waiting)
+
+    def next(self) -> SavepointRequest:
+        """The oldest request."""
+        return self._waiting.popleft()
+
+    def write(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> Snapshot:
+        """Write a savepoint, now."""
+        path = self._path(asked, metadata)
+        try:
+            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value)
+        except Exception as problem:
+            raise SavepointFailed(path, problem) from problem
+
+    def start(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> None:
+        """Write a savepoint while the job goes on: its state files do not change, and are kept meanwhile."""
+        release = self._checkpoints.pin(metadata.handles)
+
+        def export() -> None:
+            try:
+                asked.done(self.write(asked, metadata).path)
+            except BaseException as problem:  # handed to whoever asked
+                asked.refuse(problem)
+            finally:
+                release()
+
+        thread = threading.Thread(target=export, name="savepoint", daemon=True)
+        self._under_way = [each for each in self._under_way if each.is_alive()] + [thread]
+        thread.start()
+
+    def close(self, name: str, status: str, timeout: float) -> None:
+        """The job is over: savepoints under way are waited for, the others refused."""
+        with self._lock:
+            self._closed = JobHasEnded(name, status)
+            left = list(self._waiting)
+            self._waiting.clear()
+        for asked in left:
+            asked.refuse(self._closed)
+        for thread in self._under_way:
+            thread.join(timeout)
+
+    def _path(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> str:
+        directory = os.path.abspath(asked.directory.removeprefix("file://"))
+        name = f"savepoint-{metadata.job_id[:6]}-{metadata.timestamp:012x}"
+        storage, number = self._checkpoints.storage.of(directory, ""), 1
+        found = name
+        while storage.exists(found):
+            number += 1
+            found = f"{name}-{number}"
+        return f"{directory}/{found}"
+
+
+def undrained(metadata: CheckpointMetadata) -> CheckpointMetadata:
+    """The snapshot of a drained job as one to go on from: event time begins anew."""
+    return replace(metadata, operators=tuple(_undrained(operator) for operator in metadata.operators))
+
+
+_ENDED = ("watermark", "said", "ended", "channels", "idle", "idle_sent")
+
+
+def _undrained(operator: OperatorSnapshot) -> OperatorSnapshot:
+    def before(memory: dict[str, Any]) -> dict[str, Any]:
+        if memory.get("watermark") != MAX_WATERMARK:
+            return memory
+        return {name: part for name, part in memory.items() if name not in _ENDED}
+
+    return replace(operator, memory=tuple(map(before, operator.memory)))

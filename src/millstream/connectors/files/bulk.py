@@ -1,0 +1,181 @@
+"""Files that hold their own structure: Parquet, ORC and Avro.
+
+Promises: any range of bytes of a Parquet or Avro file can be read by itself, each record from exactly one range; a
+record that does not fit the declared type is rejected by itself, a file that is damaged fails as a whole.
+Does not know: which files there are, or what a range is for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rejected
+from millstream.errors import UserError
+from millstream.formats import OnError, Shape, avro, avro_schemas, orc, parquet
+from millstream.formats.contract import BadRecord, Decoded, reason_of
+from millstream.model.types import TypeInformation, TypeMismatch
+
+_BATCH = 8192
+
+
+class DamagedFile(UserError):
+    """A file that is not what its format says."""
+
+    def __init__(self, path: str, problem: object) -> None:
+        self.path = path
+        super().__init__(f"cannot unpack {path}: {problem}", hint="the file is damaged, or its name misleads")
+
+
+class BulkFormat(FileFormat):
+    """Reads many records of a file at once. Files are not unpacked: these formats compress by themselves."""
+
+    unpacks = False
+
+    def __init__(self, schema: TypeInformation | pa.Schema | Shape, on_error: str | OnError = OnError.FAIL) -> None:
+        self.shape = Shape.of(schema)
+        self.on_error = OnError.of(on_error)
+
+    def type_info(self) -> TypeInformation:
+        """Rows of the declared type."""
+        return self.shape.type_info()
+
+    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
+        """As FileFormat promises."""
+        seen = 0
+        try:
+            for decoded in self._decoded(part, block):
+                rejected = [Rejected(part.path, seen + bad.index, bad.data, bad.reason) for bad in decoded.errors]
+                seen += len(decoded.values) + len(rejected)
+                yield self.settled(Found(decoded.values, rejected))
+        except (pa.ArrowException, *_DAMAGE) as problem:
+            raise DamagedFile(part.path, reason_of(problem)) from problem
+        except OSError as problem:
+            if problem.errno is not None:
+                raise
+            raise DamagedFile(part.path, reason_of(problem)) from problem  # how Arrow says that it is no such file
+
+    @abstractmethod
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        """The records of a range."""
+
+
+_DAMAGE = (ValueError, EOFError, KeyError, IndexError, TypeError)
+
+
+class ParquetFiles(BulkFormat):
+    """Parquet files, by row groups; only the columns of the type are read."""
+
+    def __init__(
+        self,
+        schema: TypeInformation | pa.Schema | Shape,
+        on_error: str | OnError = OnError.FAIL,
+        *,
+        case_sensitive: bool = True,
+        batch: int = _BATCH,
+    ) -> None:
+        super().__init__(schema, on_error)
+        self._case_sensitive, self._batch = case_sensitive, batch
+
+    @property
+    def splittable(self) -> bool:
+        """By row groups."""
+        return True
+
+    def units(self, stream: BinaryIO) -> list[tuple[int, int]]:
+        """The row groups."""
+        return parquet.layout(stream)
+
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        end = part.end if part.end is not None else 1 << 62
+        return parquet.read(part.stream, self.shape, part.start, end, max(self._batch, block), self._case_sensitive)
+
+
+class ParquetRecords(ParquetFiles, StreamFormat):
+    """Parquet files, each record a dict."""
+
+    def __init__(self, schema: Shape, kind: TypeInformation) -> None:
+        super().__init__(schema)
+        self._kind = kind
+
+    def type_info(self) -> TypeInformation:
+        """Dicts."""
+        return self._kind
+
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        kind = self.shape.type_info()
+        for decoded in super()._decoded(part, block):
+            rows = decoded.rows(kind)
+            yield Decoded([row.as_dict(True) for row in rows], decoded.origins, decoded.errors)
+
+
+class OrcFiles(BulkFormat):
+    """ORC files; only the columns of the type are read."""
+
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        return orc.read(part.stream, self.shape, max(_BATCH, block), True)
+
+
+class AvroFiles(BulkFormat):
+    """Avro container files, by blocks. Fields are found by name; one that a file does not have is null."""
+
+    least_range = 1 << 16
+
+    @property
+    def splittable(self) -> bool:
+        """By blocks."""
+        return True
+
+    def record_size(self, stream: BinaryIO) -> float:
+        """By the first block."""
+        return avro.ContainerFile(stream, 1 << 62).record_size()
+
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        convert, kind = avro_schemas.from_avro(self.shape), self.shape.type_info()
+        file = avro.ContainerFile(part.stream, _size(part))
+        for records in file.records(part.start, part.end if part.end is not None else 1 << 62):
+            yield _converted(records, convert, kind)
+
+
+class AvroRecords(AvroFiles):
+    """Avro container files, each record a dict as its schema has it."""
+
+    def __init__(self, schema: Any, kind: TypeInformation) -> None:
+        super().__init__(avro_schemas.shape_of(schema))
+        self._kind = kind
+
+    def type_info(self) -> TypeInformation:
+        """Dicts."""
+        return self._kind
+
+    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        file = avro.ContainerFile(part.stream, _size(part))
+        for records in file.records(part.start, part.end if part.end is not None else 1 << 62):
+            yield Decoded(records)
+
+
+def _size(part: OpenRange) -> int:
+    if part.size is not None:
+        return part.size
+    return part.stream.seek(0, 2)
+
+
+def _converted(records: Sequence[Any], convert: Callable[[Any], Any], kind: TypeInformation) -> Decoded:
+    """The records as values of the type: all at once if all fit, else one by one."""
+    try:
+        return Decoded(kind.conform([convert(record) for record in records]))
+    except (TypeMismatch, *avro.REFUSED):
+        pass
+    values: list[Any] = []
+    origins: list[int] = []
+    errors: list[BadRecord] = []
+    for index, record in enumerate(records):
+        try:
+            values += kind.conform([convert(record)])
+            origins.append(index)
+        except (TypeMismatch, *avro.REFUSED) as problem:
+            errors.append(BadRecord(index, repr(record).encode(), reason_of(problem)))
+    return Decoded(values, origins, tuple(errors))

@@ -1,0 +1,88 @@
+"""CSV files, whose records may hold line ends inside quotes.
+
+Promises: a record is a record wherever its lines are cut; a first line of names is left out where there is one.
+Does not know: fields; the csv format does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.lines import blocks
+from millstream.connectors.files.ranges import Found, OpenRange, Rejected
+from millstream.formats import Format
+from millstream.model.types import TypeInformation
+
+_AT_ONCE = 10_000
+
+
+class CsvFiles(StreamFormat):
+    """Reads the records of CSV files. A file is one split, because only its beginning tells what is inside quotes."""
+
+    def __init__(
+        self,
+        record_format: Format,
+        *,
+        quote: str | None = '"',
+        escape: str | None = None,
+        skip: int = 0,
+        comments: bool = False,
+    ) -> None:
+        self._format = record_format
+        self._quote = None if quote is None else quote.encode()
+        self._escape = None if escape is None else escape.encode()
+        self._skip, self._comments = skip, comments
+        self.on_error = record_format.on_error
+
+    def type_info(self) -> TypeInformation:
+        """That of the format."""
+        return self._format.type_info
+
+    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
+        """As FileFormat promises."""
+        held: list[tuple[int, bytes]] = []
+        for number, record in enumerate(self._records(part)):
+            if number == 0:
+                self.check_head(part, record[1])
+            if number < self._skip or not record[1]:
+                continue
+            held.append(record)
+            if len(held) >= _AT_ONCE:
+                yield self._decoded(part.path, held)
+                held = []
+        if held:
+            yield self._decoded(part.path, held)
+
+    def check_head(self, part: OpenRange, record: bytes) -> None:
+        """Look at the first record of a file, which may hold the names of the columns."""
+
+    def _decoded(self, path: str, records: Sequence[tuple[int, bytes]]) -> Found:
+        decoded = self._format.decode([data for _, data in records])
+        rejected = [Rejected(path, records[bad.index][0], bad.data, bad.reason) for bad in decoded.errors]
+        return self.settled(Found(decoded.values, rejected))
+
+    def _records(self, part: OpenRange) -> Iterator[tuple[int, bytes]]:
+        """Whole records with the bytes they begin at."""
+        held, begun, is_open = b"", 0, False
+        for lines in blocks(part.stream, part.start, part.end, part.size):
+            at = lines.offset
+            for line in lines.data.splitlines(keepends=True):
+                if not is_open:
+                    held, begun = b"", at
+                at += len(line)
+                if not is_open and self._comments and line.lstrip(b" ").startswith(b"#"):
+                    continue
+                held += line
+                is_open = self._ends_inside_quotes(held)
+                if not is_open:
+                    yield begun, held.rstrip(b"\r\n")
+        if is_open:
+            yield begun, held.rstrip(b"\r\n")
+
+    def _ends_inside_quotes(self, record: bytes) -> bool:
+        if self._quote is None or self._quote not in record:
+            return False
+        if self._escape is not None and self._escape in record:
+            escaped = record.replace(self._escape * 2, b"").replace(self._escape + self._quote, b"")
+            return escaped.count(self._quote) % 2 == 1
+        return record.count(self._quote) % 2 == 1

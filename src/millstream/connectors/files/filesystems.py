@@ -1,0 +1,360 @@
+"""File systems: the local one, and any that fsspec or Arrow knows, under one small contract.
+
+Promises: a path without a scheme is local, any other is a URI and stays one; what is written is whole and durable when
+`finish` returns; `rename` is atomic where `renames` says so, and object stores, which cannot, show an object only when
+it is complete.
+Does not know: what files hold."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from millstream.errors import UserError
+
+#: Schemes of file systems behind fsspec that rename atomically, as POSIX does.
+_RENAMING = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "smb", "dbfs"})
+#: Schemes that Arrow reads where fsspec has no package for them.
+_ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+_BUFFER = 1 << 18
+
+
+class UnknownFileSystem(UserError):
+    """A scheme that nobody here can read."""
+
+    def __init__(self, scheme: str, reason: str) -> None:
+        self.scheme = scheme
+        super().__init__(
+            f"no file system for {scheme}:// can be had: {reason}",
+            hint="pip install 'millstream[files]', and the fsspec package of that store (s3fs, gcsfs, adlfs)",
+        )
+
+
+class Files(ABC):
+    """A file system. Paths are as `files_of` was given them; errors are `OSError`."""
+
+    #: Whether `rename` is atomic.
+    renames: bool = True
+
+    @abstractmethod
+    def open(self, path: str) -> BinaryIO:
+        """A file to read from, at any place."""
+
+    @abstractmethod
+    def create(self, path: str, *, append: bool = False) -> BinaryIO:
+        """A file to write to; the directories above it are made."""
+
+    @abstractmethod
+    def finish(self, stream: BinaryIO) -> None:
+        """Close what was written; it is on the device from then on."""
+
+    @abstractmethod
+    def abandon(self, stream: BinaryIO) -> None:
+        """Close what was being written and is of no use; what a store has not shown yet it never shows."""
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[BinaryIO]:
+        """A file that is finished when all went well."""
+        stream = self.create(path)
+        try:
+            yield stream
+            self.finish(stream)
+        except BaseException:
+            self.abandon(stream)
+            raise
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+
+    @abstractmethod
+    def is_directory(self, path: str) -> bool:
+        """Whether there is a directory."""
+
+    @abstractmethod
+    def look_at(self, path: str) -> tuple[int, int]:
+        """Size of a file, and a number that changes when the file does."""
+
+    @abstractmethod
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, whose directory is made; the names are durable from then on."""
+
+    @abstractmethod
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file; a file that is there is replaced."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a file; FileNotFoundError if there is none."""
+
+    @abstractmethod
+    def names(self, path: str) -> list[str]:
+        """The names in a directory; none if there is no such directory."""
+
+    @abstractmethod
+    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Directories below a path with the names of the directories and files in them, as `os.walk` has it."""
+
+    @abstractmethod
+    def sync(self, path: str) -> None:
+        """Bring the names in a directory to the device, where that needs asking."""
+
+    @abstractmethod
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory if it is empty."""
+
+
+class LocalFiles(Files):
+    """The disks of this machine."""
+
+    def open(self, path: str) -> BinaryIO:
+        """As Files promises."""
+        return open(path, "rb")
+
+    def create(self, path: str, *, append: bool = False) -> BinaryIO:
+        """As Files promises."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "ab" if append else "wb", buffering=_BUFFER)
+
+    def finish(self, stream: BinaryIO) -> None:
+        """As Files promises."""
+        stream.flush()
+        os.fsync(stream.fileno())
+        stream.close()
+
+    def abandon(self, stream: BinaryIO) -> None:
+        """As Files promises."""
+        with suppress(OSError):
+            stream.close()
+
+    def exists(self, path: str) -> bool:
+        """As Files promises."""
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        """As Files promises."""
+        return os.path.isdir(path)
+
+    def look_at(self, path: str) -> tuple[int, int]:
+        """Size and modification time in nanoseconds."""
+        found = os.stat(path)
+        return found.st_size, found.st_mtime_ns
+
+    def rename(self, source: str, target: str) -> None:
+        """As Files promises."""
+        folder = os.path.dirname(target)
+        self._make(folder)
+        os.rename(source, target)
+        self.sync(folder)
+        if os.path.dirname(source) != folder:
+            self.sync(os.path.dirname(source))
+
+    def _make(self, path: str) -> None:
+        """Make a directory with those above it; their names are on the device when this returns."""
+        if not os.path.isdir(path):
+            above = os.path.dirname(path)
+            self._make(above)
+            os.makedirs(path, exist_ok=True)
+            self.sync(above)
+
+    def copy(self, source: str, target: str) -> None:
+        """As Files promises: whole or not at all."""
+        with open(source, "rb") as read, self.writing(f"{target}.tmp") as written:
+            shutil.copyfileobj(read, written)
+        self.rename(f"{target}.tmp", target)
+
+    def remove(self, path: str) -> None:
+        """As Files promises."""
+        os.remove(path)
+
+    def names(self, path: str) -> list[str]:
+        """As Files promises."""
+        try:
+            return sorted(os.listdir(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As Files promises; links are followed, an error is raised."""
+
+        def refuse(error: OSError) -> None:
+            raise error
+
+        visited: set[str] = set()
+        for folder, folders, files in os.walk(path, followlinks=True, onerror=refuse):
+            visited.add(os.path.realpath(folder))
+            # a link to a directory above would never end
+            folders[:] = sorted(name for name in folders if os.path.realpath(f"{folder}/{name}") not in visited)
+            yield folder, folders, sorted(files)
+
+    def sync(self, path: str) -> None:
+        """As Files promises."""
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def remove_directory(self, path: str) -> None:
+        """As Files promises."""
+        with suppress(OSError):
+            os.rmdir(path)
+
+
+class RemoteFiles(Files):
+    """What fsspec, or Arrow behind it, can reach."""
+
+    def __init__(self, scheme: str, inner: Any) -> None:
+        self._scheme, self._inner = scheme, inner
+        self.renames = scheme in _RENAMING
+
+    def _at(self, path: str) -> str:
+        return str(self._inner._strip_protocol(path))
+
+    def open(self, path: str) -> BinaryIO:
+        """As Files promises."""
+        opened: BinaryIO = self._inner.open(self._at(path), "rb")
+        return opened
+
+    def create(self, path: str, *, append: bool = False) -> BinaryIO:
+        """As Files promises; nothing is appended here."""
+        if append:
+            message = f"files of {self._scheme}:// cannot be added to"
+            raise OSError(message)
+        self._inner.makedirs(os.path.dirname(self._at(path)), exist_ok=True)
+        opened: BinaryIO = self._inner.open(self._at(path), "wb")
+        return opened
+
+    def finish(self, stream: BinaryIO) -> None:
+        """As Files promises."""
+        stream.close()
+
+    def abandon(self, stream: BinaryIO) -> None:
+        """As Files promises: an upload that was begun is taken back."""
+        discard = getattr(stream, "discard", None)
+        with suppress(Exception):  # whatever a store says about it: nobody waits for this file
+            if discard is None:
+                stream.close()
+            else:
+                discard()
+                stream.closed = True  # type: ignore[misc]
+
+    def exists(self, path: str) -> bool:
+        """As Files promises."""
+        self._inner.invalidate_cache()
+        return bool(self._inner.exists(self._at(path)))
+
+    def is_directory(self, path: str) -> bool:
+        """As Files promises."""
+        return bool(self._inner.isdir(self._at(path)))
+
+    def look_at(self, path: str) -> tuple[int, int]:
+        """Size, and a number made of whatever the store says about the version of a file."""
+        self._inner.invalidate_cache()
+        found = self._inner.info(self._at(path))
+        version = [found.get(name) for name in ("ETag", "etag", "LastModified", "last_modified", "mtime", "created")]
+        return int(found["size"]), zlib.crc32(repr([each for each in version if each is not None]).encode())
+
+    def rename(self, source: str, target: str) -> None:
+        """As Files promises."""
+        self._inner.makedirs(os.path.dirname(self._at(target)), exist_ok=True)
+        self._inner.mv(self._at(source), self._at(target))
+
+    def copy(self, source: str, target: str) -> None:
+        """As Files promises."""
+        self._inner.makedirs(os.path.dirname(self._at(target)), exist_ok=True)
+        self._inner.cp_file(self._at(source), self._at(target))
+
+    def remove(self, path: str) -> None:
+        """As Files promises."""
+        self._inner.invalidate_cache()
+        if not self._inner.exists(self._at(path)):
+            raise FileNotFoundError(path)
+        self._inner.rm_file(self._at(path))
+
+    def names(self, path: str) -> list[str]:
+        """As Files promises."""
+        self._inner.invalidate_cache()
+        try:
+            return sorted(name.rstrip("/").rpartition("/")[2] for name in self._inner.ls(self._at(path), detail=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As Files promises."""
+        self._inner.invalidate_cache()
+        start = self._at(path).rstrip("/")
+        for folder, folders, files in self._inner.walk(start, topdown=True):
+            folders.sort()
+            below = folder.rstrip("/").removeprefix(start)
+            yield path.rstrip("/") + below, folders, sorted(name for name in files if name)
+
+    def sync(self, path: str) -> None:
+        """Nothing to ask: a store that has answered has it."""
+
+    def remove_directory(self, path: str) -> None:
+        """As Files promises."""
+        with suppress(OSError):
+            self._inner.rmdir(self._at(path))
+
+
+_known: dict[str, Files] = {}
+
+
+def scheme_of(path: str) -> str | None:
+    """The scheme of a URI; None for a local path."""
+    return urlsplit(path).scheme if "://" in path else None
+
+
+def files_of(path: str) -> Files:
+    """The file system a path is on."""
+    scheme = scheme_of(path)
+    if scheme is None:
+        return _known.setdefault("", LocalFiles())
+    if scheme not in _known:
+        _known[scheme] = RemoteFiles(scheme, _remote(scheme, path))
+    return _known[scheme]
+
+
+def check_scheme(path: str) -> None:
+    """Refuse a URI that neither fsspec nor Arrow has a file system for; nothing is connected to yet."""
+    scheme = scheme_of(path)
+    if scheme is not None and scheme not in _known:
+        fsspec = _fsspec(scheme)
+        if scheme not in {*fsspec.available_protocols(), *fsspec.registry, *_ARROW}:
+            raise UnknownFileSystem(scheme, "the scheme is not known")
+
+
+def _fsspec(scheme: str) -> Any:
+    try:
+        return importlib.import_module("fsspec")
+    except ImportError:
+        raise UnknownFileSystem(scheme, "fsspec is not installed") from None
+
+
+def _remote(scheme: str, path: str) -> Any:
+    fsspec = _fsspec(scheme)
+    try:
+        return fsspec.filesystem(scheme)
+    except (ImportError, ValueError) as problem:
+        reason = str(problem)
+    try:  # Arrow has S3, GCS, Azure and HDFS built in
+        arrow_fs, wrapper = (
+            importlib.import_module("pyarrow.fs"),
+            importlib.import_module("fsspec.implementations.arrow"),
+        )
+        return wrapper.ArrowFSWrapper(arrow_fs.FileSystem.from_uri(path)[0])
+    except Exception as problem:  # what Arrow raises for a scheme or a store differs with both
+        raise UnknownFileSystem(scheme, f"{reason}; {problem}") from None
+
+
+def joined(base: str, name: str) -> str:
+    """A name below a base path."""
+    return f"{base.rstrip('/')}/{name}" if name else base

@@ -1,0 +1,63 @@
+"""Files by the name of their format: what the filesystem connector of SQL asks for.
+
+Promises: the reader and the writer of a format, with Flink's options; a name or option that is not known is refused.
+Does not know: tables, paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.connectors.files.bulk import AvroFiles, BulkFormat, OrcFiles, ParquetFiles
+from millstream.connectors.files.csv_files import CsvFiles
+from millstream.connectors.files.encoders import FormatEncoder
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.ranges import FileFormat
+from millstream.connectors.files.writers import AvroWriterFactory, OrcWriterFactory, ParquetWriterFactory
+from millstream.formats import Shape, avro, avro_schemas, csv, format_named, orc, parquet
+from millstream.formats.options import Settings
+from millstream.model.configuration import ConfigOption
+from millstream.model.serialization import BulkWriterFactory, Encoder
+from millstream.model.types import TypeInformation
+
+_BULK: dict[str, tuple[type[BulkFormat], tuple[ConfigOption[Any], ...]]] = {
+    "parquet": (ParquetFiles, parquet.OPTIONS),
+    "orc": (OrcFiles, orc.OPTIONS),
+    "avro": (AvroFiles, avro.FILE_OPTIONS),
+}
+
+
+def reader_named(
+    name: str, schema: TypeInformation | pa.Schema | Shape, options: Mapping[str, Any] | None = None
+) -> FileFormat:
+    """What reads files of a format; `options` are those of the format, and "on-error"."""
+    given = dict(options or {})
+    if name in _BULK:
+        make, known = _BULK[name]
+        return make(schema, Settings(name, known, given).on_error())
+    line_format = format_named(name, schema, given)
+    if name == "csv":
+        dialect = csv.Dialect(Settings(name, csv.OPTIONS, given))
+        return CsvFiles(line_format, quote=dialect.quote, escape=dialect.escape, comments=dialect.comments)
+    return StreamFormat.lines_of(line_format)
+
+
+def writer_named(
+    name: str, schema: TypeInformation | pa.Schema | Shape, options: Mapping[str, Any] | None = None
+) -> Encoder | BulkWriterFactory:
+    """What writes files of a format: a bulk writer for `FileSink.for_bulk_format`, or an encoder of lines."""
+    given = dict(options or {})
+    if name not in _BULK:
+        return FormatEncoder(format_named(name, schema, given))
+    settings = Settings(name, _BULK[name][1], given)
+    settings.without_effect(parquet.UTC_TIMEZONE)
+    shape = Shape.of(schema)
+    if name == "avro":
+        return AvroWriterFactory(avro_schemas.record_schema(shape), shape, codec=settings.get(avro.CODEC))
+    if name == "orc":
+        return OrcWriterFactory(shape, compression=settings.get(orc.COMPRESSION))
+    return ParquetWriterFactory(
+        shape, compression=settings.get(parquet.COMPRESSION), block_size=settings.get(parquet.BLOCK_SIZE)
+    )

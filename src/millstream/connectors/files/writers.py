@@ -1,0 +1,193 @@
+"""Writers of files that are finished as a whole: Parquet, ORC, Avro and CSV.
+
+Promises: a factory is picklable; the same records give the same bytes; files of one factory can be merged.
+Does not know: where files are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from millstream.formats import Format, Shape, avro, avro_schemas, orc, parquet
+from millstream.formats.contract import BadFormat, UnencodableRecord
+from millstream.model.row import Row, RowKind
+from millstream.model.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
+from millstream.model.types import RowTypeInfo, TypeMismatch
+
+_AVRO = "avro"
+
+
+class MergingFactory(BulkWriterFactory):
+    """A factory whose files can be made one."""
+
+    @abstractmethod
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """Write the records of all files, in order, as one."""
+
+
+class _Added(BulkWriter):
+    """Hands records to a writer with `add` and `finish`."""
+
+    def __init__(self, rows: Any, name: str) -> None:
+        self._rows, self._name = rows, name
+
+    def add_elements(self, elements: list[Any]) -> None:
+        """As BulkWriter promises; a row that is a change is refused."""
+        for element in elements:
+            if isinstance(element, Row) and element.get_row_kind() is not RowKind.INSERT:
+                raise UnencodableRecord(self._name, element, "it is a change", hint="write a changelog as JSON lines")
+        self._told(self._rows.add, elements)
+
+    def finish(self) -> None:
+        """As BulkWriter promises."""
+        self._told(self._rows.finish)
+
+    def _told(self, act: Callable[..., None], *arguments: Any) -> None:
+        try:
+            act(*arguments)
+        except TypeMismatch as mismatch:
+            raise UnencodableRecord(self._name, mismatch.value, mismatch.message) from None
+
+
+def _rows(shape: Shape) -> RowTypeInfo:
+    kind = shape.type_info()
+    if not isinstance(kind, RowTypeInfo):
+        message = f"files of columns hold rows, not {kind}"
+        raise BadFormat(message)
+    return kind
+
+
+class ParquetWriterFactory(RowDataBulkWriterFactory, MergingFactory):
+    """Rows as Parquet."""
+
+    def __init__(
+        self, row_type: RowTypeInfo | Shape, *, compression: str = "SNAPPY", block_size: int = 128 << 20
+    ) -> None:
+        self._shape = Shape.of(row_type)
+        super().__init__(_rows(self._shape))
+        self._compression, self._block_size = compression, block_size
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """As BulkWriterFactory promises."""
+        return _Added(parquet.ParquetRows(stream, self._shape, self._compression, self._block_size), "parquet")
+
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """As MergingFactory promises."""
+        parquet.merge(streams, into)
+
+
+class OrcWriterFactory(RowDataBulkWriterFactory, MergingFactory):
+    """Rows as ORC."""
+
+    def __init__(self, row_type: RowTypeInfo | Shape, *, compression: str = "ZLIB") -> None:
+        self._shape = Shape.of(row_type)
+        super().__init__(_rows(self._shape))
+        self._compression = compression
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """As BulkWriterFactory promises."""
+        return _Added(orc.OrcRows(stream, self._shape, self._compression), "orc")
+
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """As MergingFactory promises."""
+        orc.merge(streams, into)
+
+
+class _AvroRecords:
+    """Collects nothing: records go to the file block by block."""
+
+    def __init__(self, stream: BinaryIO, schema: Any, codec: str, convert: Any) -> None:
+        marker = hashlib.md5(json.dumps(schema, sort_keys=True).encode(), usedforsecurity=False).digest()
+        self._writer = avro.library().write.Writer(
+            stream, avro.parsed_schema(schema), codec, sync_interval=1 << 16, sync_marker=marker
+        )
+        self._convert = convert
+
+    def add(self, values: Sequence[Any]) -> None:
+        for value in values:
+            try:
+                self._writer.write(self._convert(value))
+            except avro.REFUSED as problem:
+                raise UnencodableRecord(_AVRO, value, str(problem) or type(problem).__name__) from None
+
+    def finish(self) -> None:
+        self._writer.flush()
+
+
+class AvroWriterFactory(MergingFactory):
+    """Records as Avro: dicts as the schema has them, or rows of the type it was made for."""
+
+    def __init__(self, schema: Any, shape: Shape | None = None, *, codec: str = "null") -> None:
+        self._schema, self._shape, self._codec = schema, shape, codec
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """As BulkWriterFactory promises."""
+        convert = _as_dict if self._shape is None else avro_schemas.to_avro(self._shape)
+        return _Added(_AvroRecords(stream, self._schema, self._codec, convert), "avro")
+
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """As MergingFactory promises."""
+        rows = _AvroRecords(into, self._schema, self._codec, lambda value: value)
+        reader = avro.library().reader
+        for stream in streams:
+            rows.add(list(reader(stream)))
+        rows.finish()
+
+
+def _as_dict(value: Any) -> Any:
+    as_dict = getattr(value, "as_dict", None)
+    return as_dict(True) if as_dict is not None else value
+
+
+class AvroParquetWriterFactory(MergingFactory):
+    """Dicts as an Avro schema has them, as Parquet."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """As BulkWriterFactory promises."""
+        return _Added(parquet.ParquetRows(stream, avro_schemas.shape_of(self._schema)), "parquet")
+
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """As MergingFactory promises."""
+        parquet.merge(streams, into)
+
+
+class _Lines:
+    def __init__(self, stream: BinaryIO, line_format: Format, end: bytes, head: bytes | None) -> None:
+        self._stream, self._format, self._end = stream, line_format, end
+        if head is not None:
+            stream.write(head + end)
+
+    def add(self, values: Sequence[Any]) -> None:
+        if values:
+            self._stream.write(self._end.join([*self._format.encode(values), b""]))
+
+    def finish(self) -> None:
+        """A file of lines has no end of its own."""
+
+
+class LineWriterFactory(RowDataBulkWriterFactory, MergingFactory):
+    """Rows as lines of a format of messages, perhaps below a line of names."""
+
+    def __init__(
+        self, row_type: RowTypeInfo, line_format: Format, *, end: bytes = b"\n", head: bytes | None = None
+    ) -> None:
+        super().__init__(row_type)
+        self._format, self._end, self._head = line_format, end, head
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """As BulkWriterFactory promises."""
+        return _Added(_Lines(stream, self._format, self._end, self._head), self._format.name)
+
+    def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+        """As MergingFactory promises: one line of names for all."""
+        for index, stream in enumerate(streams):
+            if index and self._head is not None:
+                stream.seek(len(self._head + self._end))
+            while chunk := stream.read(1 << 20):
+                into.write(chunk)

@@ -1,0 +1,238 @@
+"""Plans what to read of the log, and writes the chunks of a snapshot into it.
+
+Promises: a range once planned gives the same records for ever, until a checkpoint holds the position behind it. Nothing
+is lost between the snapshot and the changes, and nothing comes twice.
+Does not know: rows.
+
+A chunk of a table is a message in the log, written by a transaction that reads it with one snapshot. A transaction
+that this snapshot has not seen must have its commit in the same range or a later one, else its change would be lost. It
+may be in the log before the range's start and still be invisible for a moment: its locks tell. So before a chunk is
+written, those who held locks for writing on the table, after the start of the range was known, must be gone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.connectors.jdbc.cdc.pgoutput import format_lsn
+from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
+from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
+from millstream.connectors.jdbc.cdc.tables import Table
+from millstream.connectors.jdbc.driver import Session
+from millstream.connectors.jdbc.statements import quoted
+from millstream.errors import ExternalError, MillstreamError
+from millstream.model.source import Budget, SplitEnumerator, SplitRange
+
+_log = logging.getLogger("millstream.cdc")
+
+_HEARTBEAT = 16 << 20  # bytes of log after which a position without changes is put into a checkpoint
+_PATIENCE = 600.0  # seconds that a writer of the table may hold up its snapshot
+_GLANCE = 0.25  # seconds that one plan waits for writers
+_LARGEST = 50_000  # rows of a chunk
+_HOLDERS = """
+SELECT DISTINCT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass AND granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+"""
+
+
+class WritersInTheWay(ExternalError):
+    """A transaction that writes to the table is open for too long."""
+
+    hint = "end it: SELECT * FROM pg_stat_activity WHERE xact_start < now() - interval '10 min'; or pg_prepared_xacts"
+
+    def __init__(self, table: str, holders: Sequence[str]) -> None:
+        super().__init__(
+            f"the snapshot of {table} waits for transactions that began before it and are open for more than "
+            f"{_PATIENCE:g} s: {', '.join(holders)}"
+        )
+
+
+class ChangeEnumerator(SplitEnumerator):
+    """The position in one slot."""
+
+    def __init__(
+        self,
+        session: Session,
+        slot: Slot,
+        name: str,
+        prefix: str,
+        tables: Sequence[Table],
+        *,
+        progress: Progress,
+        stop: int | None,
+        snapshot_only: bool,
+        chunk_rows: int,
+    ) -> None:
+        self._session, self._slot, self._name, self._prefix = session, slot, name, prefix
+        self._tables = tables
+        self._progress = progress
+        self._stop = stop
+        self._snapshot_only = snapshot_only
+        self._chunk_rows = chunk_rows
+        confirmed = slot.confirmed()
+        if confirmed > progress.lsn:
+            raise SlotMovedOn(name, progress.lsn, confirmed)
+        self._acknowledged = confirmed
+        self._planned = 0  # changes between the acknowledged position and ours, as far as known
+        self._looked_at = -1
+        self._holders: set[str] | None = None
+        self._waiting_since = 0.0
+        self._lag: int | None = None
+
+    # ------------------------------------------------------------------------------------------------- planning
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """The next piece of the log: with a chunk of a table while there are tables to read."""
+        if self.finished() or self._name in budget.held:
+            return []
+        table = next((table for table in self._tables if not self._progress.complete([table.id])), None)
+        return self._plan_changes(budget) if table is None else self._plan_chunk(table, budget)
+
+    def _plan_changes(self, budget: Budget) -> list[SplitRange]:
+        at = self._progress.lsn
+        flushed = self._slot.flushed()
+        end = flushed if self._stop is None else min(flushed, self._stop)
+        if end <= at or end == self._looked_at:
+            return []
+        found = self._slot.peek(at, end, self._planned, max(min(budget.records, 1 << 30), 1))
+        self._planned = found.before
+        self._looked_at = end
+        self._lag = found.fresh
+        if not found.fresh:
+            if end == self._stop:
+                self._progress = self._progress.at(end)  # nothing is left: no epoch needs to say so
+            elif end - self._acknowledged > _HEARTBEAT:
+                return [self._range(end, 0)]
+            return []
+        self._planned += found.fresh
+        self._looked_at = -1
+        return [self._range(found.end, found.fresh)]
+
+    def _range(self, end: int, records: int, chunk: Chunk | None = None) -> SplitRange:
+        start = self._progress
+        after = (start if chunk is None else start.after(chunk)).at(end)
+        self._progress = after
+        tail = {"to": after.to_json(), "chunk": None if chunk is None else chunk.to_json()}
+        return SplitRange(self._name, start.to_json(), tail, records)
+
+    # ------------------------------------------------------------------------------------------------- snapshot
+
+    def _plan_chunk(self, table: Table, budget: Budget) -> list[SplitRange]:
+        flushed = self._slot.flushed()
+        if not self._progress.read and flushed - self._progress.lsn > _HEARTBEAT:
+            return [self._range(flushed, 0)]  # nothing is read yet: what an old slot has kept does not matter
+        if not self._writers_are_gone(table):
+            return []
+        chunk, rows = self._session.run("cannot read the table", lambda c: self._write_chunk(c, table, budget))
+        return [self._range(self._slot.flushed(), rows, chunk)]
+
+    def _writers_are_gone(self, table: Table) -> bool:
+        """Whether all who wrote to the table when we came to this position have ended; others do not matter."""
+        deadline = time.monotonic() + _GLANCE
+        if self._holders is None:
+            self._waiting_since = time.monotonic()
+            self._holders = self._writers(table)
+        while self._holders:
+            self._holders &= self._writers(table)
+            if time.monotonic() - self._waiting_since > _PATIENCE:
+                raise WritersInTheWay(table.id, sorted(self._holders))
+            if self._holders and time.monotonic() > deadline:
+                return False
+            if self._holders:
+                time.sleep(0.01)
+        self._holders = None
+        return True
+
+    def _writers(self, table: Table) -> set[str]:
+        return {holder for (holder,) in self._session.query("cannot look at locks", _HOLDERS, (table.quoted,))}
+
+    def _write_chunk(self, connection: Any, table: Table, budget: Budget) -> tuple[Chunk, int]:
+        """Write the next rows of a table into the log, as one snapshot sees them."""
+        lower = self._progress.read.get(table.id)
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            connection.execute("SET LOCAL synchronous_commit = 'local'")  # flushed when the commit returns
+            limit = self._rows(connection, table, budget)
+            chosen, parameters = self._chosen(table, lower, limit)
+            upper: Key | None = None
+            rows = 0
+            if table.key:
+                texts = ", ".join(f"{quoted(column.name)}::text" for column in table.key)
+                # by the columns themselves, not by their texts
+                order = ", ".join(f"chunk.{quoted(column.name)} DESC" for column in table.key)
+                found = connection.execute(
+                    f"SELECT count(*) OVER (), {texts} FROM ({chosen}) AS chunk ORDER BY {order} LIMIT 1", parameters
+                ).fetchone()
+                rows = found[0] if found is not None else 0
+                upper = tuple(found[1:]) if found is not None and rows >= limit else None
+            columns = ", ".join(f"{quoted(name)}::text" for name, _ in table.columns)
+            xid, count = connection.execute(
+                "SELECT pg_current_xact_id()::text, count(*) FROM (SELECT pg_logical_emit_message(true, %s, "
+                "json_build_object('snapshot', pg_current_snapshot()::text, 'rows', "
+                f"coalesce(json_agg(json_build_array({columns})), '[]'))::text) FROM ({chosen}) AS chunk) AS sent",
+                (self._prefix, *parameters),
+            ).fetchone()
+        assert count == 1
+        return Chunk(table.id, int(xid), lower, upper), rows
+
+    def _rows(self, connection: Any, table: Table, budget: Budget) -> int:
+        """How many rows a chunk may have: as many as an epoch, and no more bytes."""
+        size, rows = connection.execute(
+            "SELECT pg_table_size(oid), reltuples FROM pg_class WHERE oid = %s::regclass", (table.quoted,)
+        ).fetchone()
+        width = max(size // max(int(rows), 1), 1) if rows > 0 else 1
+        return int(max(min(max(self._chunk_rows, budget.records), _LARGEST, budget.bytes // width), 1))
+
+    def _chosen(self, table: Table, lower: Key | None, limit: int) -> tuple[str, list[Any]]:
+        """The query of the next rows by key; of a table without a key, all rows."""
+        columns = ", ".join(quoted(name) for name, _ in table.columns)
+        if not table.key:
+            return f"SELECT {columns} FROM {table.quoted}", []
+        query, parameters = f"SELECT {columns} FROM {table.quoted}", list[Any]()
+        if lower is not None:
+            query += f" WHERE ({table.key_list()}) > {table.bound(['%s'] * len(table.key))}"
+            parameters = list(lower)
+        return f"{query} ORDER BY {table.key_list()} LIMIT {limit}", parameters
+
+    # ------------------------------------------------------------------------------------------------- position
+
+    def snapshot(self) -> Any:
+        """The position, and where the tables' snapshots are."""
+        return {**self._progress.to_json(), "stop": self._stop}
+
+    def skip(self, done: SplitRange) -> None:
+        """Move behind a range."""
+        self._progress = Progress.from_json(done.end["to"])
+        self._holders = None
+        self._looked_at = -1
+
+    def splits(self) -> list[str]:
+        """The slot."""
+        return [] if self.finished() else [self._name]
+
+    def finished(self) -> bool:
+        """Never, unless the source was told where to stop."""
+        if not self._progress.complete([table.id for table in self._tables]):
+            return False
+        return self._snapshot_only or (self._stop is not None and self._progress.lsn >= self._stop)
+
+    def acknowledge(self) -> None:
+        """Let the server forget the log up to our position. That it could not be told is no reason to fail."""
+        try:
+            self._slot.advance(self._progress.lsn)
+        except MillstreamError as problem:
+            _log.warning("the slot %s stays behind %s: %s", self._name, format_lsn(self._progress.lsn), problem)
+            return
+        self._acknowledged = self._progress.lsn
+        self._planned = 0
+
+    def lag(self) -> int | None:
+        """Changes that the last look ahead has found."""
+        return self._lag
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._session.close()

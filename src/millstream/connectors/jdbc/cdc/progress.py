@@ -1,0 +1,72 @@
+"""How far the snapshot of each table is: which keys are read, and from when on their changes count.
+
+Promises: plain values that go into ranges and checkpoints; keys are compared as the database compares them.
+Does not know: connections; whoever asks has one.
+
+A table is read in chunks of its key. The chunk that is being read travels in the log itself, as a message in a
+transaction that has seen exactly the transactions of its snapshot:
+
+    changes of a key before its chunk's transaction    are in the chunk if its snapshot has seen them, else follow it
+    changes after it                                   are sent on
+
+So reading starts anywhere, needs no snapshot that stays open, and a replay meets the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a table: keys after `lower` up to `upper`; None means no bound. `xid`: the transaction it is in."""
+
+    table: str
+    xid: int
+    lower: Key | None
+    upper: Key | None
+
+    def to_json(self) -> list[Any]:
+        """The chunk as a JSON value."""
+        return [self.table, self.xid, self.lower, self.upper]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> Chunk:
+        """The inverse of `to_json`."""
+        lower, upper = (None if bound is None else tuple(bound) for bound in data[2:])
+        return cls(data[0], data[1], lower, upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A position in the log, and the last key that is read of each table: None for all. Others have not begun."""
+
+    lsn: int
+    read: Mapping[str, Key | None]
+
+    def complete(self, tables: Sequence[str]) -> bool:
+        """Whether all tables are read."""
+        return all(table in self.read and self.read[table] is None for table in tables)
+
+    def after(self, chunk: Chunk) -> Progress:
+        """The progress with one more chunk."""
+        return Progress(self.lsn, {**self.read, chunk.table: chunk.upper})
+
+    def at(self, lsn: int) -> Progress:
+        """The same tables, further on in the log."""
+        return Progress(lsn, self.read)
+
+    def to_json(self) -> dict[str, Any]:
+        """The progress as a JSON value."""
+        return {
+            "lsn": self.lsn,
+            "read": {table: None if key is None else list(key) for table, key in self.read.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Progress:
+        """The inverse of `to_json`."""
+        return cls(data["lsn"], {table: None if key is None else tuple(key) for table, key in data["read"].items()})

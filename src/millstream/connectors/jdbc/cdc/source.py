@@ -1,0 +1,282 @@
+"""Changes of PostgreSQL tables as a source: a snapshot, then the stream of changes, exactly once.
+
+Promises: every row that is there when the job starts comes once, then every change of it, in the order of commits;
+after a failure the job goes on from its checkpoint, and the log is kept until then. Reading needs no lock.
+Does not know: what records are; a deserializer does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from millstream.connectors.jdbc.cdc.changes import ChangeDeserializer, RowDeserializer
+from millstream.connectors.jdbc.cdc.enumerator import ChangeEnumerator
+from millstream.connectors.jdbc.cdc.pgoutput import parse_lsn
+from millstream.connectors.jdbc.cdc.progress import Progress
+from millstream.connectors.jdbc.cdc.reader import ChangeReader
+from millstream.connectors.jdbc.cdc.slot import Slot
+from millstream.connectors.jdbc.cdc.tables import Table, check_server, described
+from millstream.connectors.jdbc.driver import Session
+from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
+from millstream.connectors.jdbc.types import SESSION
+from millstream.model.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
+from millstream.model.types import TypeInformation
+
+
+class StartupOptions(Enum):
+    """Where a job without a checkpoint begins."""
+
+    INITIAL = "initial"
+    LATEST = "latest-offset"
+    SNAPSHOT = "snapshot"
+
+    @staticmethod
+    def initial() -> StartupOptions:
+        """With all rows, then their changes."""
+        return StartupOptions.INITIAL
+
+    @staticmethod
+    def latest() -> StartupOptions:
+        """With changes from now on; a slot that exists goes on from where it is."""
+        return StartupOptions.LATEST
+
+    @staticmethod
+    def snapshot() -> StartupOptions:
+        """With all rows, and nothing else: the source ends."""
+        return StartupOptions.SNAPSHOT
+
+
+@dataclass(frozen=True)
+class PostgresSource(Source):
+    """Reads changes of tables. `stop`: a position in the log, or "latest" for the one when the job starts."""
+
+    connection: JdbcConnectionOptions
+    tables: tuple[Table, ...]
+    slot_name: str
+    publication: str
+    deserializer: ChangeDeserializer
+    startup: StartupOptions = StartupOptions.INITIAL
+    stop: str | None = None
+    split_size: int = 8096
+    ignore_truncate: bool = False
+
+    @staticmethod
+    def builder() -> PostgresSourceBuilder:
+        """A builder."""
+        return PostgresSourceBuilder()
+
+    def type_info(self) -> TypeInformation:
+        """What the deserializer makes."""
+        return self.deserializer.type_info(self.tables)
+
+    def boundedness(self) -> Boundedness:
+        """Unbounded, unless it was told where to stop."""
+        bounded = self.stop is not None or self.startup is StartupOptions.SNAPSHOT
+        return Boundedness.BOUNDED if bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def max_parallelism(self) -> int:
+        """One: a log has one order, and a slot one reader."""
+        return 1
+
+    def check(self) -> None:
+        """The server must be able to tell changes."""
+        session = Session(self.connection.conninfo())
+        try:
+            check_server(session)
+        finally:
+            session.close()
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """Begins with a new slot, or with one that is there; goes on from a checkpoint."""
+        session, slot = self._open()
+        if state is not None:
+            progress, stop = Progress.from_json(state), state["stop"]
+        else:
+            slot.publish(self.tables)
+            if not slot.exists():
+                slot.create()
+            read = {table.id: None for table in self.tables} if self.startup is StartupOptions.LATEST else {}
+            progress, stop = Progress(slot.confirmed(), read), self._stop(slot)
+        return ChangeEnumerator(
+            session,
+            slot,
+            self.slot_name,
+            self._prefix,
+            self.tables,
+            progress=progress,
+            stop=stop,
+            snapshot_only=self.startup is StartupOptions.SNAPSHOT,
+            chunk_rows=self.split_size,
+        )
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """Reads ranges of the slot's log."""
+        session, slot = self._open()
+        return ChangeReader(
+            session,
+            slot,
+            self._prefix,
+            self.tables,
+            self.deserializer,
+            ignore_truncate=self.ignore_truncate,
+            block_records=context.block_records,
+        )
+
+    def drop_slot(self) -> None:
+        """Remove the slot and its publication, when no job will go on: a slot that nobody reads fills the disk."""
+        session, slot = self._open()
+        try:
+            slot.drop()
+        finally:
+            session.close()
+
+    def _open(self) -> tuple[Session, Slot]:
+        session = Session(self.connection.conninfo(), SESSION)
+        return session, Slot(session, self.slot_name, self.publication)
+
+    def _stop(self, slot: Slot) -> int | None:
+        if self.stop is None:
+            return None
+        return slot.flushed() if self.stop == "latest" else parse_lsn(self.stop)
+
+    @property
+    def _prefix(self) -> str:
+        return f"millstream:{self.slot_name}"
+
+
+class PostgresSourceBuilder:
+    """Makes a PostgresSource, under the names of Flink CDC; `build` asks the database for the tables' columns."""
+
+    def __init__(self) -> None:
+        self._url: str | None = None
+        self._hostname, self._port, self._database = "localhost", 5432, ""
+        self._user: str | None = None
+        self._password: str | None = None
+        self._schemas: tuple[str, ...] = ()
+        self._tables: tuple[str, ...] = ()
+        self._slot, self._publication = "", ""
+        self._deserializer: ChangeDeserializer | None = None
+        self._startup = StartupOptions.INITIAL
+        self._stop: str | None = None
+        self._split_size = 8096
+        self._ignore_truncate = False
+
+    def url(self, url: str) -> PostgresSourceBuilder:
+        """Say where the database is, instead of by host name, port and database."""
+        self._url = url
+        return self
+
+    def hostname(self, hostname: str) -> PostgresSourceBuilder:
+        """Say where the server is."""
+        self._hostname = hostname
+        return self
+
+    def port(self, port: int) -> PostgresSourceBuilder:
+        """Say where the server listens."""
+        self._port = port
+        return self
+
+    def database(self, database: str) -> PostgresSourceBuilder:
+        """Say which database."""
+        self._database = database
+        return self
+
+    def username(self, username: str) -> PostgresSourceBuilder:
+        """Say who connects; the role needs REPLICATION."""
+        self._user = username
+        return self
+
+    def password(self, password: str) -> PostgresSourceBuilder:
+        """Give the password."""
+        self._password = password
+        return self
+
+    def schema_list(self, *schemas: str) -> PostgresSourceBuilder:
+        """Say in which schemas the tables may be; others are refused."""
+        self._schemas = schemas
+        return self
+
+    def table_list(self, *tables: str) -> PostgresSourceBuilder:
+        """Say which tables, as schema.table."""
+        self._tables = tables
+        return self
+
+    def slot_name(self, slot_name: str) -> PostgresSourceBuilder:
+        """Name the replication slot: one for each job."""
+        self._slot = slot_name
+        return self
+
+    def publication_name(self, publication: str) -> PostgresSourceBuilder:
+        """Name the publication; it is made if it is not there."""
+        self._publication = publication
+        return self
+
+    def decoding_plugin_name(self, name: str) -> PostgresSourceBuilder:
+        """Name the decoding plugin; it is always pgoutput."""
+        if name != "pgoutput":
+            message = f"there is no decoding plugin {name} here"
+            raise InvalidJdbcOption(message, hint="pgoutput is part of every server")
+        return self
+
+    def deserializer(self, deserializer: ChangeDeserializer) -> PostgresSourceBuilder:
+        """Say what records are; rows with their kind without this."""
+        self._deserializer = deserializer
+        return self
+
+    def startup_options(self, options: StartupOptions) -> PostgresSourceBuilder:
+        """Say where a job without a checkpoint begins."""
+        self._startup = options
+        return self
+
+    def stop_at(self, position: str = "latest") -> PostgresSourceBuilder:
+        """End at a position in the log, `16/B374D848`, or at the latest when the job starts."""
+        self._stop = position
+        return self
+
+    def split_size(self, rows: int) -> PostgresSourceBuilder:
+        """Say how many rows of a snapshot are read at least with one query."""
+        self._split_size = rows
+        return self
+
+    def on_truncate(self, reaction: str) -> PostgresSourceBuilder:
+        """Say what TRUNCATE does: `fail` (the default) or `ignore`."""
+        if reaction not in ("fail", "ignore"):
+            message = f"on_truncate({reaction!r})"
+            raise InvalidJdbcOption(message, hint="it is 'fail' or 'ignore'")
+        self._ignore_truncate = reaction == "ignore"
+        return self
+
+    def build(self) -> PostgresSource:
+        """The source."""
+        if not self._slot or not self._tables or not (self._url or self._database):
+            message = "a source of changes needs slot_name(...), table_list(...), and database(...) or url(...)"
+            raise InvalidJdbcOption(message)
+        url = self._url or f"postgresql://{self._hostname}:{self._port}/{self._database}"
+        options = JdbcConnectionOptions(url, None, self._user, self._password)
+        session = Session(options.conninfo())
+        try:
+            check_server(session)
+            tables = tuple(described(session, table) for table in self._tables)
+        finally:
+            session.close()
+        self._check_schemas(tables)
+        deserializer = self._deserializer or RowDeserializer(nested=len(tables) > 1)
+        return PostgresSource(
+            options,
+            tables,
+            self._slot,
+            self._publication or f"millstream_{self._slot}",
+            deserializer,
+            self._startup,
+            self._stop,
+            self._split_size,
+            self._ignore_truncate,
+        )
+
+    def _check_schemas(self, tables: Sequence[Table]) -> None:
+        outside = [table.id for table in tables if self._schemas and table.schema not in self._schemas]
+        if outside:
+            message = f"{', '.join(outside)} is not in the schemas {', '.join(self._schemas)}"
+            raise InvalidJdbcOption(message)

@@ -1,0 +1,119 @@
+"""The tables that are captured, as the database describes them.
+
+Promises: a description is a frozen value with all a reader needs; what cannot be captured is refused with a sentence.
+Does not know: positions, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from millstream.connectors.jdbc.driver import Session
+from millstream.connectors.jdbc.statements import quoted, quoted_table
+from millstream.connectors.jdbc.types import pg_type
+from millstream.errors import UserError
+from millstream.model.types import RowTypeInfo
+
+
+class CannotCapture(UserError):
+    """A table or server that changes cannot be captured from."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """A column of a table's key, and how the database compares it."""
+
+    name: str
+    kind: str
+    collation: str
+
+    def cast(self, text: str) -> str:
+        """A value, given as text, to compare with the column."""
+        return f"{text}::{self.kind}" + (f" COLLATE {self.collation}" if self.collation else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A captured table: its columns with the numbers of their types, and the key that changes name rows by."""
+
+    schema: str
+    name: str
+    columns: tuple[tuple[str, int], ...]
+    key: tuple[KeyColumn, ...]
+    identity: str
+
+    @property
+    def id(self) -> str:
+        """Schema and name."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def quoted(self) -> str:
+        """The table as SQL takes it."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def row_type(self) -> RowTypeInfo:
+        """The type of its rows."""
+        return RowTypeInfo([pg_type(kind).type_info for _, kind in self.columns], [name for name, _ in self.columns])
+
+    def key_list(self, prefix: str = "") -> str:
+        """The key's columns between commas."""
+        return ", ".join(prefix + quoted(column.name) for column in self.key)
+
+    def bound(self, places: Sequence[str]) -> str:
+        """A key whose parts are given as text, to compare with the key's columns."""
+        return f"({', '.join(column.cast(place) for column, place in zip(self.key, places, strict=True))})"
+
+
+_TABLE = """
+SELECT c.oid, n.nspname, c.relname, c.relkind, c.relreplident, c.relpersistence
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)
+"""
+_COLUMNS = """
+SELECT a.attname, a.atttypid FROM pg_attribute a
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum
+"""
+_KEY = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod),
+       CASE WHEN a.attcollation <> 0 THEN quote_ident(n.nspname) || '.' || quote_ident(l.collname) ELSE '' END
+FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+LEFT JOIN pg_collation l ON l.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = l.collnamespace
+WHERE i.indrelid = %s AND k.place <= i.indnkeyatts AND CASE WHEN %s = 'i' THEN i.indisreplident ELSE i.indisprimary END
+ORDER BY k.place
+"""
+
+
+def described(session: Session, table: str) -> Table:
+    """Ask the database what a table is like."""
+    doing = "cannot look at the table"
+    found = session.query(doing, _TABLE, (quoted_table(table),))
+    if not found:
+        message = f"there is no table {table}"
+        raise CannotCapture(message, hint="write schema.table; quote names with capital letters")
+    oid, schema, name, kind, identity, persistence = found[0]
+    if kind != "r" or persistence != "p":
+        what = {"p": "partitioned", "v": "a view", "m": "a materialized view", "f": "foreign"}.get(kind, "not logged")
+        message = f"changes of {table} cannot be captured: it is {what}"
+        raise CannotCapture(message, hint="name plain tables; of a partitioned one, its partitions")
+    columns = session.query(doing, _COLUMNS, (oid,))
+    key = session.query(doing, _KEY, (oid, identity))
+    return Table(schema, name, tuple((n, k) for n, k in columns), tuple(KeyColumn(*each) for each in key), identity)
+
+
+def check_server(session: Session) -> None:
+    """The server must write what logical replication needs, and we must be allowed to read it."""
+    level, version, allowed = session.query(
+        "the source cannot read from the database",
+        "SELECT current_setting('wal_level'), current_setting('server_version_num')::int, "
+        "(SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)",
+    )[0]
+    if level != "logical":
+        message = f"changes can only be captured with wal_level = logical, the server has {level}"
+        raise CannotCapture(message, hint="set wal_level = logical in postgresql.conf and restart the server")
+    if version < 140_000:
+        message = f"changes can be captured from PostgreSQL 14 on, the server is {version // 10_000}"
+        raise CannotCapture(message)
+    if not allowed:
+        message = "the user of the source may not use replication"
+        raise CannotCapture(message, hint="ALTER ROLE ... REPLICATION")

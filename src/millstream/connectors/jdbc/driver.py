@@ -1,0 +1,181 @@
+"""psycopg, found when it is needed; connections and what goes wrong with them.
+
+Promises: every error of the database becomes one of ours: `DatabaseRefused` when the statement or its data are wrong,
+`DatabaseFailure` when another try may help. An idle connection is kept for the next epoch of the same process.
+Does not know: statements, epochs."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from millstream.errors import ExternalError, UserError
+
+_idle: dict[tuple[int, str], list[Any]] = {}
+_KEPT = 4  # idle connections to one database in a process
+
+
+class MissingDriver(UserError):
+    """psycopg is not installed."""
+
+    hint = "pip install 'millstream[postgres]'"
+
+    def __init__(self, problem: ImportError) -> None:
+        super().__init__(f"connecting to PostgreSQL needs psycopg 3, which cannot be imported: {problem}")
+
+
+class DatabaseFailure(ExternalError):
+    """The database cannot be reached, or gave up."""
+
+    hint = "is the server up, and reachable from the driver and all executors?"
+
+    def __init__(self, doing: str, problem: Exception) -> None:
+        self.doing, self.sqlstate = doing, getattr(problem, "sqlstate", None)
+        super().__init__(f"{doing}: {_first_line(problem)}")
+
+
+class DatabaseRefused(UserError):
+    """The database understood, and said no."""
+
+    def __init__(self, doing: str, problem: Exception) -> None:
+        self.doing, self.sqlstate = doing, getattr(problem, "sqlstate", None)
+        diagnosis = getattr(problem, "diag", None)
+        details = [text for name in ("message_detail", "message_hint") if (text := getattr(diagnosis, name, None))]
+        super().__init__(f"{doing}: {_first_line(problem)}", hint="; ".join(details) or None)
+
+
+def psycopg() -> Any:
+    """The psycopg package."""
+    try:
+        return importlib.import_module("psycopg")
+    except ImportError as problem:
+        raise MissingDriver(problem) from problem
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn psycopg's errors into ours; `doing` begins the sentence."""
+    driver = psycopg()
+    try:
+        yield
+    except (driver.OperationalError, driver.InterfaceError, driver.InternalError) as problem:
+        raise DatabaseFailure(doing, problem) from problem
+    except driver.Error as problem:
+        raise DatabaseRefused(doing, problem) from problem
+
+
+def connected(conninfo: str) -> Any:
+    """A new connection that commits every statement; transactions are begun in so many words."""
+    with translated("cannot connect to the database"):
+        settings = {"connect_timeout": 10, **psycopg().conninfo.conninfo_to_dict(conninfo)}
+        return psycopg().connect(autocommit=True, fallback_application_name="millstream", **settings)
+
+
+def borrowed(conninfo: str) -> Any:
+    """A connection of this process that nobody uses, or a new one. A kept one that has died is passed over."""
+    kept = _idle.get((os.getpid(), conninfo), [])
+    while kept:
+        connection = kept.pop()
+        if _alive(connection):
+            return connection
+        discard(connection)
+    return connected(conninfo)
+
+
+def _alive(connection: Any) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg().Error:
+        return False
+    return True
+
+
+def give_back(conninfo: str, connection: Any) -> None:
+    """Keep a connection for the next borrower; one that is inside a transaction or broken is closed."""
+    kept = _idle.setdefault((os.getpid(), conninfo), [])
+    idle = psycopg().pq.TransactionStatus.IDLE
+    if connection.closed or connection.info.transaction_status != idle or len(kept) >= _KEPT:
+        discard(connection)
+    else:
+        kept.append(connection)
+
+
+def discard(connection: Any) -> None:
+    """Close a connection, whatever state it is in."""
+    with contextlib.suppress(Exception):
+        connection.close()
+
+
+def forget_idle() -> None:
+    """Close every connection that is kept."""
+    for (process, _), kept in _idle.items():
+        if process == os.getpid():  # those of a parent process are its own
+            for connection in kept:
+                discard(connection)
+    _idle.clear()
+
+
+atexit.register(forget_idle)
+
+
+class Session:
+    """One connection for as long as someone works, opened at the first use and again after it broke.
+
+    `setup` is a statement that every connection begins with."""
+
+    def __init__(self, conninfo: str, setup: str | None = None) -> None:
+        self._conninfo = conninfo
+        self._setup = setup
+        self._connection: Any = None
+
+    def connection(self) -> Any:
+        """The open connection."""
+        if self._connection is None or self._connection.closed:
+            self._connection = borrowed(self._conninfo)
+            if self._setup is not None:
+                self._connection.execute(self._setup)
+        return self._connection
+
+    def run(self, doing: str, work: Callable[[Any], Any]) -> Any:
+        """`work` with the connection; after a failure the next call opens a new one."""
+        with translated(doing):
+            try:
+                return work(self.connection())
+            except psycopg().OperationalError:
+                self.drop()
+                raise
+
+    def query(self, doing: str, statement: Any, parameters: Any = None) -> list[Any]:
+        """The rows of one statement; none for a statement that has none."""
+
+        def fetch(connection: Any) -> list[Any]:
+            cursor = connection.execute(statement, parameters)
+            return list(cursor.fetchall()) if cursor.description is not None else []
+
+        rows: list[Any] = self.run(doing, fetch)
+        return rows
+
+    def drop(self) -> None:
+        """Close the connection: whatever it had begun is undone."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            discard(connection)
+
+    def __del__(self) -> None:
+        # of an attempt that nobody ended: its writer is let go of as it is
+        self.drop()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            give_back(self._conninfo, connection)
+
+
+def _first_line(problem: Exception) -> str:
+    lines = str(problem).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(problem).__name__

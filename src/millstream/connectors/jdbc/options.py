@@ -1,0 +1,280 @@
+"""Where a database is and how it is written to, under the names of Flink's JDBC connector.
+
+Promises: values; a URL of JDBC or of libpq becomes what psycopg takes, and one of another database is refused. A
+password is never part of a text form.
+Does not know: connections."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from millstream.errors import UserError
+
+_log = logging.getLogger("millstream.jdbc")
+
+_DRIVERS = (None, "", "org.postgresql.Driver")
+# what JDBC's driver calls it -> what libpq calls it
+_RENAMED = {
+    "ApplicationName": "application_name",
+    "connectTimeout": "connect_timeout",
+    "loginTimeout": "connect_timeout",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslmode": "sslmode",
+    "targetServerType": "target_session_attrs",
+    "user": "user",
+    "password": "password",
+    "options": "options",
+}
+
+
+class InvalidJdbcOption(UserError, ValueError):
+    """An option of a JDBC connector that cannot work."""
+
+
+@dataclass(frozen=True)
+class JdbcConnectionOptions:
+    """Which database, and as whom."""
+
+    url: str
+    driver_name: str | None = None
+    user_name: str | None = None
+    password: str | None = None
+
+    def __post_init__(self) -> None:
+        self.conninfo()
+
+    def __repr__(self) -> str:
+        return f"JdbcConnectionOptions({_without_password(self.url)})"
+
+    def get_db_url(self) -> str:
+        """The URL as it was given."""
+        return self.url
+
+    def get_driver_name(self) -> str | None:
+        """The name of JDBC's driver, which is not used."""
+        return self.driver_name
+
+    def get_user_name(self) -> str | None:
+        """Who connects."""
+        return self.user_name
+
+    def get_password(self) -> str | None:
+        """The password."""
+        return self.password
+
+    def conninfo(self) -> str:
+        """The address as libpq takes it."""
+        if self.driver_name not in _DRIVERS:
+            message = f"there is no driver {self.driver_name} here"
+            raise InvalidJdbcOption(message, hint="leave it out: PostgreSQL is reached without a jar")
+        text = self.url.removeprefix("jdbc:")
+        parts = urlsplit(text)
+        if parts.scheme not in ("postgresql", "postgres"):
+            message = f"{_without_password(self.url)} is not the URL of a PostgreSQL database"
+            hint = "write jdbc:postgresql://host:5432/database or postgresql://host:5432/database"
+            raise InvalidJdbcOption(message, hint=hint)
+        if text == self.url and self.user_name is None and self.password is None:
+            return text
+        given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        settings = _of_jdbc(given) if text != self.url else given
+        user = self.user_name or settings.pop("user", None) or (unquote(parts.username) if parts.username else None)
+        secret = (
+            self.password or settings.pop("password", None) or (unquote(parts.password) if parts.password else None)
+        )
+        settings = {name: value for name, value in settings.items() if name not in ("user", "password")}
+        login = quote(user, safe="") if user else ""
+        login += f":{quote(secret, safe='')}" if secret else ""
+        host = parts.netloc.rpartition("@")[2]
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in settings.items())
+        return f"postgresql://{login}{'@' if login else ''}{host}{parts.path}{'?' if query else ''}{query}"
+
+    @staticmethod
+    def builder() -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+        """A builder."""
+        return JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+
+    class JdbcConnectionOptionsBuilder:
+        """Makes JdbcConnectionOptions."""
+
+        def __init__(self) -> None:
+            self._url: str | None = None
+            self._driver: str | None = None
+            self._user: str | None = None
+            self._password: str | None = None
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Say where the database is."""
+            self._url = url
+            return self
+
+        def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Name JDBC's driver; PostgreSQL's is accepted and not needed."""
+            self._driver = driver_name
+            return self
+
+        def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Say who connects."""
+            self._user = user_name
+            return self
+
+        def with_username(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Say who connects."""
+            return self.with_user_name(user_name)
+
+        def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Give the password."""
+            self._password = password
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            """The options."""
+            if not self._url:
+                message = "connection options without a URL"
+                raise InvalidJdbcOption(message, hint="call with_url('jdbc:postgresql://host:5432/database')")
+            return JdbcConnectionOptions(self._url, self._driver, self._user, self._password)
+
+
+@dataclass(frozen=True)
+class JdbcExecutionOptions:
+    """How many rows go to the database at once, and how often a write is tried again."""
+
+    batch_interval_ms: int = 0
+    batch_size: int = 5000
+    max_retries: int = 3
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch_interval_ms", 0), ("batch_size", 0), ("max_retries", 0)):
+            if getattr(self, name) < least:
+                message = f"{name} is {getattr(self, name)}, it must be at least {least}"
+                raise InvalidJdbcOption(message)
+
+    def get_batch_interval_ms(self) -> int:
+        """After how long rows are written although the batch is not full; 0 for never."""
+        return self.batch_interval_ms
+
+    def get_batch_size(self) -> int:
+        """How many rows are written at once; 0 for those of a whole epoch."""
+        return self.batch_size
+
+    def get_max_retries(self) -> int:
+        """How often a failed write is tried again."""
+        return self.max_retries
+
+    @staticmethod
+    def defaults() -> JdbcExecutionOptions:
+        """Flink's defaults."""
+        return JdbcExecutionOptions()
+
+    @staticmethod
+    def builder() -> JdbcExecutionOptions.Builder:
+        """A builder."""
+        return JdbcExecutionOptions.Builder()
+
+    class Builder:
+        """Makes JdbcExecutionOptions."""
+
+        def __init__(self) -> None:
+            self._options = JdbcExecutionOptions()
+
+        def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
+            """Say how many rows are written at once."""
+            self._options = replace(self._options, batch_size=size)
+            return self
+
+        def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
+            """Say after how long a batch is written although it is not full."""
+            self._options = replace(self._options, batch_interval_ms=interval_ms)
+            return self
+
+        def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
+            """Say how often a failed write is tried again."""
+            self._options = replace(self._options, max_retries=max_retries)
+            return self
+
+        def build(self) -> JdbcExecutionOptions:
+            """The options."""
+            return self._options
+
+
+@dataclass(frozen=True)
+class JdbcExactlyOnceOptions:
+    """How output waits for its checkpoint.
+
+    `timeout_sec`: how long a write waits for a row that another transaction holds."""
+
+    max_commit_attempts: int = 3
+    timeout_sec: int = 10
+    recovered_and_rollback: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("max_commit_attempts", "timeout_sec"):
+            if getattr(self, name) < 1:
+                message = f"{name} is {getattr(self, name)}, it must be at least 1"
+                raise InvalidJdbcOption(message)
+
+    @staticmethod
+    def defaults() -> JdbcExactlyOnceOptions:
+        """The defaults."""
+        return JdbcExactlyOnceOptions()
+
+    @staticmethod
+    def builder() -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+        """A builder."""
+        return JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder()
+
+    class JDBCExactlyOnceOptionsBuilder:
+        """Makes JdbcExactlyOnceOptions."""
+
+        def __init__(self) -> None:
+            self._options = JdbcExactlyOnceOptions()
+
+        def with_max_commit_attempts(self, attempts: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+            """Say how often a commit is tried before the job fails and recovers."""
+            self._options = replace(self._options, max_commit_attempts=attempts)
+            return self
+
+        def with_timeout_sec(self, seconds: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+            """Say how long a write waits for a row that another transaction holds."""
+            self._options = replace(self._options, timeout_sec=seconds)
+            return self
+
+        def with_recovered_and_rollback(self, rollback: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+            """Say whether transactions that dead attempts left prepared are rolled back after a recovery."""
+            self._options = replace(self._options, recovered_and_rollback=rollback)
+            return self
+
+        def with_transaction_per_connection(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+            """Accepted for Flink's sake: a connection has one transaction."""
+            _log.warning("with_transaction_per_connection has no effect: PostgreSQL has one transaction a connection")
+            return self
+
+        def with_allow_out_of_order_commits(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
+            """Accepted for Flink's sake: commits are in order."""
+            _log.warning("with_allow_out_of_order_commits has no effect: transactions are committed in order")
+            return self
+
+        def build(self) -> JdbcExactlyOnceOptions:
+            """The options."""
+            return self._options
+
+
+def _of_jdbc(given: dict[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for name, value in given.items():
+        if name in _RENAMED:
+            settings[_RENAMED[name]] = value
+        elif name == "currentSchema":
+            settings["options"] = f"-csearch_path={value}"
+        elif name == "ssl":
+            settings.setdefault("sslmode", "require" if value in ("", "true") else "prefer")
+        else:
+            _log.warning("%s of a JDBC URL has no meaning here and is ignored", name)
+    return settings
+
+
+def _without_password(url: str) -> str:
+    return url.partition("?")[0].rpartition("@")[2]

@@ -1,0 +1,243 @@
+"""Exactly once by prepared transactions.
+
+Promises: the rows of an attempt are in one transaction that is prepared when its epoch ends, and committed after the
+checkpoint that names it; a commit that is repeated, after a crash between any two statements, changes nothing.
+Does not know: what rows are.
+
+    task     1. BEGIN; rows; the proof; PREPARE TRANSACTION gid     crash before: nothing; after: waits under its name
+    driver   2. COMMIT PREPARED gid                                  crash before: again; after: the proof is visible
+    driver   3. ROLLBACK PREPARED of attempts nobody will commit     crash before: the next commit does it
+
+What a dead attempt prepared may hold rows that its next attempt needs. The first writer of a job that has started over
+rolls back what earlier generations left; transactions of the same generation end with the next commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from millstream.connectors.jdbc import proofs
+from millstream.connectors.jdbc.direct import retried
+from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg
+from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecutionOptions
+from millstream.connectors.jdbc.proofs import Gid, OutputLost
+from millstream.connectors.jdbc.targets import Target
+from millstream.errors import ExternalError, UserError
+from millstream.model.sink import Committer, SinkWriter, WriterContext
+
+_NO_SUCH_TRANSACTION = "42704"
+_LOCK_TIMEOUT = "55P03"
+_TOO_MANY = "53200"  # what PREPARE says when max_prepared_transactions are waiting
+
+
+class PreparedTransactionsDisabled(UserError):
+    """The server prepares no transactions."""
+
+    hint = (
+        "set max_prepared_transactions in postgresql.conf and restart it; or use a table with key fields, which stages"
+    )
+
+    def __init__(self) -> None:
+        super().__init__("the exactly-once sink needs prepared transactions, and max_prepared_transactions is 0")
+
+
+class RowsLocked(ExternalError):
+    """A row is held by a transaction that waits for its checkpoint."""
+
+    hint = (
+        "two epochs of one checkpoint wrote the same row: give the sink a table with key fields, which stages rows "
+        "instead of holding them"
+    )
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"a row is held by another transaction for more than {seconds} s")
+
+
+class TooManyPrepared(ExternalError):
+    """No more transactions can be prepared."""
+
+    hint = (
+        "every epoch of every subtask prepares one: raise max_prepared_transactions, take checkpoints more often, or "
+        "give the sink a table with key fields, which stages rows"
+    )
+
+    def __init__(self) -> None:
+        super().__init__("the server has as many prepared transactions as max_prepared_transactions allows")
+
+
+class PreparedWriter(SinkWriter):
+    """Writes the records of one epoch into a transaction and prepares it."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        target: Target,
+        execution: JdbcExecutionOptions,
+        options: JdbcExactlyOnceOptions,
+        context: WriterContext,
+    ) -> None:
+        self._session = Session(conninfo)
+        self._target = target
+        self._batch = execution.batch_size or 5000
+        self._options = options
+        self._gid = Gid.of(context)
+        self._begun = False
+
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Send the records into the open transaction."""
+        records = list(values)
+
+        def send(connection: Any) -> None:
+            self._begin(connection)
+            for first in range(0, len(records), self._batch):
+                self._target.send(connection, records[first : first + self._batch])
+
+        self._run(send)
+
+    def _begin(self, connection: Any) -> None:
+        if self._begun:
+            return
+        proofs.ensure_table(connection)
+        dead = [gid for gid in waiting(connection, self._gid.owner) if self._is_dead(gid)]
+        rolled_back(connection, dead)
+        connection.execute("BEGIN")
+        connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
+        self._begun = True
+
+    def _is_dead(self, gid: Gid) -> bool:
+        """An attempt of our own name is of a driver that died; one of an earlier generation will not be committed."""
+        if not self._options.recovered_and_rollback:
+            return gid == self._gid
+        return gid == self._gid or gid.generation < self._gid.generation
+
+    def prepare_commit(self) -> list[Any]:
+        """Prepare the transaction."""
+        if not self._begun:
+            return []
+
+        def prepare(connection: Any) -> None:
+            proofs.add(connection, self._gid)
+            connection.execute(_named("PREPARE TRANSACTION {}", self._gid))
+
+        self._run(prepare)
+        self._begun = False
+        return [{"gid": str(self._gid)}]
+
+    def _run(self, work: Any) -> None:
+        try:
+            self._session.run("cannot write to the database", work)
+        except DatabaseFailure as problem:
+            if problem.sqlstate == _LOCK_TIMEOUT:
+                raise RowsLocked(self._options.timeout_sec) from problem
+            if problem.sqlstate == _TOO_MANY:
+                raise TooManyPrepared from problem
+            raise
+
+    def abort(self) -> None:
+        """Undo the open transaction; one that is prepared is the committer's."""
+        self._session.drop()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._begun:
+            self._session.drop()
+        self._session.close()
+
+
+class PreparedCommitter(Committer):
+    """Commits what tasks have prepared."""
+
+    def __init__(self, conninfo: str, options: JdbcExactlyOnceOptions) -> None:
+        self._session = Session(conninfo)
+        self._options = options
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """As Committer promises."""
+        gids = [Gid.parse(each["gid"]) for each in committables]
+        doing = f"cannot commit the output of checkpoint {checkpoint}"
+        retried(
+            lambda: self._session.run(doing, lambda connection: self._commit(connection, gids)),
+            self._options.max_commit_attempts,
+        )
+
+    def _commit(self, connection: Any, gids: Sequence[Gid]) -> None:
+        proofs.ensure_table(connection)
+        there = {gid for owner in proofs.latest(gids) for gid in waiting(connection, owner)}
+        done = proofs.committed(connection, [gid for gid in gids if gid not in there])
+        for gid in gids:
+            if gid in there:
+                committed_prepared(connection, gid)
+            elif gid not in done:
+                raise OutputLost(str(gid), "its transaction is no longer prepared and left no proof")
+        for owner, epoch in proofs.latest(gids).items():
+            rolled_back(connection, [gid for gid in waiting(connection, owner) if gid.epoch <= epoch])
+            proofs.prune(connection, owner, epoch)
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """Roll back what will never be committed."""
+        gids = [Gid.parse(each["gid"]) for each in committables]
+        self._session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._session.close()
+
+
+def waiting(connection: Any, owner: str = proofs.PREFIX) -> list[Gid]:
+    """The transactions of an owner that are prepared in this database."""
+    found = connection.execute(
+        "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, %s) ORDER BY gid",
+        (f"{owner}:",),
+    ).fetchall()
+    return [Gid.parse(gid) for (gid,) in found]
+
+
+def committed_prepared(connection: Any, gid: Gid) -> None:
+    """Commit one; that another driver was faster is fine if there is proof."""
+    try:
+        connection.execute(_named("COMMIT PREPARED {}", gid))
+    except psycopg().Error as problem:
+        if problem.sqlstate != _NO_SUCH_TRANSACTION:
+            raise
+        if not proofs.committed(connection, [gid]):
+            raise OutputLost(str(gid), "its transaction was rolled back by someone else") from problem
+
+
+def rolled_back(connection: Any, gids: Iterable[Gid]) -> None:
+    """Roll transactions back; one that is gone is as good."""
+    for gid in gids:
+        try:
+            connection.execute(_named("ROLLBACK PREPARED {}", gid))
+        except psycopg().Error as problem:
+            if problem.sqlstate != _NO_SUCH_TRANSACTION:
+                raise
+
+
+def check_enabled(connection: Any) -> None:
+    """Refuse a server that prepares no transactions."""
+    if int(connection.execute("SHOW max_prepared_transactions").fetchone()[0]) == 0:
+        raise PreparedTransactionsDisabled
+
+
+def leftovers(conninfo: str) -> list[Gid]:
+    """All transactions that jobs have prepared in a database and nobody has ended: of live jobs and of dead ones."""
+    session = Session(conninfo)
+    try:
+        found: list[Gid] = session.run("cannot list prepared transactions", waiting)
+    finally:
+        session.close()
+    return found
+
+
+def roll_back(conninfo: str, gids: Sequence[Gid]) -> None:
+    """End transactions of jobs that will never come back: their rows are not written."""
+    session = Session(conninfo)
+    try:
+        session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
+    finally:
+        session.close()
+
+
+def _named(statement: str, gid: Gid) -> Any:
+    sql = psycopg().sql
+    return sql.SQL(statement).format(sql.Literal(str(gid)))

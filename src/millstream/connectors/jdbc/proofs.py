@@ -1,0 +1,146 @@
+"""Which output is committed: names of transactions, and their proof in the database.
+
+Promises: whether the output of an attempt is visible can be told from the database alone, for as long as a checkpoint
+that names it may be restored. A proof is written in the same transaction as the rows.
+Does not know: rows, checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from millstream.errors import ExternalError, UserError
+from millstream.model.sink import WriterContext
+
+TABLE = "millstream_commits"
+PREFIX = "millstream"
+_KEPT = 1000  # epochs whose proofs are kept one by one; of older ones only the last is remembered
+LOCK = 0x6D73  # of the advisory lock around creating tables: two at once would meet in the catalog
+
+
+class OutputLost(ExternalError):
+    """Staged output is gone, and there is no proof that it was committed."""
+
+    hint = "was it rolled back or deleted by hand? start from an older checkpoint to write it again"
+
+    def __init__(self, gid: str, found: str) -> None:
+        self.gid = gid
+        super().__init__(f"the output {gid} is not committed and cannot be: {found}")
+
+
+class NotAnOutput(UserError):
+    """A committable that this sink did not write."""
+
+    hint = "the checkpoint was not written by this sink, or was tampered with"
+
+    def __init__(self, committable: object) -> None:
+        super().__init__(f"{committable!r} does not name output of a JDBC sink")
+
+
+@dataclass(frozen=True, slots=True)
+class Gid:
+    """The name of what one attempt of one subtask wrote in one epoch. PostgreSQL takes up to 200 bytes."""
+
+    job: str
+    sink: str
+    epoch: int
+    subtask: int
+    attempt: str
+
+    @property
+    def owner(self) -> str:
+        """Whose it is: all names of a sink begin like this."""
+        return f"{PREFIX}:{self.job}:{self.sink}"
+
+    @property
+    def generation(self) -> int:
+        """How often the job had started over; an attempt of an earlier one is dead."""
+        head = self.attempt.split("-")[0]
+        return int(head) if head.isdigit() else -1
+
+    def __str__(self) -> str:
+        return f"{self.owner}:{self.epoch}:{self.subtask}:{self.attempt}"
+
+    @classmethod
+    def of(cls, context: WriterContext) -> Gid:
+        """The name for a writer."""
+        job, sink, attempt = map(_short, (context.job, context.sink, context.attempt))
+        return cls(job, sink, context.epoch, context.subtask, attempt)
+
+    @classmethod
+    def parse(cls, text: Any) -> Gid:
+        """The inverse of `str`."""
+        parts = text.split(":") if isinstance(text, str) else []
+        if len(parts) != 6 or parts[0] != PREFIX or not parts[3].isdigit() or not parts[4].isdigit():
+            raise NotAnOutput(text)
+        return cls(parts[1], parts[2], int(parts[3]), int(parts[4]), parts[5])
+
+
+def _short(part: str) -> str:
+    text = quote(part, safe="-.")
+    return text if len(text) <= 48 else f"{text[:15]}-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def ensure_table(connection: Any) -> None:
+    """Make the table of proofs if it is not there."""
+    columns = "owner text NOT NULL, gid text NOT NULL, epoch bigint NOT NULL, "
+    columns += "committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (owner, gid)"
+    locked_create(connection, TABLE, f"CREATE TABLE {TABLE} ({columns})")
+
+
+def locked_create(connection: Any, table: str, *statements: str) -> None:
+    """Create a table by these statements unless it is there. Must not be called inside a transaction."""
+    if _exists(connection, table):
+        return
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        if not _exists(connection, table):
+            for create in statements:
+                connection.execute(create)
+
+
+def _exists(connection: Any, table: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone()[0] is not None
+
+
+def add(connection: Any, gid: Gid) -> None:
+    """Write the proof, in the transaction that is open."""
+    connection.execute(f"INSERT INTO {TABLE} (owner, gid, epoch) VALUES (%s, %s, %s)", (gid.owner, str(gid), gid.epoch))
+
+
+def committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
+    """Those that are committed."""
+    owners = sorted({gid.owner for gid in gids})
+    found = connection.execute(
+        f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s) AND (gid = '' OR gid = ANY(%s))",
+        (owners, [str(gid) for gid in gids]),
+    ).fetchall()
+    proven = {gid for _, gid, _ in found}
+    forgotten = {owner: epoch for owner, gid, epoch in found if not gid}
+    return {gid for gid in gids if str(gid) in proven or gid.epoch <= forgotten.get(gid.owner, -1)}
+
+
+def latest(gids: Iterable[Gid]) -> dict[str, int]:
+    """The newest epoch of each owner."""
+    epochs: dict[str, int] = {}
+    for gid in gids:
+        epochs[gid.owner] = max(epochs.get(gid.owner, -1), gid.epoch)
+    return epochs
+
+
+def prune(connection: Any, owner: str, epoch: int) -> None:
+    """Everything of an owner up to `epoch` is committed: forget the proofs of epochs long past, but not that fact."""
+    if epoch <= _KEPT:
+        return
+    with connection.transaction():
+        connection.execute(
+            f"INSERT INTO {TABLE} (owner, gid, epoch) VALUES (%s, '', %s) ON CONFLICT (owner, gid) "
+            f"DO UPDATE SET epoch = greatest({TABLE}.epoch, EXCLUDED.epoch), committed_at = now()",
+            (owner, epoch - _KEPT),
+        )
+        connection.execute(
+            f"DELETE FROM {TABLE} WHERE owner = %s AND gid <> '' AND epoch <= %s", (owner, epoch - _KEPT)
+        )

@@ -1,0 +1,145 @@
+"""Exactly once by staging: rows wait in a table beside the target until their checkpoint.
+
+Promises: the output of a checkpoint becomes visible in one transaction, over all its epochs and subtasks; no row of the
+target is held while output waits. A commit that is repeated changes nothing.
+Does not know: prepared transactions; the server needs none.
+
+    task     1. COPY into the staged table, in one transaction        crash before its end: nothing is there
+    driver   2. merge, proofs, and the staged rows gone: one transaction"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.connectors.jdbc import proofs
+from millstream.connectors.jdbc.direct import retried
+from millstream.connectors.jdbc.driver import Session
+from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
+from millstream.connectors.jdbc.proofs import Gid, OutputLost
+from millstream.connectors.jdbc.statements import merge, quoted, table_name
+from millstream.connectors.jdbc.targets import TableTarget
+from millstream.model.sink import Committer, SinkWriter, WriterContext
+
+
+def staged_table(target: TableTarget) -> str:
+    """The table where rows for a target wait."""
+    schema, name = table_name(target.table)
+    staged = quoted(f"millstream_staged_{name}"[:63])
+    return f"{quoted(schema)}.{staged}" if schema else staged
+
+
+def ensure_tables(connection: Any, target: TableTarget) -> None:
+    """Make what staging needs."""
+    proofs.ensure_table(connection)
+    table = staged_table(target)
+    create = (f"CREATE TABLE {table} AS {target.staged_columns()}", f"CREATE INDEX ON {table} (ms_gid)")
+    proofs.locked_create(connection, table, *create)
+
+
+class StagedWriter(SinkWriter):
+    """Copies the records of one epoch into the staged table."""
+
+    def __init__(self, conninfo: str, target: TableTarget, context: WriterContext) -> None:
+        self._session = Session(conninfo)
+        self._target = target
+        self._gid = Gid.of(context)
+        self._rows = 0
+
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Send the records into the open transaction."""
+        if not len(values):
+            return
+        self._session.run("cannot stage rows", lambda connection: self._copy(connection, list(values)))
+        self._rows += len(values)
+
+    def _copy(self, connection: Any, records: list[Any]) -> None:
+        table, gid = staged_table(self._target), self._gid
+        if not self._rows:
+            ensure_tables(connection, self._target)
+            connection.execute("BEGIN")
+            # a row of our own name is of a driver that died
+            connection.execute(f"DELETE FROM {table} WHERE ms_gid = %s", (str(gid),))
+        with connection.cursor() as cursor:
+            self._target.copy_staged(cursor, table, records, (gid.epoch, gid.subtask), (str(gid),), self._rows)
+
+    def prepare_commit(self) -> list[Any]:
+        """Let the staged rows stay."""
+        if not self._rows:
+            return []
+        self._session.run("cannot stage rows", lambda connection: connection.execute("COMMIT"))
+        rows, self._rows = self._rows, 0
+        return [{"gid": str(self._gid), "rows": rows}]
+
+    def abort(self) -> None:
+        """Undo the open transaction."""
+        self._session.drop()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._rows:
+            self._session.drop()
+        self._session.close()
+
+
+class StagedCommitter(Committer):
+    """Merges staged rows into the target."""
+
+    def __init__(self, conninfo: str, target: TableTarget, options: JdbcExactlyOnceOptions) -> None:
+        self._session = Session(conninfo)
+        self._target = target
+        self._options = options
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """As Committer promises."""
+        named = {Gid.parse(each["gid"]): int(each["rows"]) for each in committables}
+        doing = f"cannot commit the output of checkpoint {checkpoint}"
+        retried(
+            lambda: self._session.run(doing, lambda connection: self._commit(connection, named)),
+            self._options.max_commit_attempts,
+        )
+
+    def _commit(self, connection: Any, named: dict[Gid, int]) -> None:
+        ensure_tables(connection, self._target)
+        table = staged_table(self._target)
+        with connection.transaction():
+            # one committer at a time, should there be two drivers
+            connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
+            connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (proofs.LOCK, table))
+            open_ones = self._not_yet_committed(connection, table, named)
+            names = [str(gid) for gid in open_ones]
+            if names:
+                for sql in merge(
+                    self._target.quoted, table, self._target.columns, self._target.keys, "ms_gid = ANY(%s)"
+                ):
+                    connection.execute(sql, (names,))
+                for gid in open_ones:
+                    proofs.add(connection, gid)
+            for owner, epoch in proofs.latest(named).items():
+                swept = f"DELETE FROM {table} WHERE starts_with(ms_gid, %s) AND ms_epoch <= %s"
+                connection.execute(swept, (f"{owner}:", epoch))
+        for owner, epoch in proofs.latest(named).items():
+            proofs.prune(connection, owner, epoch)
+
+    def _not_yet_committed(self, connection: Any, table: str, named: dict[Gid, int]) -> list[Gid]:
+        counted = f"SELECT ms_gid, count(*) FROM {table} WHERE ms_gid = ANY(%s) GROUP BY ms_gid"
+        there = dict(connection.execute(counted, ([str(gid) for gid in named],)).fetchall())
+        done = proofs.committed(connection, [gid for gid in named if str(gid) not in there])
+        left: list[Gid] = []
+        for gid, rows in named.items():
+            found = there.get(str(gid), 0)
+            if found == rows:
+                left.append(gid)
+            elif gid not in done:
+                raise OutputLost(str(gid), f"{found} of its {rows} rows are staged")
+        return left
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """Remove rows that will never be committed."""
+        names = [str(Gid.parse(each["gid"])) for each in committables]
+        sql = f"DELETE FROM {staged_table(self._target)} WHERE ms_gid = ANY(%s)"
+        self._session.query("cannot remove staged rows", sql, (names,))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._session.close()

@@ -1,0 +1,137 @@
+"""What a batch of records does to the database: a statement for each, rows added to a table, or rows merged into it.
+
+Promises: a target sends records on a connection that is inside a transaction, in order, and ends no transaction.
+Does not know: epochs, commits, retries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.connectors.jdbc.options import InvalidJdbcOption
+from millstream.connectors.jdbc.statements import Statement, merge, quoted_list, quoted_table, statement, table_name
+from millstream.connectors.jdbc.values import deletions, only_additions, parameters
+
+_BATCH = "ms_batch"
+
+
+class Target(ABC):
+    """Where records go."""
+
+    @abstractmethod
+    def send(self, connection: Any, records: Sequence[Any]) -> None:
+        """Bring the records into the database."""
+
+    def check(self, connection: Any) -> None:
+        """Refuse what can be known to be wrong."""
+
+
+@dataclass(frozen=True)
+class StatementTarget(Target):
+    """A statement with one placeholder for each field. A plain INSERT is sent as COPY, which does the same faster."""
+
+    sql: str
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        found = statement(self.sql).placeholders
+        if self.width is not None and found != self.width:
+            message = f"the statement has {found} placeholders, the type has {self.width} fields: {self.sql}"
+            raise InvalidJdbcOption(message, hint="write one question mark for each field of the type")
+
+    def send(self, connection: Any, records: Sequence[Any]) -> None:
+        """As Target promises."""
+        made: Statement = statement(self.sql)
+        rows = parameters(records, made.placeholders)
+        with connection.cursor() as cursor:
+            if made.copied is None:
+                cursor.executemany(made.sql, rows)
+            else:
+                copied(cursor, made.copied, rows)
+
+
+@dataclass(frozen=True)
+class TableTarget(Target):
+    """A table. With keys, the last row of a key replaces the one that is there, or takes it away."""
+
+    table: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        table_name(self.table)
+        missing = [key for key in self.keys if key not in self.columns]
+        if not self.columns or missing:
+            message = f"the key fields {missing} are not among the columns {list(self.columns)} of {self.table}"
+            raise InvalidJdbcOption(message)
+
+    @property
+    def quoted(self) -> str:
+        """The table as SQL takes it."""
+        return quoted_table(self.table)
+
+    def send(self, connection: Any, records: Sequence[Any]) -> None:
+        """As Target promises."""
+        rows = parameters(records, len(self.columns))
+        with connection.cursor() as cursor:
+            if not self.keys:
+                only_additions(records)
+                copied(cursor, f"COPY {self.quoted} ({quoted_list(self.columns)}) FROM STDIN", rows)
+                return
+            cursor.execute(f"CREATE TEMPORARY TABLE {_BATCH} ON COMMIT DROP AS {self.staged_columns()}")
+            self.copy_staged(cursor, _BATCH, records, (0, 0), ())
+            for sql in merge(self.quoted, _BATCH, self.columns, self.keys, "true"):
+                cursor.execute(sql)
+            cursor.execute(f"DROP TABLE {_BATCH}")
+
+    def staged_columns(self) -> str:
+        """An empty query with the columns of a staged row, which has no constraints."""
+        return (
+            "SELECT ''::text AS ms_gid, 0::bigint AS ms_epoch, 0::int AS ms_subtask, 0::bigint AS ms_seq, "
+            f"false AS ms_deleted, {quoted_list(self.columns)} FROM {self.quoted} LIMIT 0"
+        )
+
+    def copy_staged(
+        self,
+        cursor: Any,
+        staged: str,
+        records: Sequence[Any],
+        place: tuple[int, int],
+        gid: tuple[str, ...],
+        first: int = 0,
+    ) -> None:
+        """Copy records into a staged table as they come; `place` is their epoch and subtask."""
+        if not self.keys:
+            only_additions(records)
+        gone = deletions(records)
+        head = (gid[0] if gid else "", *place)
+        rows = [
+            (*head, first + number, deleted, *values)
+            for number, (deleted, values) in enumerate(zip(gone, parameters(records, len(self.columns)), strict=True))
+        ]
+        columns = quoted_list(("ms_gid", "ms_epoch", "ms_subtask", "ms_seq", "ms_deleted", *self.columns))
+        copied(cursor, f"COPY {staged} ({columns}) FROM STDIN", rows)
+
+    def check(self, connection: Any) -> None:
+        """The columns must be there, and the keys must be unique: ON CONFLICT needs an index on exactly them."""
+        connection.execute(f"SELECT {quoted_list(self.columns)} FROM {self.quoted} LIMIT 0")
+        if not self.keys:
+            return
+        found = connection.execute(
+            "SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid "
+            "AND a.attnum = ANY(i.indkey) WHERE i.indrelid = %s::regclass AND i.indisunique AND i.indpred IS NULL "
+            "GROUP BY i.indexrelid",
+            (self.quoted,),
+        ).fetchall()
+        if not any(set(names) == set(self.keys) for (names,) in found):
+            message = f"the table {self.table} has no unique index on {', '.join(self.keys)}"
+            raise InvalidJdbcOption(message, hint="make them its primary key, or give its primary key as key fields")
+
+
+def copied(cursor: Any, copy: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Send rows by COPY."""
+    with cursor.copy(copy) as stream:
+        for row in rows:
+            stream.write_row(row)

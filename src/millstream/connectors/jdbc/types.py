@@ -1,0 +1,152 @@
+"""PostgreSQL's types: which type information they have here, and how their text form is read.
+
+Promises: every column has a type; one that is not known is text. Reading a value's text gives a value of that type.
+Does not know: rows, tables.
+
+The text forms are those of a session with the settings of `SESSION`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.errors import UserError
+from millstream.model.time import Instant
+from millstream.model.types import LocalTimeTypeInfo, TypeInformation, Types
+
+#: Settings on which the text form of a value depends.
+SESSION = "SET datestyle = 'ISO, MDY'; SET timezone = 'UTC'; SET bytea_output = 'hex'; SET intervalstyle = 'iso_8601'"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class UnreadableValue(UserError):
+    """A value that its type cannot hold here."""
+
+    hint = "cast the column to text in the database, or change the value"
+
+    def __init__(self, text: str, kind: str) -> None:
+        self.text, self.kind = text, kind
+        super().__init__(f"{text[:100]!r} of type {kind} cannot be read")
+
+
+@dataclass(frozen=True)
+class PgType:
+    """One type. `csv` is how Arrow reads a CSV column of it; None where the text must be read value by value."""
+
+    name: str
+    make: Callable[[], TypeInformation]
+    read: Callable[[str], Any]
+    csv: pa.DataType | None
+
+    @property
+    def type_info(self) -> TypeInformation:
+        """The type of its values."""
+        return self.make()
+
+    def value(self, text: str | None) -> Any:
+        """The value a text stands for; None for null."""
+        if text is None:
+            return None
+        try:
+            return self.read(text)
+        except (ValueError, ArithmeticError):
+            raise UnreadableValue(text, self.name) from None
+
+
+def _boolean(text: str) -> bool:
+    return text in ("t", "true")
+
+
+def _bytes(text: str) -> bytes:
+    if not text.startswith("\\x"):
+        raise ValueError(text)
+    return bytes.fromhex(text[2:])
+
+
+def _instant(text: str) -> Instant:
+    gone = datetime.fromisoformat(text) - _EPOCH
+    return Instant(gone.days * 86_400 + gone.seconds, gone.microseconds * 1000)
+
+
+def _local(kind: LocalTimeTypeInfo.TimeType) -> Callable[[], TypeInformation]:
+    return lambda: LocalTimeTypeInfo(kind)
+
+
+_TIMES = LocalTimeTypeInfo.TimeType
+_TEXT = PgType("text", Types.STRING, str, pa.string())
+_SCALARS: dict[int, PgType] = {
+    16: PgType("boolean", Types.BOOLEAN, _boolean, pa.bool_()),
+    17: PgType("bytea", lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()), _bytes, None),
+    20: PgType("bigint", Types.LONG, int, pa.int64()),
+    21: PgType("smallint", Types.SHORT, int, pa.int16()),
+    23: PgType("integer", Types.INT, int, pa.int32()),
+    26: PgType("oid", Types.LONG, int, pa.int64()),
+    700: PgType("real", Types.FLOAT, float, pa.float32()),
+    701: PgType("double precision", Types.DOUBLE, float, pa.float64()),
+    1082: PgType("date", Types.SQL_DATE, date.fromisoformat, pa.date32()),
+    1083: PgType("time", _local(_TIMES.LOCAL_TIME), time.fromisoformat, None),
+    1114: PgType("timestamp", _local(_TIMES.LOCAL_DATE_TIME), datetime.fromisoformat, pa.timestamp("us")),
+    1184: PgType("timestamptz", Types.INSTANT, _instant, pa.timestamp("us", "UTC")),
+    1700: PgType("numeric", Types.BIG_DEC, Decimal, pa.string()),
+}
+# array type -> type of its elements; text and its kin have no entry of their own above
+_ARRAYS = {
+    1000: 16, 1001: 17, 1016: 20, 1005: 21, 1007: 23, 1028: 26, 1021: 700, 1022: 701, 1182: 1082, 1183: 1083,
+    1115: 1114, 1185: 1184, 1231: 1700, 1009: 25, 1015: 1043, 1014: 1042, 1003: 19, 199: 114, 3807: 3802, 2951: 2950,
+}  # fmt: skip
+
+
+def pg_type(oid: int) -> PgType:
+    """The type with this number in `pg_type`; text for one that is not known."""
+    if oid in _ARRAYS:
+        element = pg_type(_ARRAYS[oid])
+        return PgType(
+            f"{element.name}[]",
+            lambda: Types.OBJECT_ARRAY(element.type_info),
+            lambda text: _array(text, element.value),
+            None,
+        )
+    return _SCALARS.get(oid, _TEXT)
+
+
+def _array(text: str, read: Callable[[str | None], Any]) -> list[Any]:
+    """The elements of an array's text: `{1,NULL,"a,b",{...}}`, perhaps with bounds before it."""
+    start = text.index("{")
+    values, end = _elements(text, start, read)
+    if end != len(text):
+        raise ValueError(text)
+    return values
+
+
+def _elements(text: str, start: int, read: Callable[[str | None], Any]) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    at = start + 1
+    while text[at] != "}":
+        if text[at] == "{":
+            inner, at = _elements(text, at, read)
+            values.append(inner)
+        elif text[at] == '"':
+            piece, at = _quoted(text, at + 1)
+            values.append(read(piece))
+        elif text[at] == ",":
+            at += 1
+        else:
+            end = min(found for mark in ",}" if (found := text.find(mark, at)) >= 0)
+            piece, at = text[at:end], end
+            values.append(None if piece == "NULL" else read(piece))
+    return values, at + 1
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    piece: list[str] = []
+    while text[at] != '"':
+        at += text[at] == "\\"
+        piece.append(text[at])
+        at += 1
+    return "".join(piece), at + 1

@@ -1,0 +1,84 @@
+"""Records of a stream as the parameters of a statement.
+
+Promises: every record gives as many values as the statement has places, in forms that psycopg and COPY take.
+Does not know: statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.model.row import Row, RowKind
+from millstream.model.time import Instant
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SINGLE = (str, bytes, int, float, bool)
+
+
+class WrongWidth(UserError):
+    """A record with more or fewer fields than the statement has places."""
+
+    def __init__(self, record: object, wanted: int, found: int) -> None:
+        self.record, self.wanted, self.found = record, wanted, found
+        super().__init__(
+            f"the record {record!r} has {found} fields, the statement has {wanted} places",
+            hint="map the stream to rows with one field for each placeholder or column, in order",
+        )
+
+
+class NeedsKeys(UserError):
+    """An update or deletion reached a sink that can only add rows."""
+
+    hint = "give the sink the key fields of the table, so that it can update and delete"
+
+    def __init__(self, record: object, kind: RowKind) -> None:
+        self.record, self.kind = record, kind
+        super().__init__(f"the record {record!r} is a {kind}, and the sink can only insert")
+
+
+def parameters(records: Sequence[Any], width: int) -> list[Sequence[Any]]:
+    """The values of each record."""
+    made: list[Sequence[Any]] = []
+    for record in records:
+        values: Sequence[Any]
+        if isinstance(record, Row):
+            values = record._values
+        elif isinstance(record, _SINGLE) or record is None:
+            values = (record,)
+        else:
+            values = tuple(record)
+        if len(values) != width:
+            raise WrongWidth(record, width, len(values))
+        made.append(values)
+    special = {type(value) for values in made for value in values} & _CONVERTED.keys()
+    if not special:
+        return made
+    return [[_CONVERTED[type(v)](v) if type(v) in special else v for v in values] for values in made]
+
+
+def deletions(records: Sequence[Any]) -> list[bool]:
+    """Which records take their key's row away: deletions, and rows as they were before an update."""
+    return [
+        isinstance(record, Row) and record._row_kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE) for record in records
+    ]
+
+
+def only_additions(records: Sequence[Any]) -> None:
+    """Refuse records that are not insertions."""
+    for record in records:
+        if isinstance(record, Row) and record._row_kind is not RowKind.INSERT:
+            raise NeedsKeys(record, record._row_kind)
+
+
+def _aware(value: Instant) -> datetime:
+    return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value.as_dict(True) if isinstance(value, Row) else value, default=str)
+
+
+_CONVERTED = {Instant: _aware, dict: _json, Row: _json}

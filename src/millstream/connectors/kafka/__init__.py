@@ -1,0 +1,26 @@
+"""Kafka: topics as a source, read once; topics as a sink, exactly once with checkpoints."""
+
+from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from millstream.connectors.kafka.records import KafkaRecord, KafkaRecordDeserializationSchema
+from millstream.connectors.kafka.serializer import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from millstream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+from millstream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+
+__all__ = [
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+]

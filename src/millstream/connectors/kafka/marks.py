@@ -1,0 +1,152 @@
+"""How far the output of a transactional id has come, in a compacted topic.
+
+Promises: a mark is a message that is written in the transaction it tells of, so both are there or neither is; `read`
+gives the last mark that was committed, and waits for transactions of others that could hide it.
+Does not know: what an epoch's output is.
+
+The topic is made when it is first needed. Its name is `millstream-marks`; the key of a message is the transactional id,
+its value says for the last jobs that wrote with this id the last epoch whose output is in the topics. Compaction keeps
+one message for each id, for ever."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from millstream.connectors.kafka.client import (
+    DEADLINE,
+    KafkaFailure,
+    admin_library,
+    configured,
+    failure,
+    library,
+    patiently,
+)
+
+TOPIC = "millstream-marks"
+_PARTITIONS = 16
+_JOBS = 16  # that a mark remembers
+_WAIT_SECONDS = 180.0  # for transactions of others
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(4 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_CREATE_SECONDS = 30.0
+
+Mark = dict[str, int]
+
+
+class MarksHidden(KafkaFailure):
+    """An open transaction of somebody else hides what was committed behind it."""
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(
+            f"reading the mark of '{transactional_id}'",
+            f"a transaction in the topic '{TOPIC}' is open for longer than {_WAIT_SECONDS:g} s",
+            hint="`millstream txn list` shows it; the job it belongs to must come back, or it must be aborted",
+        )
+
+
+class Marks:
+    """The mark of one transactional id."""
+
+    def __init__(self, transactional_id: str, connection: Mapping[str, Any]) -> None:
+        """`connection`: settings for any kind of client."""
+        self._id = transactional_id
+        self._connection = dict(connection)
+        self._servers = str(connection["bootstrap.servers"])
+        self._doing = f"reading the mark of '{transactional_id}'"
+        self.partition = zlib.crc32(transactional_id.encode()) % self._partitions()
+
+    def message(self, mark: Mark) -> tuple[Any, ...]:
+        """The arguments of `produce` for a mark."""
+        return TOPIC, json.dumps(mark).encode(), self._id.encode(), self.partition
+
+    def _partitions(self) -> int:
+        kafka, library_ = library(), admin_library()
+        admin = configured("AdminClient", self._connection)
+        deadline = time.monotonic() + _CREATE_SECONDS
+        try:
+            while True:
+                found = admin.list_topics(timeout=DEADLINE).topics
+                if TOPIC in found and found[TOPIC].partitions:
+                    return len(found[TOPIC].partitions)
+                if time.monotonic() > deadline:
+                    raise KafkaFailure(doing=f"making the topic '{TOPIC}'", reason="it does not appear")
+                topic = library_.NewTopic(TOPIC, num_partitions=_PARTITIONS, replication_factor=-1, config=_COMPACTED)
+                for done in admin.create_topics([topic], operation_timeout=10).values():
+                    done.result(DEADLINE)
+        except kafka.KafkaException as problem:
+            if problem.args[0].code() == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                time.sleep(0.2)
+                return self._partitions()
+            raise failure(problem, self._servers, f"making the topic '{TOPIC}'") from problem
+
+    def read(self) -> Mark:
+        """The last mark that was committed. The id must be open, so that no transaction of its own is undecided."""
+        kafka = library()
+        consumer = configured(
+            "Consumer",
+            {
+                **self._connection,
+                "group.id": "millstream-marks",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+            },
+        )
+        try:
+            where = kafka.TopicPartition(TOPIC, self.partition, kafka.OFFSET_BEGINNING)
+            end = patiently(self._end, self._servers, self._doing)
+            consumer.assign([where])
+            return self._newest(consumer, end)
+        except kafka.KafkaException as problem:
+            raise failure(problem, self._servers, self._doing) from problem
+        finally:
+            consumer.close()
+
+    def _end(self) -> int:
+        """Where the partition ends, open transactions included; a consumer would tell where committed data ends."""
+        kafka = library()
+        admin, where = configured("AdminClient", self._connection), kafka.TopicPartition(TOPIC, self.partition)
+        answer = admin.list_offsets(
+            {where: admin_library().OffsetSpec.latest()},
+            isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=DEADLINE,
+        )
+        return int(answer[where].result(DEADLINE).offset)
+
+    def _newest(self, consumer: Any, end: int) -> Mark:
+        """Read up to the end as it was; the end of what is committed may come before it, for a while."""
+        end_code, key = library().KafkaError._PARTITION_EOF, self._id.encode()
+        text, at, deadline = b"{}", 0, time.monotonic() + _WAIT_SECONDS
+        while at < end:
+            if time.monotonic() > deadline:
+                raise MarksHidden(self._id)
+            for message in consumer.consume(1000, timeout=0.05):
+                error = message.error()
+                if error is None:
+                    at = message.offset() + 1
+                    text = (message.value() or b"{}") if message.key() == key else text
+                elif error.code() == end_code:
+                    at = max(at, message.offset())
+        return _mark(text)
+
+
+def advanced(mark: Mark, job: str, epoch: int) -> Mark:
+    """The mark after another epoch of a job."""
+    others = {name: at for name, at in mark.items() if name != job}
+    return dict([*others.items(), (job, epoch)][-_JOBS:])
+
+
+def _mark(text: bytes) -> Mark:
+    found: Mark = {}
+    with suppress(ValueError, AttributeError, TypeError):  # not one of ours
+        found = {str(job): int(epoch) for job, epoch in json.loads(text).items()}
+    return found

@@ -1,0 +1,134 @@
+"""Messages of one topic as columns: what is sent, and what is staged until it may be sent.
+
+Promises: a block of bytes gives back the messages it was made of, or an error; nothing in it is executed.
+Does not know: files, producers."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.errors import ExternalError
+
+_FRAME = struct.Struct("<QI")  # length and checksum of what follows
+_PIECE = 10_000
+
+HeaderList = list[tuple[str, bytes | None]]
+
+
+class StagedOutputDamaged(ExternalError):
+    """A staged file does not hold what was written to it."""
+
+    hint = "restore the file from a copy, or start from an older checkpoint"
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        super().__init__(f"the staged output {path} is damaged: {what}")
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages of one topic. A column that is None is absent from all of them."""
+
+    topic: str
+    values: pa.Array
+    keys: pa.Array | None = None
+    timestamps: np.ndarray | None = None
+    partitions: np.ndarray | None = None
+    headers: list[HeaderList] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_bytes(self) -> bytes:
+        """The messages as an Arrow stream."""
+        columns = {"value": self.values}
+        if self.keys is not None:
+            columns["key"] = self.keys
+        if self.timestamps is not None:
+            columns["timestamp"] = pa.array(self.timestamps, pa.int64())
+        if self.partitions is not None:
+            columns["partition"] = pa.array(self.partitions, pa.int32())
+        if self.headers is not None:
+            columns["headers"] = pa.array([_packed(each) for each in self.headers], pa.binary())
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        schema = batch.schema.with_metadata({"topic": self.topic})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as stream:
+            stream.write_batch(batch.replace_schema_metadata(schema.metadata))
+        return bytes(sink.getvalue())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Messages:
+        """The inverse of `to_bytes`."""
+        with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
+            batch = stream.read_next_batch()
+        names = set(batch.schema.names)
+
+        def column(name: str) -> pa.Array | None:
+            return batch.column(name) if name in names else None
+
+        times, partitions, headers = column("timestamp"), column("partition"), column("headers")
+        return cls(
+            batch.schema.metadata[b"topic"].decode(),
+            batch.column("value"),
+            column("key"),
+            None if times is None else times.to_numpy(zero_copy_only=False),
+            None if partitions is None else partitions.to_numpy(zero_copy_only=False),
+            None if headers is None else [_unpacked(each) for each in _bytes(headers)],
+        )
+
+    def pieces(self) -> Iterator[Iterator[tuple[Any, ...]]]:
+        """The messages as arguments of a producer's `produce`, some at a time: value, key, partition, two callbacks,
+        timestamp and, where there are any, headers."""
+        for start in range(0, len(self), _PIECE):
+            piece = slice(start, start + _PIECE)
+            columns: list[Iterable[Any]] = [
+                _bytes(self.values[piece]),
+                repeat(None) if self.keys is None else _bytes(self.keys[piece]),
+                repeat(-1) if self.partitions is None else self.partitions[piece].tolist(),
+                repeat(None),
+                repeat(None),
+                repeat(0) if self.timestamps is None else np.maximum(self.timestamps[piece], 0).tolist(),  # 0: now
+            ]
+            yield zip(*columns) if self.headers is None else zip(*columns, self.headers[piece])
+
+
+def _bytes(array: pa.Array) -> list[Any]:
+    return list(array.to_numpy(zero_copy_only=False).tolist())
+
+
+def _packed(headers: HeaderList) -> bytes:
+    return json.dumps([[name, None if value is None else value.hex()] for name, value in headers]).encode()
+
+
+def _unpacked(data: bytes) -> HeaderList:
+    return [(name, None if value is None else bytes.fromhex(value)) for name, value in json.loads(data)]
+
+
+def write_frame(stream: BinaryIO, messages: Messages) -> int:
+    """Append messages to a file; gives the number of bytes."""
+    data = messages.to_bytes()
+    stream.write(_FRAME.pack(len(data), zlib.crc32(data)))
+    stream.write(data)
+    return _FRAME.size + len(data)
+
+
+def read_frames(stream: BinaryIO, path: str) -> Iterator[Messages]:
+    """What `write_frame` has appended, verified."""
+    while head := stream.read(_FRAME.size):
+        if len(head) < _FRAME.size:
+            raise StagedOutputDamaged(path, "it ends inside a block")
+        size, checksum = _FRAME.unpack(head)
+        data = stream.read(size)
+        if len(data) != size or zlib.crc32(data) != checksum:
+            raise StagedOutputDamaged(path, "a block has another checksum")
+        yield Messages.from_bytes(data)

@@ -1,0 +1,136 @@
+"""A producer: messages go in as columns, and `flush` says whether all of them arrived.
+
+Promises: a message that was not taken by the brokers is an error, not a silence; a full buffer is waited for, up to a
+deadline. Producers outside transactions are kept open in the process, one for each configuration: opening one costs
+more than an epoch, and a writer lives for one epoch only.
+Does not know: checkpoints, transactions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, configured, failure, library
+from millstream.connectors.kafka.messages import Messages
+
+_FLUSH_SECONDS = 120.0
+_TURN = 0.05
+
+DEFAULTS: dict[str, Any] = {
+    "linger.ms": 20,
+    "batch.size": 1 << 20,
+    "batch.num.messages": 50_000,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 256 * 1024,
+    "partitioner": "murmur2_random",  # where the Java client sends a key
+}
+_open: dict[str, Outlet] = {}
+
+
+class Outlet:
+    """A producer that counts what did not arrive."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._servers = str(settings["bootstrap.servers"])
+        # callbacks know these lists and not this object: a producer in a reference cycle is destroyed at a bad time
+        self._refused: list[tuple[str, Any]] = []
+        self._reasons: deque[str] = deque(["no answer"], maxlen=1)
+        refused, reasons = self._refused, self._reasons
+
+        def undelivered(error: Any, message: Any) -> None:
+            if error is not None:
+                refused.append((message.topic(), error))
+
+        def heard(error: Any) -> None:
+            reasons.append(error.str())
+
+        told = {"delivery.report.only.error": True, "on_delivery": undelivered, "error_cb": heard}
+        self.producer = configured("Producer", {**DEFAULTS, **settings, **told})
+        self._partitions: dict[str, list[int]] = {}
+
+    def send(self, messages: Messages) -> None:
+        """Hand messages to the producer, which sends them in the background."""
+        topic, produce = messages.topic, self.producer.produce
+        for piece in messages.pieces():
+            for message in piece:
+                try:
+                    produce(topic, *message)
+                except BufferError:
+                    self._send_late(topic, message)
+                except library().KafkaException as problem:
+                    raise failure(problem, self._servers, f"writing to topic '{topic}'") from problem
+            self.producer.poll(0)
+            self._check()
+
+    def _send_late(self, topic: str, message: tuple[Any, ...]) -> None:
+        """The buffer is full: wait for room."""
+        began = time.monotonic()
+        while True:
+            self._full(began)
+            with suppress(BufferError):
+                self.producer.produce(topic, *message)
+                return
+
+    def _full(self, began: float) -> None:
+        if time.monotonic() - began > _FLUSH_SECONDS:
+            raise BrokerUnreachable(self._servers, f"{len(self.producer)} messages waited", self._reasons[0])
+        self.producer.poll(_TURN)
+        self._check()
+
+    def _check(self) -> None:
+        if self._refused:
+            count, (topic, error) = len(self._refused), self._refused[0]
+            self._refused.clear()
+            raise failure(library().KafkaException(error), self._servers, f"writing {count} messages to '{topic}'")
+
+    def flush(self) -> None:
+        """Wait until every message has arrived."""
+        try:
+            left = self.producer.flush(_FLUSH_SECONDS)
+        except (SystemError, library().KafkaException) as problem:
+            cause = problem.__cause__ if isinstance(problem, SystemError) else problem
+            raise failure(cause or problem, self._servers, "sending messages") from problem
+        self._check()
+        if left:
+            self.purge()
+            raise BrokerUnreachable(self._servers, f"{left} messages waited {_FLUSH_SECONDS:g} s", self._reasons[0])
+
+    def purge(self) -> None:
+        """Forget messages that were not sent."""
+        self.producer.purge()
+        self.producer.poll(0)
+        self._refused.clear()
+
+    def close(self) -> None:
+        """Let go of the producer; what was not sent is dropped."""
+        with suppress(Exception):
+            self.purge()
+            self.producer.close()
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic, as first seen."""
+        if topic not in self._partitions:
+            try:
+                found = self.producer.list_topics(topic, timeout=DEADLINE).topics[topic].partitions
+            except library().KafkaException as problem:
+                raise failure(problem, self._servers, f"looking for topic '{topic}'") from problem
+            self._partitions[topic] = sorted(found)
+        return self._partitions[topic]
+
+
+def outlet(settings: Mapping[str, Any]) -> Outlet:
+    """The producer of this process with these settings."""
+    name = json.dumps(settings, sort_keys=True, default=str)
+    found = _open.get(name)
+    if found is None:
+        found = _open[name] = Outlet(settings)
+    return found
+
+
+def discard(settings: Mapping[str, Any]) -> None:
+    """Let go of a producer: after a fatal error a new one is needed."""
+    _open.pop(json.dumps(settings, sort_keys=True, default=str), None)

@@ -1,0 +1,217 @@
+"""What a message becomes: records of a schema, or the whole message with its metadata.
+
+Promises: a message that cannot be decoded is told with its partition and offset; strings and formats are decoded a
+batch at a time. A message without a value (the mark of a deleted key) gives no record unless the schema takes whole
+messages.
+Does not know: brokers, offsets to come."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.errors import MillstreamError, UserError
+from millstream.formats.contract import Format, OnError, settle
+from millstream.model.row import Row
+from millstream.model.serialization import DeserializationSchema, SimpleStringSchema
+from millstream.model.source import Records, Rejected
+from millstream.model.types import TypeInformation, Types
+from millstream.model.watermarks import MIN_WATERMARK
+
+
+class UnreadableMessage(UserError):
+    """A message that its schema cannot decode."""
+
+    hint = "mend the producer, or use a format with on_error = skip"
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        self.topic, self.partition, self.offset, self.reason = topic, partition, offset, reason
+        super().__init__(f"message {offset} of {topic}-{partition} cannot be decoded: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRecord:
+    """A message with its metadata. `timestamp` is in milliseconds, None if the message has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class KafkaRecordDeserializationSchema(ABC):
+    """Turns whole messages into records: for keys, headers, offsets and topics."""
+
+    @abstractmethod
+    def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
+        """The records in a message."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records."""
+
+    @staticmethod
+    def value_only(value_deserialization_schema: DeserializationSchema | Format) -> KafkaRecordDeserializationSchema:
+        """Decode the value, as `set_value_only_deserializer` does."""
+        return ValueOnly(value_deserialization_schema)
+
+    @staticmethod
+    def rows() -> KafkaRecordDeserializationSchema:
+        """Each message as a row: topic, partition, offset, timestamp, key, value, headers; key and value are bytes."""
+        return MessageRows()
+
+
+class MessageRows(KafkaRecordDeserializationSchema):
+    """Messages as rows."""
+
+    def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
+        """One row."""
+        return (
+            Row(
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                timestamp=record.timestamp,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+            ),
+        )
+
+    def get_produced_type(self) -> TypeInformation:
+        """A row with names."""
+        data = Types.PRIMITIVE_ARRAY(Types.BYTE())
+        fields = {
+            "topic": Types.STRING(),
+            "partition": Types.INT(),
+            "offset": Types.LONG(),
+            "timestamp": Types.LONG(),
+            "key": data,
+            "value": data,
+            "headers": Types.LIST(Types.TUPLE([Types.STRING(), data])),
+        }
+        return Types.ROW_NAMED(list(fields), list(fields.values()))
+
+
+class ValueOnly(KafkaRecordDeserializationSchema):
+    """Values by a schema or a format; decoded in batches where they can be."""
+
+    def __init__(self, schema: DeserializationSchema | Format) -> None:
+        found = getattr(schema, "format", None)
+        self.schema = schema
+        self.format = schema if isinstance(schema, Format) else (found if isinstance(found, Format) else None)
+
+    def get_produced_type(self) -> TypeInformation:
+        """That of the schema."""
+        if isinstance(self.schema, Format):
+            return self.schema.type_info
+        return self.schema.get_produced_type()
+
+    def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
+        """The records in a value."""
+        assert not isinstance(self.schema, Format)
+        return () if record.value is None else self.schema.deserialize_many(record.value)
+
+
+class Decoder:
+    """Decodes batches of messages of one partition."""
+
+    def __init__(self, schema: KafkaRecordDeserializationSchema) -> None:
+        self._schema = schema
+        self._strings = (
+            isinstance(schema, ValueOnly)
+            and type(schema.schema) is SimpleStringSchema
+            and schema.schema.charset == "utf-8"
+        )
+        self._skipped = 0
+        self._letters: list[tuple[bytes, str]] = []
+
+    def decode(self, messages: Sequence[Any]) -> Records:
+        """The records of messages, each with the timestamp of its message."""
+        schema = self._schema
+        times = _timestamps(messages)
+        if isinstance(schema, ValueOnly):
+            values = [message.value() for message in messages]
+            if None in values and schema.format is None:
+                kept = [index for index, value in enumerate(values) if value is not None]
+                messages, times = [messages[index] for index in kept], times[kept]
+                values = [values[index] for index in kept]
+            if self._strings:
+                strings = _utf8(values)
+                if strings is not None:
+                    return Records(strings, times)
+            if schema.format is not None:
+                return self._formatted(schema.format, values, messages, times)
+        return self._one_by_one(messages, times)
+
+    def _formatted(self, found: Format, values: list[bytes | None], messages: Sequence[Any], times: Any) -> Records:
+        decoded = found.decode(values)
+        bad = settle(found, decoded, lambda index: _name(messages[index]))
+        self._skipped += len(bad)
+        if found.on_error is OnError.DEAD_LETTER:
+            self._letters += [(each.data, f"{_name(messages[each.index])}: {each.reason}") for each in bad]
+        origins = decoded.origins
+        return Records(decoded.values, times if origins is None else times[np.asarray(origins, dtype=np.int64)])
+
+    def take_rejected(self) -> Rejected:
+        """What was left out since the last call, each with its place."""
+        taken = Rejected(self._skipped, self._letters)
+        self._skipped, self._letters = 0, []
+        return taken
+
+    def _one_by_one(self, messages: Sequence[Any], times: Any) -> Records:
+        values: list[Any] = []
+        counts: list[int] = []
+        for message in messages:
+            before = len(values)
+            try:
+                values.extend(self._schema.deserialize(_record(message)))
+            except MillstreamError as problem:
+                raise _unreadable(message, problem.message) from problem
+            except Exception as problem:
+                raise _unreadable(message, f"{type(problem).__name__}: {problem}") from problem
+            counts.append(len(values) - before)
+        return Records(values, np.repeat(times, counts))
+
+
+def _timestamps(messages: Sequence[Any]) -> np.ndarray:
+    """Milliseconds; that of no time where a message has none."""
+    times = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    return np.where(times < 0, MIN_WATERMARK, times)
+
+
+def _utf8(values: list[bytes]) -> pa.Array | None:
+    """The values as strings; None when one of them is not UTF-8, and needs replacing."""
+    try:
+        return pa.array(values, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _record(message: Any) -> KafkaRecord:
+    kind, time = message.timestamp()
+    return KafkaRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        time if kind else None,
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )
+
+
+def _name(message: Any) -> str:
+    return f"message {message.offset()} of {message.topic()}-{message.partition()}"
+
+
+def _unreadable(message: Any, reason: str) -> UnreadableMessage:
+    return UnreadableMessage(message.topic(), message.partition(), message.offset(), reason)

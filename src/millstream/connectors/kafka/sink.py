@@ -1,0 +1,179 @@
+"""Kafka as a sink.
+
+Promises: PyFlink's builder. With EXACTLY_ONCE, messages appear with their checkpoint, once, for readers of committed
+data; with AT_LEAST_ONCE (and NONE) they appear at once, and again when an epoch is repeated.
+Does not know: how messages are made, staged and sent."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from millstream.connectors.kafka.client import (
+    DEADLINE,
+    BadKafkaProperty,
+    admin_library,
+    configured,
+    failure,
+    library,
+    translated,
+)
+from millstream.connectors.kafka.cluster import TopicMissing
+from millstream.connectors.kafka.commit import KafkaCommitter
+from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
+from millstream.connectors.kafka.staging import Staging
+from millstream.connectors.kafka.writer import SendingWriter, StagingWriter
+from millstream.errors import UserError
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+
+_TIMEOUT = "transaction.timeout.ms"
+_DEFAULT_TIMEOUT = 120_000
+_MAX_PREFIX = 64_000
+
+
+class IncompleteKafkaSink(UserError):
+    """A builder that was not told enough."""
+
+    def __init__(self, what: str, call: str) -> None:
+        super().__init__(f"the Kafka sink has no {what}", hint=f"call {call} on the builder")
+
+
+class Delivery(Enum):
+    """What is promised about messages when something fails; the members of `DeliveryGuarantee`."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+@dataclass(frozen=True)
+class KafkaSink(Sink):
+    """Writes messages. Made by `KafkaSink.builder()`."""
+
+    servers: str
+    serializer: KafkaRecordSerializationSchema
+    delivery: Delivery = Delivery.NONE
+    prefix: str = "kafka-sink"
+    staging: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def builder() -> KafkaSinkBuilder:
+        """A new builder."""
+        return KafkaSinkBuilder()
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A writer for one epoch."""
+        settings = self._settings()
+        if self.delivery is Delivery.EXACTLY_ONCE:
+            settings.pop(_TIMEOUT)
+            return StagingWriter(self.serializer, Staging(self.staging).create(context), settings)
+        return SendingWriter(self.serializer, settings)
+
+    def create_committer(self) -> Committer | None:
+        """Writes what was staged; nothing is to be done for what was sent."""
+        if self.delivery is not Delivery.EXACTLY_ONCE:
+            return None
+        return KafkaCommitter(self.prefix, self.staging, self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        safe: dict[str, Any] = {"acks": "all", "enable.idempotence": True}
+        if self.delivery is Delivery.NONE:
+            safe = {"acks": 1}
+        if self.delivery is Delivery.EXACTLY_ONCE:
+            safe[_TIMEOUT] = _DEFAULT_TIMEOUT
+        return {**safe, **translated(self.properties), "bootstrap.servers": self.servers}
+
+    def check(self) -> None:
+        """The brokers must answer, have the topic, and allow the transaction timeout."""
+        kafka, settings = library(), self._settings()
+        timeout = settings.pop(_TIMEOUT, None)
+        client = configured("Producer", settings)
+        try:
+            if self.serializer.topic is not None:
+                found = client.list_topics(self.serializer.topic, timeout=DEADLINE).topics
+                if found[self.serializer.topic].error is not None:
+                    raise TopicMissing([f"topic '{self.serializer.topic}'"], self.servers)
+            brokers = client.list_topics(timeout=DEADLINE).brokers
+        except kafka.KafkaException as problem:
+            raise failure(problem, self.servers, "looking for the sink's topic") from problem
+        if timeout is not None and brokers:
+            self._check_timeout(int(timeout), next(iter(brokers)))
+
+    def _check_timeout(self, timeout: int, broker: int) -> None:
+        """A transaction lasts as long as one commit, however long a checkpoint takes; but brokers have a limit."""
+        kafka, library_ = library(), admin_library()
+        admin = configured("AdminClient", {**self._connection(), "bootstrap.servers": self.servers})
+        resource = library_.ConfigResource(library_.ConfigResource.Type.BROKER, str(broker))
+        try:
+            answer = admin.describe_configs([resource], request_timeout=DEADLINE)[resource].result(DEADLINE)
+        except kafka.KafkaException:
+            return  # not everyone may look; the broker refuses what it does not allow, then
+        entry = answer.get("transaction.max.timeout.ms")
+        if entry is not None and entry.value is not None and timeout > int(entry.value):
+            why = f"{timeout} is more than the brokers' transaction.max.timeout.ms of {entry.value}"
+            raise BadKafkaProperty(_TIMEOUT, why, hint="lower it, or raise the brokers' limit")
+
+    def _connection(self) -> dict[str, Any]:
+        mine = translated(self.properties)
+        return {name: value for name, value in mine.items() if name.startswith(("sasl.", "ssl.", "security."))}
+
+
+class KafkaSinkBuilder:
+    """Makes a KafkaSink. Bootstrap servers and a record serializer are needed."""
+
+    def __init__(self) -> None:
+        self._servers: str | None = None
+        self._serializer: KafkaRecordSerializationSchema | None = None
+        self._delivery = Delivery.NONE
+        self._prefix = "kafka-sink"
+        self._staging: str | None = None
+        self._properties: dict[str, Any] = {}
+
+    def build(self) -> KafkaSink:
+        """The sink."""
+        servers = self._servers or self._properties.pop("bootstrap.servers", None)
+        if servers is None:
+            raise IncompleteKafkaSink(what="bootstrap servers", call="set_bootstrap_servers")
+        if self._serializer is None:
+            raise IncompleteKafkaSink(what="record serializer", call="set_record_serializer")
+        staging = self._staging or os.path.join(tempfile.gettempdir(), "millstream-kafka")
+        return KafkaSink(str(servers), self._serializer, self._delivery, self._prefix, staging, dict(self._properties))
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
+        """Where the brokers are: host:port, several with commas between."""
+        self._servers = bootstrap_servers
+        return self
+
+    def set_delivery_guarantee(self, delivery_guarantee: Enum) -> KafkaSinkBuilder:
+        """What is promised when something fails; NONE unless this is called."""
+        self._delivery = Delivery[delivery_guarantee.name]
+        return self
+
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
+        """How transactional ids begin: the same in every run of a job, and in no other job at the same brokers."""
+        if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX:
+            msg = f"a transactional id prefix has 1 to {_MAX_PREFIX} bytes"
+            raise UserError(msg, hint="give the job a short name of its own")
+        self._prefix = transactional_id_prefix
+        return self
+
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+        """How records become messages."""
+        self._serializer = record_serializer
+        return self
+
+    def set_staging_directory(self, directory: str) -> KafkaSinkBuilder:
+        """Where EXACTLY_ONCE keeps messages until their checkpoint: a directory that the driver and all executors see
+        under the same name, and that outlives them. A temporary directory of this machine unless this is called."""
+        self._staging = os.path.abspath(directory.removeprefix("file://"))
+        return self
+
+    def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
+        """A property of Kafka's producer."""
+        self._properties[key] = value
+        return self

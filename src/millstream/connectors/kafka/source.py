@@ -1,0 +1,204 @@
+"""Kafka as a source: topics, with every offset read once.
+
+Promises: PyFlink's builder. A split is a partition; its watermarks and idleness are its own. A bounded source ends at
+its stopping offsets; one that is not goes on, and finds partitions that are added.
+Does not know: how ranges are planned and read."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.connectors.kafka.client import translated
+from millstream.connectors.kafka.cluster import KafkaCluster
+from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, found
+from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, OffsetsKind
+from millstream.connectors.kafka.reader import DEFAULTS, KafkaReader
+from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
+from millstream.errors import UserError
+from millstream.formats.contract import Format
+from millstream.model.serialization import DeserializationSchema
+from millstream.model.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
+from millstream.model.types import TypeInformation
+
+_log = logging.getLogger("millstream.kafka")
+
+_OPTIONS = {
+    "partition.discovery.interval.ms",
+    "commit.offsets.on.checkpoint",
+    "client.id.prefix",
+    "register.consumer.metrics",
+}
+
+
+class IncompleteKafkaSource(UserError):
+    """A builder that was not told enough, or too much."""
+
+    def __init__(self, what: str, call: str) -> None:
+        super().__init__(f"the Kafka source {what}", hint=f"call {call} on the builder")
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """Reads topics. Made by `KafkaSource.builder()`."""
+
+    servers: str
+    schema: KafkaRecordDeserializationSchema
+    subscription: Subscription
+    bounded: bool = False
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """A new builder."""
+        return KafkaSourceBuilder()
+
+    def type_info(self) -> TypeInformation:
+        """That of the deserialization schema."""
+        return self.schema.get_produced_type()
+
+    def boundedness(self) -> Boundedness:
+        """Bounded if the builder was told so; a source with stopping offsets alone counts as unbounded, and ends."""
+        return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def check(self) -> None:
+        """The brokers must answer, and have what is to be read."""
+        cluster = self._cluster()
+        try:
+            found(cluster, self.subscription)
+        finally:
+            cluster.close()
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """A connection for questions to the brokers, and the positions so far."""
+        return KafkaEnumerator(self._cluster(), self.subscription, state)
+
+    def _cluster(self) -> KafkaCluster:
+        committed_only = self.properties.get("isolation.level", "read_committed") == "read_committed"
+        group = self.properties.get("group.id")
+        return KafkaCluster(self.servers, self._settings(), group, committed_only=committed_only)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader of ranges of offsets."""
+        settings = {**DEFAULTS, **self._settings()}
+        prefix = self.properties.get("client.id.prefix")
+        if prefix is not None:
+            settings["client.id"] = f"{prefix}-{context.subtask}"
+        return KafkaReader(self.schema, settings, context.block_records)
+
+    def _settings(self) -> dict[str, Any]:
+        given = {key: value for key, value in self.properties.items() if key not in _OPTIONS}
+        return {"group.id": "millstream", **translated(given), "bootstrap.servers": self.servers}
+
+
+class KafkaSourceBuilder:
+    """Makes a KafkaSource. Bootstrap servers, something to read, and a deserializer are needed."""
+
+    def __init__(self) -> None:
+        self._servers: str | None = None
+        self._schema: KafkaRecordDeserializationSchema | None = None
+        self._subscription = Subscription()
+        self._bounded = False
+        self._properties: dict[str, Any] = {}
+
+    def build(self) -> KafkaSource:
+        """The source."""
+        servers = self._servers or self._properties.pop("bootstrap.servers", None)
+        wanted = self._subscription
+        if servers is None:
+            raise IncompleteKafkaSource(what="has no bootstrap servers", call="set_bootstrap_servers")
+        if self._schema is None:
+            raise IncompleteKafkaSource(what="does not know what messages mean", call="set_value_only_deserializer")
+        if bool(wanted.topics) + (wanted.pattern is not None) + bool(wanted.partitions) != 1:
+            raise IncompleteKafkaSource(
+                what="has nothing to read, or two kinds of it", call="one of set_topics, set_topic_pattern"
+            )
+        if "group.id" not in self._properties and any(
+            each is not None and each.kind is OffsetsKind.COMMITTED for each in (wanted.starting, wanted.stopping)
+        ):
+            raise IncompleteKafkaSource(what="begins at committed offsets, but of no group", call="set_group_id")
+        return KafkaSource(str(servers), self._schema, self._completed(), self._bounded, {**self._properties})
+
+    def _completed(self) -> Subscription:
+        """The subscription with what properties say about it."""
+        every = int(self._properties.get("partition.discovery.interval.ms", 300_000))
+        commits = str(self._properties.get("commit.offsets.on.checkpoint", "true")).lower() == "true"
+        ends = self._subscription.stopping is not None
+        return replace(
+            self._subscription,
+            discovery=None if every <= 0 or ends else every,
+            commits=commits and "group.id" in self._properties,
+        )
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """Where the brokers are: host:port, several with commas between."""
+        self._servers = bootstrap_servers
+        return self
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """The consumer group that is told with every checkpoint how far the job is."""
+        return self.set_property("group.id", group_id)
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read these topics, which must exist."""
+        self._subscription = replace(self._subscription, topics=tuple(topics))
+        return self
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read all topics whose whole name matches, those that are made later included."""
+        try:
+            re.compile(topic_pattern)
+        except re.error as problem:
+            msg = f"the topic pattern {topic_pattern!r} is no regular expression: {problem}"
+            raise UserError(msg, hint="Python's syntax counts, not Java's") from None
+        self._subscription = replace(self._subscription, pattern=topic_pattern)
+        return self
+
+    def set_partitions(self, partitions: AbstractSet[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read these partitions, which must exist."""
+        self._subscription = replace(self._subscription, partitions=tuple(sorted(partitions)))
+        return self
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Where to begin when there is no checkpoint; with the first record unless told otherwise."""
+        self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
+        return self
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """End at these offsets, but count as unbounded: the job runs as a stream."""
+        self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), False
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """End at these offsets; no new partitions are looked for."""
+        self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
+        return self
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema | Format) -> KafkaSourceBuilder:
+        """Decode values; keys and metadata are left out. A message without a value gives no record."""
+        self._schema = ValueOnly(deserialization_schema)
+        return self
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
+        """Decode whole messages, with key, headers, topic, partition, offset and timestamp."""
+        self._schema = record_deserializer
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """What the clients of this source are called at the brokers."""
+        return self.set_property("client.id.prefix", prefix)
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """A property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
+        commit.offsets.on.checkpoint."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Several properties."""
+        self._properties.update(props)
+        return self

@@ -1,0 +1,92 @@
+"""Transactions of one transactional id, each with a mark of how far the output has come.
+
+Promises: messages and mark appear together or not at all. Opening fences whoever used the id before, waits for the
+outcome of what that one left, and only then reads the mark: so the mark tells whether a commit that was interrupted has
+happened.
+Does not know: files, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from millstream.connectors.kafka.client import Fenced, KafkaFailure, failure, library
+from millstream.connectors.kafka.marks import Marks, advanced
+from millstream.connectors.kafka.messages import Messages
+from millstream.connectors.kafka.producer import Outlet
+from millstream.errors import ExternalError
+
+_CALL_SECONDS = 30.0
+_SHARED = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.", "log_level")
+
+
+class TakenOver(ExternalError):
+    """Another producer uses the transactional id."""
+
+    hint = "another run of this job has taken over; end this one, or give each job a prefix of its own"
+
+    def __init__(self, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        super().__init__(f"the transactional id '{transactional_id}' was taken over, so nothing more is committed here")
+
+
+class Transactions:
+    """A transactional producer and its mark."""
+
+    def __init__(self, transactional_id: str, settings: Mapping[str, Any]) -> None:
+        self.id = transactional_id
+        self._servers = str(settings["bootstrap.servers"])
+        self._patience = float(settings["transaction.timeout.ms"]) / 1000
+        self._outlet = Outlet({**settings, "transactional.id": transactional_id})
+        self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
+        self._marks = Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
+        self.mark = self._marks.read()
+
+    def write(self, messages: Iterable[Messages], job: str, epoch: int) -> int:
+        """Write messages and the mark in one transaction; gives the number of messages. After an error the object is
+        of no use: what became of the transaction is known when the id is opened again."""
+        began = time.monotonic()
+        count = 0
+        mark = advanced(self.mark, job, epoch)
+        producer = self._outlet.producer
+        try:
+            self._call(producer.begin_transaction, "beginning a transaction")
+            for each in messages:
+                count += len(each)
+                self._outlet.send(each)
+            self._call(lambda: producer.produce(*self._marks.message(mark)), "marking the transaction")
+            self._outlet.flush()
+            self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
+        except BaseException as problem:
+            self._give_up()
+            raise self._told(problem, began) from problem
+        self.mark = mark
+        return count
+
+    def _call(self, call: Callable[[], None], doing: str) -> None:
+        try:
+            call()
+        except library().KafkaException as problem:
+            raise failure(problem, self._servers, f"{doing} as '{self.id}'") from problem
+
+    def _told(self, problem: BaseException, began: float) -> BaseException:
+        """A transaction that outlived its timeout was ended by the broker, which looks like a fence and is none."""
+        late = time.monotonic() - began >= self._patience
+        if late and isinstance(problem, KafkaFailure):
+            return KafkaFailure(
+                f"the transaction of '{self.id}'",
+                f"it took longer than {self._patience:g} s ({problem.message})",
+                hint="raise transaction.timeout.ms, or take checkpoints more often",
+            )
+        return TakenOver(self.id) if isinstance(problem, Fenced) else problem
+
+    def _give_up(self) -> None:
+        with suppress(Exception):  # the broker ends the transaction by its timeout, or the next to open the id does
+            self._outlet.purge()
+            self._outlet.producer.abort_transaction(5)
+
+    def close(self) -> None:
+        """Let go of the producer."""
+        self._outlet.close()

@@ -1,0 +1,72 @@
+"""The task's side of a Kafka sink: one writer for one epoch of one subtask.
+
+Promises: a staging writer leaves a file and nothing at the brokers; a sending writer returns from `prepare_commit` when
+the brokers have everything.
+Does not know: checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from millstream.connectors.kafka.producer import Outlet, discard, outlet
+from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
+from millstream.connectors.kafka.staging import StageFile
+from millstream.model.sink import SinkWriter
+
+
+class StagingWriter(SinkWriter):
+    """Exactly once: messages wait in a file for their checkpoint."""
+
+    def __init__(
+        self, serializer: KafkaRecordSerializationSchema, file: StageFile, settings: Mapping[str, Any]
+    ) -> None:
+        self._serializer, self._file, self._settings = serializer, file, settings
+        self.columnar = serializer.columnar
+
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Add messages to the file."""
+        for messages in self._serializer.messages(values, timestamps, self._partitions):
+            self._file.append(messages)
+
+    def _partitions(self, topic: str) -> list[int]:
+        return outlet(self._settings).partitions(topic)
+
+    def prepare_commit(self) -> list[Any]:
+        """The file is on the device."""
+        return [staged.to_json() for staged in self._file.finish()]
+
+    def abort(self) -> None:
+        """Remove the file."""
+        self._file.discard()
+
+
+class SendingWriter(SinkWriter):
+    """At least once: messages are sent at once."""
+
+    def __init__(self, serializer: KafkaRecordSerializationSchema, settings: Mapping[str, Any]) -> None:
+        self._serializer, self._settings = serializer, settings
+        self._outlet: Outlet = outlet(settings)
+        self.columnar = serializer.columnar
+
+    def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Hand messages to the producer."""
+        import time
+        t=time.time()
+        if not hasattr(self,"t0"): self.t0=t; self.tw=0
+        for messages in self._serializer.messages(values, timestamps, self._outlet.partitions):
+            self._outlet.send(messages)
+        self.tw+=time.time()-t
+
+    def prepare_commit(self) -> list[Any]:
+        """Wait until the brokers have them."""
+        import time, os
+        t=time.time(); n=len(self._outlet.producer)
+        self._outlet.flush()
+        open("/tmp/kflush","a").write(f"{os.getpid()} start {self.t0%1000:.2f} wrote {t-self.t0:.2f} in writes {self.tw:.2f} queued {n} flush {time.time()-t:.2f}\n")
+        return []
+
+    def abort(self) -> None:
+        """What was sent cannot be taken back; what was not, is dropped, and sent when the epoch is repeated."""
+        self._outlet.purge()
+        discard(self._settings)

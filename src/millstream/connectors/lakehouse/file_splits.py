@@ -1,0 +1,117 @@
+"""Data files of tables, dealt out to splits.
+
+Promises: a file is in one split and in one range; the order of files in a split is that in which they were found. A
+range names its files, so a replay reads the same ones.
+Does not know: table formats."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.model.source import Budget, SplitEnumerator, SplitRange
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a table; `partition` has the values of columns that are not inside, as text."""
+
+    path: str
+    rows: int
+    partition: dict[str, str | None]
+
+    def to_json(self) -> list[Any]:
+        """The file as a JSON value."""
+        return [self.path, self.rows, self.partition]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> DataFile:
+        """The inverse of `to_json`."""
+        return cls(data[0], data[1], data[2])
+
+
+class FileEnumerator(SplitEnumerator):
+    """Plans files. The state of a bounded scan is which files of a version are read; of a continuous one, also the
+    version up to which files are known."""
+
+    def __init__(self, parallelism: int, state: Any) -> None:
+        self._splits = max(parallelism, 1)
+        self._version: int | None = None
+        self._dealt = 0
+        self._waiting: dict[str, list[DataFile]] = {str(number): [] for number in range(self._splits)}
+        if state is not None:
+            self._restore(state)
+
+    def _restore(self, state: Any) -> None:
+        self._splits, self._version, self._dealt = state["splits"], state["version"], state["dealt"]
+        self._waiting = {
+            split: [DataFile.from_json(file) for file in files] for split, files in state["waiting"].items()
+        }
+
+    @abstractmethod
+    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+        """The next version of the table after one that is known, with its new files; the first one after None.
+
+        The version that was given, and no files, when there is no other."""
+
+    @abstractmethod
+    def continuous(self) -> bool:
+        """Whether new versions are waited for."""
+
+    def plan(self, budget: Budget) -> list[SplitRange]:
+        """Files of each split, with its share of the records."""
+        while not any(self._waiting.values()) and not self._is_last():
+            before = self._version
+            if not self._found(*self.look(before)) and self._version == before:
+                break
+        open_ones = [split for split, files in self._waiting.items() if files and split not in budget.held]
+        share = max(budget.records // max(len(open_ones), 1), 1)
+        planned: list[SplitRange] = []
+        for split in open_ones:
+            files = self._waiting[split]
+            count = 1
+            while count < len(files) and sum(file.rows for file in files[: count + 1]) <= share:
+                count += 1
+            taken, self._waiting[split] = files[:count], files[count:]
+            names = [file.to_json() for file in taken]
+            planned.append(SplitRange(split, names, None, sum(file.rows for file in taken)))
+        if planned:  # the position behind all of them goes with the last one
+            last = planned[-1]
+            planned[-1] = SplitRange(last.split, last.start, self.snapshot(), last.records)
+        return planned
+
+    def _is_last(self) -> bool:
+        return self._version is not None and not self.continuous()
+
+    def _found(self, version: int | None, files: Sequence[DataFile]) -> bool:
+        self._version = version
+        for file in files:
+            self._waiting[str(self._dealt % self._splits)].append(file)
+            self._dealt += 1
+        return bool(files)
+
+    def snapshot(self) -> Any:
+        """The version, and the files of it that are not read yet."""
+        waiting = {split: [file.to_json() for file in files] for split, files in self._waiting.items()}
+        return {"splits": self._splits, "version": self._version, "dealt": self._dealt, "waiting": waiting}
+
+    def skip(self, done: SplitRange) -> None:
+        """Move behind a plan: its last range says where that is."""
+        if done.end is not None:
+            self._restore(done.end)
+
+    def splits(self) -> list[str]:
+        """The splits that have files, or may have."""
+        if self._is_last():
+            return [split for split, files in self._waiting.items() if files]
+        return list(self._waiting)
+
+    def finished(self) -> bool:
+        """Whether all files of the version are read, and no other version counts."""
+        return self._is_last() and not any(self._waiting.values())
+
+    def lag(self) -> int:
+        """Rows of files that are known and not read."""
+        return sum(file.rows for files in self._waiting.values() for file in files)

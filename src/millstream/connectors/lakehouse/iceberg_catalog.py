@@ -1,0 +1,75 @@
+"""Iceberg tables by way of their catalog.
+
+Promises: a table is found by catalog and name alone, on the driver and in tasks; what goes wrong is said in our words.
+Does not know: commits, scans."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.connectors.lakehouse.staging import OutputFailure
+from millstream.errors import UserError
+
+
+class MissingIceberg(UserError):
+    """pyiceberg is not installed."""
+
+    hint = "pip install 'millstream[iceberg]'"
+
+    def __init__(self, problem: ImportError) -> None:
+        super().__init__(f"Iceberg tables need the package pyiceberg, which cannot be imported: {problem}")
+
+
+class NoSuchTable(UserError):
+    """The catalog does not have the table."""
+
+    hint = "create it first, or give the sink a row type and call create_table_if_missing()"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"the catalog has no table {table}")
+
+
+def pyiceberg(module: str) -> Any:
+    """A module of the pyiceberg package."""
+    try:
+        return importlib.import_module(f"pyiceberg.{module}")
+    except ImportError as problem:
+        raise MissingIceberg(problem) from problem
+
+
+@dataclass(frozen=True)
+class TableLoader:
+    """Where a table is: the catalog's name and properties, as pyiceberg's `load_catalog` takes them, and its name."""
+
+    catalog: str
+    properties: tuple[tuple[str, str], ...] = field(repr=False)  # may hold secrets
+    table: str
+
+    @staticmethod
+    def from_catalog(catalog: str, properties: dict[str, str], table: str) -> TableLoader:
+        """A loader; `table` is namespace.name."""
+        return TableLoader(catalog, tuple(sorted(properties.items())), table)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Any, Any]]:
+        """Catalog and table, None if there is no such table; errors of both become ours."""
+        exceptions = pyiceberg("exceptions")
+        catalog = None
+        try:
+            catalog = pyiceberg("catalog").load_catalog(self.catalog, **dict(self.properties))
+            try:
+                table = catalog.load_table(self.table)
+            except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
+                table = None
+            yield catalog, table
+        except (exceptions.RESTError, exceptions.CommitFailedException, OSError, pa.ArrowException) as problem:
+            raise OutputFailure(self.table, "reach", problem) from problem
+        finally:
+            if catalog is not None and hasattr(catalog, "close"):
+                catalog.close()

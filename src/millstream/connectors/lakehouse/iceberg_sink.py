@@ -1,0 +1,168 @@
+"""An Iceberg table as a sink: one snapshot for each checkpoint, carrying its id.
+
+Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the snapshot's
+summary names what was staged, so another try sees that it is done.
+Does not know: storage beyond what Arrow opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.connectors.lakehouse.columns import table_schema
+from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
+from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, digest, remove
+from millstream.errors import UserError
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.model.types import RowTypeInfo
+
+_STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
+
+
+class CannotAppend(UserError):
+    """A table that files of this sink cannot be added to."""
+
+
+@dataclass(frozen=True)
+class IcebergSink(Sink):
+    """Appends rows to a table. `location` and `schema` are those of the table, read when the sink was built."""
+
+    loader: TableLoader
+    row_type: RowTypeInfo
+    location: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...] = ()
+
+    @staticmethod
+    def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
+        """A sink for rows of a type."""
+        return IcebergSink.Builder(loader, row_type)
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """Writes Parquet files that are no part of the table yet."""
+        columns = (self.row_type, self.schema, self.partition_by)
+        return ParquetWriter(self.location, "data", *columns, context, partition_columns_inside=True)
+
+    def create_committer(self) -> Committer:
+        """Makes them part of it."""
+        return IcebergCommitter(self)
+
+    def check(self) -> None:
+        """The table must be there, with the columns it had when the sink was built."""
+        with self.loader.opened() as (_, table):
+            if table is None:
+                raise NoSuchTable(self.loader.table)
+            if _columns(table, self.row_type) != self.schema or _partition_by(table) != self.partition_by:
+                message = f"the table {self.loader.table} has changed since the sink was built"
+                raise CannotAppend(message, hint="build the sink again")
+
+    class Builder:
+        """Makes an IcebergSink; `build` looks at the table."""
+
+        def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
+            self._loader, self._row_type = loader, row_type
+            self._create = False
+
+        def create_table_if_missing(self) -> IcebergSink.Builder:
+            """Make the table, and its namespace, with the columns of the rows."""
+            self._create = True
+            return self
+
+        def build(self) -> IcebergSink:
+            """The sink."""
+            with self._loader.opened() as (catalog, table):
+                if table is None and self._create:
+                    catalog.create_namespace_if_not_exists(self._loader.table.rpartition(".")[0])
+                    wide = pa.schema([_iceberg_field(field) for field in table_schema(self._row_type)])
+                    table = catalog.create_table_if_not_exists(self._loader.table, schema=wide)
+                if table is None:
+                    raise NoSuchTable(self._loader.table)
+                schema, by = _columns(table, self._row_type), _partition_by(table)
+                return IcebergSink(self._loader, self._row_type, table.location(), schema, by)
+
+
+def _iceberg_field(field: pa.Field) -> pa.Field:
+    """Iceberg's smallest number has 32 bits."""
+    small = pa.types.is_int8(field.type) or pa.types.is_int16(field.type)
+    return pa.field(field.name, pa.int32()) if small else field
+
+
+def _columns(table: Any, row_type: RowTypeInfo) -> pa.Schema:
+    """The table's columns, which must be those of the rows, without numbers: a file to be added may have none."""
+    arrow = pyiceberg("io.pyarrow").schema_to_pyarrow(table.schema(), include_field_ids=False)
+    if list(arrow.names) != row_type.get_field_names():
+        message = f"the rows have the fields {row_type.get_field_names()}, the table has {list(arrow.names)}"
+        raise CannotAppend(message, hint="map the stream to rows with the table's columns, in order")
+    table_schema(row_type)
+    return arrow
+
+
+def _partition_by(table: Any) -> tuple[str, ...]:
+    by: list[str] = []
+    for field in table.spec().fields:
+        if str(field.transform) != "identity":
+            message = f"the table is partitioned by {field.transform} of a column"
+            raise CannotAppend(message, hint="the sink can write tables that are partitioned by columns as they are")
+        by.append(table.schema().find_column_name(field.source_id))
+    return tuple(by)
+
+
+class IcebergCommitter(Committer):
+    """Commits staged files."""
+
+    def __init__(self, sink: IcebergSink) -> None:
+        self._sink = sink
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """As Committer promises: one snapshot for each owner, which is one unless the job was another's before."""
+        owners: dict[str, list[StagedFile]] = {}
+        for data in committables:
+            file = StagedFile.from_json(data)
+            owners.setdefault(file.owner, []).append(file)
+        for owner, files in owners.items():
+            with self._sink.loader.opened() as (_, table):
+                if table is None:
+                    raise NoSuchTable(self._sink.loader.table)
+                self._commit(table, checkpoint, owner, files)
+
+    def _commit(self, table: Any, checkpoint: int, owner: str, files: list[StagedFile]) -> None:
+        epoch, staged = max(file.epoch for file in files), digest(files)
+        mark = f"{_EPOCH}.{owner}"
+        if _is_committed(table, mark, epoch, staged):
+            return
+        scheme = "" if "://" in self._sink.location else "file://"
+        paths = [f"{scheme}{self._sink.location}/{file.path}" for file in files]
+        exceptions = pyiceberg("exceptions")
+        try:
+            with table.transaction() as transaction:
+                # one change of the table: the files, and how far this job has come
+                transaction.set_properties({mark: str(epoch)})
+                transaction.add_files(
+                    paths,
+                    snapshot_properties={_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)},
+                    check_duplicate_files=False,
+                )
+        except exceptions.CommitFailedException as problem:
+            # another driver of the same job may have been faster
+            if _is_committed(table.refresh(), mark, epoch, staged):
+                return
+            raise OutputFailure(self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem) from problem
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """Remove files that will never be committed."""
+        remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
+
+
+def _is_committed(table: Any, mark: str, epoch: int, staged: str) -> bool:
+    """Whether a snapshot has these files. When old snapshots have expired, the epoch must do."""
+    known = int(table.properties.get(mark, -1))
+    if known < epoch:
+        return False
+    snapshots = table.metadata.snapshots
+    if any(each.summary is not None and each.summary.get(_STAGED) == staged for each in snapshots):
+        return True
+    ids = {each.snapshot_id for each in snapshots}
+    return any(each.parent_snapshot_id is not None and each.parent_snapshot_id not in ids for each in snapshots)

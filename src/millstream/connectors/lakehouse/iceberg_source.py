@@ -1,0 +1,144 @@
+"""A snapshot of an Iceberg table as a source.
+
+Promises: all rows of one snapshot, its data files in parallel; rows that delete files take away, and columns that came
+later, are treated as the table says.
+Does not know: later snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.connectors.lakehouse.columns import row_type_of, to_rows
+from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
+from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
+from millstream.errors import ExternalError
+from millstream.model.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
+from millstream.model.types import RowTypeInfo, TypeInformation
+
+
+class FileGone(ExternalError):
+    """A file that was planned is no longer in the snapshot's list."""
+
+    hint = "was the snapshot expired while the job read it? start the job anew"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the snapshot no longer has the file {path}")
+
+
+@dataclass(frozen=True)
+class IcebergSource(Source):
+    """Reads a snapshot. `snapshot` None: the current one when the job starts."""
+
+    loader: TableLoader
+    row_type: RowTypeInfo
+    columns: tuple[str, ...]
+    snapshot: int | None = None
+
+    @staticmethod
+    def builder() -> IcebergSource.Builder:
+        """A builder."""
+        return IcebergSource.Builder()
+
+    def type_info(self) -> TypeInformation:
+        """Rows with the table's columns."""
+        return self.row_type
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """Files of the snapshot."""
+        return _IcebergEnumerator(self, parallelism, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """Reads files."""
+        return _IcebergReader(self, context.block_records)
+
+    class Builder:
+        """Makes an IcebergSource; `build` looks at the table's columns."""
+
+        def __init__(self) -> None:
+            self._loader: TableLoader | None = None
+            self._columns: tuple[str, ...] = ()
+            self._snapshot: int | None = None
+
+        def table_loader(self, loader: TableLoader) -> IcebergSource.Builder:
+            """Say which table."""
+            self._loader = loader
+            return self
+
+        def project(self, *columns: str) -> IcebergSource.Builder:
+            """Read only these columns."""
+            self._columns = columns
+            return self
+
+        def snapshot_id(self, snapshot: int) -> IcebergSource.Builder:
+            """Read this snapshot."""
+            self._snapshot = snapshot
+            return self
+
+        def build(self) -> IcebergSource:
+            """The source."""
+            if self._loader is None:
+                message = "(none)"
+                raise NoSuchTable(message)
+            with self._loader.opened() as (_, table):
+                if table is None:
+                    raise NoSuchTable(self._loader.table)
+                scan = _scan(table, self._columns, self._snapshot)
+                schema = pyiceberg("io.pyarrow").schema_to_pyarrow(scan.projection(), include_field_ids=False)
+                return IcebergSource(self._loader, row_type_of(schema), tuple(schema.names), self._snapshot)
+
+
+def _scan(table: Any, columns: tuple[str, ...], snapshot: int | None) -> Any:
+    return table.scan(selected_fields=columns or ("*",), snapshot_id=snapshot)
+
+
+class _IcebergEnumerator(FileEnumerator):
+    def __init__(self, source: IcebergSource, parallelism: int, state: Any) -> None:
+        self._source = source
+        super().__init__(parallelism, state)
+
+    def continuous(self) -> bool:
+        return False
+
+    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+        source = self._source
+        with source.loader.opened() as (_, table):
+            if table is None:
+                raise NoSuchTable(source.loader.table)
+            current = table.current_snapshot()
+            snapshot = source.snapshot if source.snapshot is not None else (current.snapshot_id if current else None)
+            if snapshot is None:
+                return -1, []
+            # the range of a file says which snapshot it is of
+            files = [
+                DataFile(task.file.file_path, task.file.record_count, {"snapshot": str(snapshot)})
+                for task in _scan(table, source.columns, snapshot).plan_files()
+            ]
+            return snapshot, sorted(files, key=lambda file: file.path)
+
+
+class _IcebergReader(SourceReader):
+    def __init__(self, source: IcebergSource, block_records: int) -> None:
+        self._source = source
+        self._block = max(block_records, 1)
+        self._tasks: tuple[str | None, dict[str, Any]] = (None, {})
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        source = self._source
+        arrow = pyiceberg("io.pyarrow")
+        with source.loader.opened() as (_, table):
+            if table is None:
+                raise NoSuchTable(source.loader.table)
+            for data in part.start:
+                file = DataFile.from_json(data)
+                scan = _scan(table, source.columns, int(file.partition["snapshot"] or 0))
+                if self._tasks[0] != file.partition["snapshot"]:
+                    found = {task.file.file_path: task for task in scan.plan_files()}
+                    self._tasks = (file.partition["snapshot"], found)
+                if file.path not in self._tasks[1]:
+                    raise FileGone(file.path)
+                reading = arrow.ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
+                for batch in reading.to_record_batches([self._tasks[1][file.path]]):
+                    for first in range(0, batch.num_rows, self._block):
+                        yield Records(to_rows(batch.slice(first, self._block), source.row_type))

@@ -1,0 +1,214 @@
+"""Parquet files that are written by tasks and are no part of a table yet.
+
+Promises: what an attempt writes has names that no other attempt uses, and is on the device before it is named to the
+driver. Files of a partition hold rows of that partition only.
+Does not know: table formats, commits."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from millstream.connectors.lakehouse.columns import to_table
+from millstream.errors import ExternalError, UserError
+from millstream.model.arrow_types import python_values
+from millstream.model.sink import SinkWriter, WriterContext
+from millstream.model.types import RowTypeInfo
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_ROLL = 128 << 20  # bytes in memory after which a file is written within an epoch
+
+
+class OutputFailure(ExternalError):
+    """The storage of a table refused."""
+
+    def __init__(self, path: str, doing: str, problem: Exception) -> None:
+        self.path = path
+        super().__init__(f"cannot {doing} {path}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
+
+
+class NotStaged(UserError):
+    """A committable that this sink did not write."""
+
+    hint = "the checkpoint was not written by this sink, or was tampered with"
+
+    def __init__(self, data: object) -> None:
+        super().__init__(f"{data!r} does not name a file of a table sink")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A committable: a file below the table's location, and what it holds."""
+
+    owner: str
+    epoch: int
+    path: str
+    size: int
+    rows: int
+    partition: dict[str, str | None]
+    nulls: dict[str, int]
+    at: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The committable as a JSON value."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, data: Any) -> StagedFile:
+        """The inverse of `to_json`. Refuses paths that lead out of the table."""
+        if not isinstance(data, dict) or set(data) != set(cls.__slots__):
+            raise NotStaged(data)
+        parts = str(data["path"]).split("/")
+        if ".." in parts or not parts[0]:
+            raise NotStaged(data)
+        return cls(**data)
+
+
+def digest(files: Sequence[StagedFile]) -> str:
+    """One name for all files of a commit: that it is in the table's history proves that they were committed."""
+    return hashlib.blake2b("\n".join(sorted(file.path for file in files)).encode(), digest_size=16).hexdigest()
+
+
+def opened(location: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a location, and its path there."""
+    try:
+        if "://" not in location:
+            return pafs.LocalFileSystem(), os.path.abspath(location)
+        files, path = pafs.FileSystem.from_uri(location)
+        return files, path
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise OutputFailure(location, "open", problem) from problem
+
+
+class ParquetWriter(SinkWriter):
+    """Writes the records of one epoch into Parquet files below a location."""
+
+    columnar = True
+
+    def __init__(
+        self,
+        location: str,
+        directory: str,
+        row_type: RowTypeInfo,
+        schema: pa.Schema,
+        partition_by: Sequence[str],
+        context: WriterContext,
+        *,
+        partition_columns_inside: bool,
+    ) -> None:
+        """`directory`: where below the location; `partition_columns_inside`: whether files hold them too."""
+        self._location, self._directory = location, directory
+        self._row_type, self._schema = row_type, schema
+        self._partition_by = list(partition_by)
+        self._inside = partition_columns_inside
+        self._context = context
+        self._waiting: list[pa.Table] = []
+        self._bytes = 0
+        self._written: list[StagedFile] = []
+
+    def write(self, values: Any, timestamps: Sequence[int | None] | None) -> None:
+        """Take records; when there are many, a file is written."""
+        if not len(values):
+            return
+        table = to_table(values, self._row_type, self._schema)
+        self._waiting.append(table)
+        self._bytes += table.nbytes
+        if self._bytes >= _ROLL:
+            self._flush()
+
+    def prepare_commit(self) -> list[Any]:
+        """Write the rest; names all files."""
+        self._flush()
+        return [file.to_json() for file in self._written]
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        whole = pa.concat_tables(self._waiting)
+        self._waiting, self._bytes = [], 0
+        for values, part in partitioned(whole, self._partition_by):
+            self._write_file(values, part if self._inside else part.drop_columns(self._partition_by))
+
+    def _write_file(self, partition: dict[str, str | None], table: pa.Table) -> None:
+        context = self._context
+        owner = f"millstream:{context.job}:{context.sink}"
+        hidden = hashlib.blake2b(f"{owner}:{context.attempt}".encode(), digest_size=8).hexdigest()
+        name = f"part-{context.epoch:08d}-{context.subtask:05d}-{len(self._written):03d}-{hidden}.parquet"
+        folders = [
+            f"{key}={quote(value, safe='') if value is not None else NULL_PARTITION}"
+            for key, value in partition.items()
+        ]
+        path = "/".join([*([self._directory] if self._directory else []), *folders, name])
+        files, base = opened(self._location)
+        target = f"{base}/{path}"
+        try:
+            files.create_dir(os.path.dirname(target), recursive=True)
+            with files.open_output_stream(target) as stream:
+                pq.write_table(table, stream, compression="zstd")
+            if isinstance(files, pafs.LocalFileSystem):
+                _to_device(target)
+            size = files.get_file_info(target).size
+        except (pa.ArrowException, OSError) as problem:
+            raise OutputFailure(target, "write", problem) from problem
+        nulls = {field.name: table.column(field.name).null_count for field in table.schema if _is_flat(field.type)}
+        self._written.append(
+            StagedFile(owner, context.epoch, path, size, table.num_rows, partition, nulls, context.now)
+        )
+
+    def abort(self) -> None:
+        """Remove what was written."""
+        remove(self._location, self._written)
+        self._written, self._waiting = [], []
+
+
+def partitioned(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+    """The rows of each partition, with the partition's values as text."""
+    if not columns:
+        yield {}, table
+        return
+    groups = table.select(list(columns)).group_by(list(columns), use_threads=False).aggregate([])
+    distinct = [python_values(groups.column(name).combine_chunks()) for name in columns]
+    texts = [python_values(groups.column(name).combine_chunks().cast(pa.string())) for name in columns]
+    for values, shown in zip(zip(*distinct, strict=True), zip(*texts, strict=True), strict=True):
+        mask: Any = None
+        for name, value in zip(columns, values, strict=True):
+            column = table.column(name)
+            same = (
+                pc.is_null(column)
+                if value is None
+                else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
+            )
+            mask = same if mask is None else pc.and_(mask, same)
+        yield dict(zip(columns, shown, strict=True)), table.filter(mask)
+
+
+def remove(location: str, staged: Sequence[StagedFile]) -> None:
+    """Delete files; those that are gone are as good, and one that cannot be deleted is no part of the table anyway."""
+    files, base = opened(location)
+    for file in staged:
+        try:
+            files.delete_file(f"{base}/{file.path}")
+        except (pa.ArrowException, OSError):
+            continue
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind)
+
+
+def _to_device(path: str) -> None:
+    for name, flags in ((path, os.O_RDONLY), (os.path.dirname(path), os.O_RDONLY)):
+        handle = os.open(name, flags)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,1 @@
+"""PyFlink's `datastream.formats`: schemas, readers and writers of formats, one module each."""

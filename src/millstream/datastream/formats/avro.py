@@ -1,0 +1,151 @@
+"""PyFlink's `datastream.formats.avro`: Avro schemas, messages and files.
+
+Promises: a generic record is a dict; rows have the type that the schema describes.
+Does not know: how Avro is read; `millstream.formats` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from millstream.connectors.files import AvroFiles, AvroRecords, AvroWriterFactory
+from millstream.connectors.files.filesystems import files_of
+from millstream.connectors.files.paths import below, look_at, resolved
+from millstream.connectors.files.ranges import OpenRange
+from millstream.datastream.utils import ResultTypeQueryable
+from millstream.errors import UserError
+from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, avro_schemas
+from millstream.formats.avro import AvroFormat, parsed_schema
+from millstream.model.serialization import BulkWriterFactory, InputFormat
+from millstream.model.types import PickledBytesTypeInfo, TypeInformation
+
+__all__ = [
+    "AvroBulkWriters",
+    "AvroFiles",
+    "AvroInputFormat",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "AvroSchema",
+    "GenericRecordAvroTypeInfo",
+]
+
+_SPLIT = 64 << 20
+
+
+class NoJavaClass(UserError):
+    """A Java class was named where there is no Java."""
+
+    hint = "give avro_schema_string, the schema of the class as JSON"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"the class {name!r} cannot be loaded: millstream runs no Java code of yours")
+
+
+class AvroSchema:
+    """A schema, checked."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = avro_schemas.parsed(schema)
+        parsed_schema(self.schema)
+
+    @staticmethod
+    def parse_string(json_schema: str) -> AvroSchema:
+        """The schema in a text."""
+        return AvroSchema(json_schema)
+
+    @staticmethod
+    def parse_file(file_path: str) -> AvroSchema:
+        """The schema in a file."""
+        return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
+
+    def __str__(self) -> str:
+        return json.dumps(self.schema, separators=(",", ":"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AvroSchema) and self.schema == other.schema
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
+    """Dicts as an Avro schema has them."""
+
+    json_tags = ("AVRO_GENERIC_RECORD",)
+
+    def __init__(self, schema: AvroSchema) -> None:
+        super().__init__()
+        self.schema = schema
+
+    def to_json(self) -> dict[str, Any]:
+        """As TypeInformation promises."""
+        return {"type": self.json_tags[0], "schema": self.schema.schema}
+
+    @classmethod
+    def _from_json(cls, description: dict[str, Any]) -> GenericRecordAvroTypeInfo:
+        return cls(AvroSchema(description["schema"]))
+
+    def __repr__(self) -> str:
+        return "GenericRecordAvroTypeInfo"
+
+
+class AvroInputFormat(InputFormat, ResultTypeQueryable):
+    """The records of Avro files, as dicts."""
+
+    def __init__(self, path: str, schema: AvroSchema) -> None:
+        self._root = resolved(path)
+        self._type_info = GenericRecordAvroTypeInfo(schema)
+        self._records = AvroRecords(schema.schema, self._type_info)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Dicts as the schema has them."""
+        return self._type_info
+
+    def create_input_splits(self, min_num_splits: int) -> list[Any]:
+        """Ranges of bytes of the files."""
+        sizes = [(path, look_at(path)[0]) for path in below([self._root])]
+        step = max(min(_SPLIT, sum(size for _, size in sizes) // max(min_num_splits, 1) + 1), 1 << 16)
+        return [(path, at, min(at + step, size), size) for path, size in sizes for at in range(0, size, step)]
+
+    def read(self, split: Any) -> Iterator[Any]:
+        """The records of a range."""
+        path, start, end, size = split
+        with files_of(path).open(path) as stream:
+            for found in self._records.read(OpenRange(path, stream, start, end, size), 1000):
+                yield from found.values
+
+
+class AvroBulkWriters:
+    """Writers of Avro files."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        """Writers of dicts, or of rows whose fields are the schema's."""
+        return AvroWriterFactory(schema.schema)
+
+
+class AvroRowDeserializationSchema(FormatDeserializationSchema):
+    """Avro messages as rows."""
+
+    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+        super().__init__(_format(record_class, avro_schema_string))
+
+
+class AvroRowSerializationSchema(FormatSerializationSchema):
+    """Rows as Avro messages."""
+
+    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+        super().__init__(_format(record_class, avro_schema_string))
+
+
+def _format(record_class: str | None, avro_schema_string: str | None) -> AvroFormat:
+    if record_class is None and avro_schema_string is None:
+        message = "record_class or avro_schema_string should be specified."
+        raise TypeError(message)
+    if record_class is not None:
+        raise NoJavaClass(record_class)
+    schema = AvroSchema(avro_schema_string).schema
+    return AvroFormat(avro_schemas.shape_of(schema), {}, schema)

@@ -1,0 +1,77 @@
+"""PyFlink's `datastream.formats.parquet`: Parquet files as rows, or as records of an Avro schema.
+
+Promises: PyFlink's names; only the columns of the type are read.
+Does not know: how Parquet is read; `millstream.formats` does."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from millstream.connectors.files import AvroParquetWriterFactory, ParquetFiles, ParquetWriterFactory, StreamFormat
+from millstream.connectors.files.bulk import ParquetRecords
+from millstream.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from millstream.datastream.formats.row_types import row_type_of
+from millstream.formats import avro_schemas
+from millstream.model.configuration import Configuration
+from millstream.model.serialization import BulkWriterFactory
+
+__all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+_log = logging.getLogger("millstream.files")
+
+_COMPRESSION, _BLOCK_SIZE = "parquet.compression", "parquet.block.size"
+
+
+class AvroParquetReaders:
+    """Readers of Parquet files whose records an Avro schema describes."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> StreamFormat:
+        """Records as dicts."""
+        return ParquetRecords(avro_schemas.shape_of(schema.schema), GenericRecordAvroTypeInfo(schema))
+
+
+class AvroParquetWriters:
+    """Writers of Parquet files whose records an Avro schema describes."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        """Writers of dicts."""
+        return AvroParquetWriterFactory(schema.schema)
+
+
+class ParquetColumnarRowInputFormat(ParquetFiles):
+    """Reads Parquet files as rows, of which only the fields of `row_type` are read.
+
+    Timestamps are read as they are; `is_utc_timestamp` and `hadoop_config` change nothing here."""
+
+    def __init__(
+        self,
+        row_type: Any,
+        hadoop_config: Configuration | None = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if hadoop_config is not None and hadoop_config.key_set():
+            _log.warning("hadoop_config has no effect: Arrow reads Parquet files")
+        super().__init__(row_type_of(row_type), case_sensitive=is_case_sensitive, batch=batch_size)
+
+
+class ParquetBulkWriters:
+    """Writers of Parquet files."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: Any,
+        hadoop_config: Configuration | None = None,
+        utc_timestamp: bool = False,  # noqa: ARG004
+    ) -> BulkWriterFactory:
+        """Writers of rows. Of `hadoop_config`, parquet.compression and parquet.block.size count; times are in UTC."""
+        config = hadoop_config or Configuration()
+        return ParquetWriterFactory(
+            row_type_of(row_type),
+            compression=config.get_string(_COMPRESSION, "SNAPPY"),
+            block_size=config.get_integer(_BLOCK_SIZE, 128 << 20),
+        )

@@ -1,0 +1,117 @@
+"""A batch job as one Spark job: a stage per level, blocks through Spark's shuffle and its spilling sort.
+
+Promises: Spark sees rows (slot, place, block) and sorts them by place; the last stage gives the reports to the driver.
+Does not know: what is inside a block or a program."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import Broadcast, SparkContext, TaskContext
+from pyspark.sql import SparkSession
+
+from millstream.engine import slot
+from millstream.engine.batch_level import run_batch_level
+from millstream.engine.contract import Deployment
+from millstream.engine.dependencies import activate
+
+_COLUMNS = "slot int, place binary, block binary"
+_SCHEMA = pa.schema([("slot", pa.int32()), ("place", pa.binary()), ("block", pa.binary())])
+_SENT_TOGETHER = 1 << 20  # bytes of blocks in one Arrow batch
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # a slot is a partition: none may be merged or cut
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+}
+
+
+class BatchLevel:
+    """What Spark calls for each partition of a stage."""
+
+    def __init__(
+        self,
+        program: Broadcast[bytes],
+        bundle: Broadcast[bytes] | None,
+        deployment: Deployment,
+        level: int,
+        request: slot.LevelRequest,
+    ) -> None:
+        self._program = program
+        self._bundle = bundle
+        self._dependencies = deployment.dependencies
+        self._level = level
+        self._request = pickle.dumps(request, 5)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run one slot."""
+        activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
+        deployment: Deployment = pickle.loads(self._program.value)
+        task = TaskContext.get()
+        assert task is not None
+        attempt = f"{task.stageId()}.{task.taskAttemptId()}"
+        inbox = _pairs(batches) if self._level else _nothing(batches)
+        request = pickle.loads(self._request)
+        sent = run_batch_level(deployment, task.partitionId(), inbox, request, attempt)
+        while gathered := _gathered(sent):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(column, field.type)
+                    for column, field in zip(zip(*gathered, strict=True), _SCHEMA, strict=True)
+                ],
+                schema=_SCHEMA,
+            )
+
+    def _bundle_bytes(self) -> bytes:
+        assert self._bundle is not None
+        return self._bundle.value
+
+
+def _gathered(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+    """The next rows, about as many bytes as travel well together."""
+    rows: list[tuple[int, bytes, bytes]] = []
+    size = 0
+    for row in sent:
+        rows.append(row)
+        size += len(row[2])
+        if size >= _SENT_TOGETHER:
+            break
+    return rows
+
+
+def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
+    for batch in batches:
+        places, blocks = batch.column("place"), batch.column("block")
+        yield from zip(map(bytes, _buffers(places)), map(bytes, _buffers(blocks)), strict=True)
+
+
+def _buffers(column: pa.Array) -> Iterator[pa.Buffer]:
+    return (value.as_buffer() for value in column)
+
+
+def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+    """The seeds of the first stage say nothing, but must be read."""
+    return itertools.chain.from_iterable(() for _ in batches)
+
+
+def batch_job(
+    context: SparkContext,
+    program: Broadcast[bytes],
+    bundle: Broadcast[bytes] | None,
+    deployment: Deployment,
+    requests: list[Any],
+) -> list[bytes]:
+    """Run the job; gives the blocks that are for the driver."""
+    slots = deployment.plan.slots
+    session = SparkSession(context).newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    frame: Any = session.range(0, slots, 1, slots)
+    for level, request in enumerate(requests):
+        if level:
+            frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("place")
+        frame = frame.mapInArrow(BatchLevel(program, bundle, deployment, level, request), _COLUMNS)
+    return [bytes(row.block) for row in frame.select("block").collect()]

@@ -1,0 +1,86 @@
+"""Keeps slots near their state: where an executor ran a slot before, it is run again while that executor lives.
+
+Promises: on one machine nothing is added to an epoch's job; on a cluster every stage prefers, for each slot, the
+executor that holds the slot's anchor; an anchor whose executor died is laid again where the slot runs next; when
+executors come, anchors are dealt out anew.
+Does not know: what runs in a slot. Correctness never depends on where that is.
+
+An anchor is one cached partition with an empty block. A stage is united with the anchors: Spark unites RDDs that have
+the same partitioner partition by partition, and prefers the host where most of a partition's parents are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import RDD, SparkContext
+
+
+def same(key: int) -> int:
+    """The partition of a block is the slot it is for."""
+    return key
+
+
+@dataclass(frozen=True)
+class Laid:
+    """The seeds of an epoch's first stage; `anchored` when they are anchors that hold the later ones too."""
+
+    seeds: RDD[Any]
+    anchored: bool
+
+    def held(self, blocks: RDD[Any]) -> RDD[Any]:
+        """The blocks of a stage, each slot's near its anchor."""
+        return blocks.union(self.seeds) if self.anchored else blocks
+
+
+class Anchor:
+    """The anchors of a job with so many slots, on one Spark context."""
+
+    def __init__(self, context: SparkContext, slots: int) -> None:
+        self.slots = slots
+        self._context = context
+        self._alone = _is_one_process(str(context.master))
+        self._executors = 0
+        self._laid: Laid | None = None
+
+    def laid(self) -> Laid:
+        """The anchors, laid anew if executors have come that hold none."""
+        executors = 1 if self._alone else _executors(self._context)
+        before, self._executors = self._executors, executors
+        if self._laid is not None and (executors <= before or self._holders() >= min(executors, self.slots)):
+            return self._laid
+        self.close()
+        if self._alone:
+            self._laid = Laid(self._context.parallelize(range(self.slots), self.slots), False)
+        else:
+            empty = [(slot, b"") for slot in range(self.slots)]
+            seeds = self._context.parallelize(empty, self.slots).partitionBy(self.slots, same).cache()
+            self._laid = Laid(seeds, True)
+        return self._laid
+
+    def _holders(self) -> int:
+        """How many executors hold an anchor."""
+        assert self._laid is not None
+        scala, anchors = self._context._jsc.sc(), self._laid.seeds._jrdd.rdd()
+        return len({scala.getPreferredLocs(anchors, slot).mkString(",") for slot in range(self.slots)} - {""})
+
+    def close(self) -> None:
+        """Let go of the cached partitions."""
+        if self._laid is not None and self._laid.anchored:
+            self._laid.seeds.unpersist()
+        self._laid = None
+
+
+def running_slots(context: SparkContext) -> int:
+    """The tasks that can run at once now."""
+    scala = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def _executors(context: SparkContext) -> int:
+    """How many executors live; the driver is among those that hold blocks."""
+    return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+
+def _is_one_process(master: str) -> bool:
+    return master == "local" or master.startswith("local[")

@@ -1,0 +1,220 @@
+"""Avro: records without their schema, and files that carry it.
+
+Promises: binary or JSON encoding by the schema that Flink derives from the row type; container files are read from any
+byte on, block by block.
+Does not know: schema registries."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from millstream.formats import avro_schemas
+from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
+from millstream.formats.options import Settings
+from millstream.formats.shapes import Shape
+from millstream.model.configuration import ConfigOption
+
+ENCODING = ConfigOption(
+    "encoding", "binary", "How records are written: binary or json.", str, choices=("binary", "json")
+)
+CODEC = ConfigOption(
+    "codec", "deflate", "How container files are compressed: null, deflate, snappy, bzip2, xz or zstandard.", str
+)
+TIMESTAMP_MAPPING = ConfigOption(
+    "timestamp_mapping.legacy", True, "Whether TIMESTAMP is Avro's timestamp; else its local timestamp.", bool
+)
+OPTIONS: tuple[ConfigOption[Any], ...] = (ENCODING, TIMESTAMP_MAPPING)
+FILE_OPTIONS: tuple[ConfigOption[Any], ...] = (CODEC,)
+#: What reading Avro that is none can raise: the library leaves most of it to Python.
+REFUSED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    EOFError,
+    OverflowError,
+    AttributeError,
+    StopIteration,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    AssertionError,
+)
+_MAGIC = b"Obj\x01"
+_CHUNK = 1 << 16
+
+
+def library() -> Any:
+    """fastavro, which reads and writes Avro."""
+    try:
+        return importlib.import_module("fastavro")
+    except ImportError:
+        raise MissingLibrary(AvroFormat.name, "fastavro", "avro") from None
+
+
+def parsed_schema(schema: Any) -> Any:
+    """The schema, checked."""
+    fastavro = library()
+    try:
+        return fastavro.parse_schema(schema)
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, *REFUSED) as problem:
+        message = f"the avro schema is wrong: {problem}"
+        raise BadFormat(message) from None
+
+
+class AvroFormat(Format):
+    """Flink's `avro`."""
+
+    name = "avro"
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any], schema: Any = None) -> None:
+        self._given, self._schema_given = dict(options), schema
+        settings = Settings(self.name, OPTIONS, options)
+        super().__init__(shape, settings.on_error())
+        self._json = settings.get(ENCODING) == "json"
+        self.schema: Any = avro_schemas.record_schema(shape) if schema is None else avro_schemas.parsed(schema)
+        if not settings.get(TIMESTAMP_MAPPING):
+            self.schema = _with_local_timestamps(self.schema, shape)
+        self._parsed = parsed_schema(self.schema)
+        self._to, self._from = avro_schemas.to_avro(shape), avro_schemas.from_avro(shape)
+        self._library = library()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given, self._schema_given)
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises."""
+        return each(records, self._decode_json if self._json else self._decode_binary, REFUSED)
+
+    def _decode_binary(self, data: bytes) -> Any:
+        stream = io.BytesIO(data)
+        return self._from(self._library.schemaless_reader(stream, self._parsed, None))
+
+    def _decode_json(self, data: bytes) -> Any:
+        text = io.StringIO(bytes(data).decode("utf-8"))
+        for found in self._library.json_reader(text, self._parsed):
+            return self._from(found)
+        return None
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises."""
+        return [self._encode_one(value) for value in values]
+
+    def _encode_one(self, value: Any) -> bytes:
+        try:
+            if self._json:
+                text = io.StringIO()
+                self._library.json_writer(text, self._parsed, [self._to(value)])
+                return json.dumps(json.loads(text.getvalue()), ensure_ascii=False, separators=(",", ":")).encode()
+            stream = io.BytesIO()
+            self._library.schemaless_writer(stream, self._parsed, self._to(value))
+            return stream.getvalue()
+        except REFUSED as problem:
+            raise UnencodableRecord(self.name, value, str(problem) or type(problem).__name__) from None
+
+
+def _with_local_timestamps(schema: Any, shape: Shape) -> Any:
+    """The schema with local timestamps for timestamps without a zone, as Avro has had them since 1.10."""
+    fields = []
+    for field, child in zip(schema["fields"], shape.children, strict=True):
+        text = json.dumps(field["type"])
+        if child.kind.value == "TIMESTAMP":
+            text = text.replace('"timestamp-', '"local-timestamp-')
+        fields.append({**field, "type": json.loads(text)})
+    return {**schema, "fields": fields}
+
+
+class ContainerFile:
+    """A container file, whose blocks can be read from any byte on."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self._size = stream, size
+        stream.seek(0)
+        self._head = _header(stream)
+        self.schema: Any = avro_schemas.parsed(self._head[1].get("avro.schema", b"null").decode("utf-8"))
+        self._data_from = stream.tell()
+
+    def records(self, start: int, end: int) -> Iterator[list[Any]]:
+        """The records of the blocks that begin from `start` to before `end`, block by block.
+
+        A block belongs to the range in which the sync marker before it begins, as in Avro's own library."""
+        prefix, meta, sync = self._head
+        del meta
+        at = self._data_from if start <= self._data_from - len(sync) else self._after_sync(start, sync)
+        fastavro = library()
+        while at is not None and at - len(sync) < end and at < self._size:
+            self._stream.seek(at)
+            count, length = _long(self._stream), _long(self._stream)
+            if length < 0 or count < 0:
+                message = "a block of negative length"
+                raise ValueError(message)
+            behind = self._stream.tell() + length + len(sync)
+            self._stream.seek(at)
+            block = self._stream.read(behind - at)
+            if len(block) != behind - at or block[-len(sync) :] != sync:
+                message = "a block without the file's sync marker at its end"
+                raise ValueError(message)
+            yield list(fastavro.reader(io.BytesIO(prefix + block)))
+            at = behind
+
+    def record_size(self) -> float:
+        """About how many bytes a record has, by the first block."""
+        self._stream.seek(self._data_from)
+        try:
+            count, length = _long(self._stream), _long(self._stream)
+        except ValueError:
+            return 1.0  # a file without records
+        return max(length, 1) / max(count, 1)
+
+    def _after_sync(self, start: int, sync: bytes) -> int | None:
+        """Behind the first sync marker that begins at or after `start`."""
+        at, kept = start, b""
+        self._stream.seek(start)
+        while chunk := self._stream.read(_CHUNK):
+            data = kept + chunk
+            found = data.find(sync)
+            if found >= 0:
+                return at - len(kept) + found + len(sync)
+            at += len(chunk)
+            kept = data[-(len(sync) - 1) :]
+        return None
+
+
+def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
+    """The bytes before the first block, the metadata in them, and the sync marker."""
+    if stream.read(4) != _MAGIC:
+        message = "it does not begin as an avro container file"
+        raise ValueError(message)
+    meta: dict[str, bytes] = {}
+    while (count := _long(stream)) != 0:
+        if count < 0:
+            count = -count
+            _long(stream)
+        for _ in range(count):
+            name = stream.read(_long(stream)).decode("utf-8")
+            meta[name] = stream.read(_long(stream))
+    sync = stream.read(16)
+    if len(sync) != 16:
+        message = "it ends within its header"
+        raise ValueError(message)
+    end = stream.tell()
+    stream.seek(0)
+    return stream.read(end), meta, sync
+
+
+def _long(stream: BinaryIO) -> int:
+    """A number in Avro's variable length, zig-zag encoding."""
+    shift = found = 0
+    while True:
+        byte = stream.read(1)
+        if not byte or shift > 63:
+            message = "it ends within a number"
+            raise ValueError(message)
+        found |= (byte[0] & 0x7F) << shift
+        shift += 7
+        if byte[0] < 0x80:
+            return (found >> 1) ^ -(found & 1)

@@ -1,0 +1,115 @@
+"""Avro with the id of its schema before each record, as Confluent's serialisers write it.
+
+Promises: a record is read with the schema it was written with, and given as the schema of the row type has it; the
+schema of what is written is registered once under the subject. A registry that does not answer is an error of the
+world, not of the record.
+Does not know: brokers; the subject is an option."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from millstream.formats import avro_schemas
+from millstream.formats.avro import REFUSED, library, parsed_schema
+from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
+from millstream.formats.options import Settings
+from millstream.formats.schema_registry import RegistryRefused, SchemaRegistry
+from millstream.formats.shapes import Shape
+from millstream.model.configuration import ConfigOption
+
+URL = ConfigOption("url", None, "The addresses of the schema registry, separated by commas.", str)
+SUBJECT = ConfigOption("subject", None, "The subject under which the schema of what is written is registered.", str)
+SCHEMA = ConfigOption("schema", None, "The schema to read and write with; derived from the type unless given.", str)
+CREDENTIALS = ConfigOption(
+    "basic-auth.credentials-source",
+    None,
+    "Where the user comes from: USER_INFO, or URL.",
+    str,
+    choices=("USER_INFO", "URL"),
+)
+USER_INFO = ConfigOption("basic-auth.user-info", None, "User and password, as user:password.", str)
+BEARER_SOURCE = ConfigOption(
+    "bearer-auth.credentials-source", None, "Where the token comes from: STATIC_TOKEN.", str, choices=("STATIC_TOKEN",)
+)
+BEARER_TOKEN = ConfigOption("bearer-auth.token", None, "The token to show to the registry.", str)
+CA_FILE = ConfigOption("ssl.truststore.location", None, "A file of certificates (PEM) to trust.", str)
+OPTIONS: tuple[ConfigOption[Any], ...] = (
+    URL,
+    SUBJECT,
+    SCHEMA,
+    CREDENTIALS,
+    USER_INFO,
+    BEARER_SOURCE,
+    BEARER_TOKEN,
+    CA_FILE,
+)
+_HEAD = struct.Struct(">bI")
+
+
+class AvroConfluentFormat(Format):
+    """Flink's `avro-confluent`."""
+
+    name = "avro-confluent"
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+        self._given = dict(options)
+        settings = Settings(self.name, OPTIONS, options)
+        super().__init__(shape, settings.on_error())
+        self._registry = SchemaRegistry(
+            settings.required(URL),
+            user_info=settings.get(USER_INFO),
+            bearer_token=settings.get(BEARER_TOKEN),
+            ca_file=settings.get(CA_FILE),
+        )
+        for source, needed in ((CREDENTIALS, USER_INFO), (BEARER_SOURCE, BEARER_TOKEN)):
+            if settings.get(source) in ("USER_INFO", "STATIC_TOKEN"):
+                settings.required(needed)
+        given = settings.get(SCHEMA)
+        schema = avro_schemas.record_schema(shape) if given is None else avro_schemas.parsed(given)
+        self._text = json.dumps(schema, separators=(",", ":"))
+        self._reader_schema = parsed_schema(schema)
+        self._subject: str | None = settings.get(SUBJECT)
+        self._to, self._from = avro_schemas.to_avro(shape), avro_schemas.from_avro(shape)
+        self._writers: dict[int, Any] = {}
+        self._library = library()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given)
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises; an id that the registry does not know is the record's error."""
+        refused = (*REFUSED, RegistryRefused, BadFormat, self._library.read.SchemaResolutionError)
+        return each(records, self._decode_one, refused)
+
+    def _decode_one(self, data: bytes) -> Any:
+        if len(data) < _HEAD.size or data[0] != 0:
+            message = "unknown data format: the magic number does not match"
+            raise ValueError(message)
+        (_, schema_id) = _HEAD.unpack_from(data)
+        if schema_id not in self._writers:
+            self._writers[schema_id] = parsed_schema(avro_schemas.parsed(self._registry.schema(schema_id)))
+        stream = io.BytesIO(bytes(data)[_HEAD.size :])
+        return self._from(self._library.schemaless_reader(stream, self._writers[schema_id], self._reader_schema))
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises."""
+        if not values:
+            return []
+        if self._subject is None:
+            message = "the format avro-confluent needs the option avro-confluent.subject to write"
+            raise BadFormat(message, hint='give the subject, for a topic usually "<topic>-value"')
+        head = _HEAD.pack(0, self._registry.register(self._subject, self._text))
+        encoded = []
+        for value in values:
+            stream = io.BytesIO()
+            stream.write(head)
+            try:
+                self._library.schemaless_writer(stream, self._reader_schema, self._to(value))
+            except REFUSED as problem:
+                raise UnencodableRecord(self.name, value, str(problem) or type(problem).__name__) from None
+            encoded.append(stream.getvalue())
+        return encoded

@@ -1,0 +1,194 @@
+"""Changelogs as JSON: what debezium, canal and maxwell have in common. One message may hold several changes.
+
+Promises: a message is read as a whole or is an error; rows have the kind of their change; tombstones give nothing.
+Does not know: the envelopes; each format has its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from millstream.formats import texts
+from millstream.formats.contract import BadFormat, BadRecord, Decoded, Format, UnencodableRecord, reason_of
+from millstream.formats.json import FAIL_ON_MISSING_FIELD, reader_of, writer_of
+from millstream.formats.json_reader import REFUSED, JsonReader, parse
+from millstream.formats.options import (
+    DECIMAL_AS_PLAIN_NUMBER,
+    IGNORE_NULL_FIELDS,
+    IGNORE_PARSE_ERRORS,
+    MAP_NULL_KEY_LITERAL,
+    MAP_NULL_KEY_MODE,
+    TIMESTAMP_FORMAT,
+    Settings,
+)
+from millstream.formats.shapes import Kind, Shape
+from millstream.model.configuration import ConfigOption
+from millstream.model.row import Row, RowKind
+from millstream.model.time import Instant
+from millstream.model.types import RowTypeInfo
+
+SHARED_OPTIONS: tuple[ConfigOption[Any], ...] = (
+    IGNORE_PARSE_ERRORS,
+    TIMESTAMP_FORMAT,
+    MAP_NULL_KEY_MODE,
+    MAP_NULL_KEY_LITERAL,
+    DECIMAL_AS_PLAIN_NUMBER,
+    IGNORE_NULL_FIELDS,
+)
+
+Change = tuple[RowKind, Any]
+
+
+class BadEnvelope(ValueError):
+    """A message that says nothing that can be understood about a change."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Where something stands in a message, and what it is."""
+
+    path: tuple[str, ...]
+    shape: Shape
+
+    def reader(self) -> Callable[[Any], Any]:
+        """What reads it; moments are milliseconds since the epoch."""
+        if self.shape.kind is Kind.TIMESTAMP_LTZ:
+            return lambda value: None if value is None else Instant.of_epoch_milli(int(value))
+        return JsonReader(Shape(Kind.ROW), style=texts.SQL, ignoring=False, fail_on_missing=False).reader(self.shape)
+
+
+TEXT, MOMENT = Shape(Kind.STRING), Shape(Kind.TIMESTAMP_LTZ, 3)
+TEXTS = Shape(Kind.ARRAY, children=(TEXT,))
+
+
+def _member(message: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        message = message.get(name) if isinstance(message, dict) else None
+    return message
+
+
+class ChangelogFormat(Format):
+    """What the three have in common: a message is an object, and gives changes."""
+
+    changelog = True
+    options: tuple[ConfigOption[Any], ...] = ()
+    #: What a message says beside its rows, by Flink's names: where it stands in the message, and what it is.
+    readable: Mapping[str, Metadata] = MappingProxyType({})
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
+        self._given, self._metadata = dict(options), tuple(metadata)
+        self._settings = Settings(self.name, self.options, options)
+        super().__init__(shape, self._settings.on_error())
+        if not isinstance(self.type_info, RowTypeInfo):
+            message = f"the format {self.name} gives rows, not {self.type_info}"
+            raise BadFormat(message, hint="declare Types.ROW_NAMED([...], [...])")
+        self._beside = [(self._known(name).path, self._known(name).reader()) for name in metadata]
+        if metadata:
+            types = [self._known(name).shape.type_info() for name in metadata]
+            self._names = [*shape.names, *metadata]
+            self.type_info = RowTypeInfo([*self.type_info.field_types, *types], self._names)
+        self._reader = reader_of(shape, _Lenient(self._settings))
+        self._writer = writer_of(shape, self._settings)
+        self._drops_nulls = bool(self._settings.get(IGNORE_NULL_FIELDS))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given, self._metadata)
+
+    def _known(self, name: str) -> Metadata:
+        if name not in self.readable:
+            message = f"messages of {self.name} do not tell {name!r}"
+            raise BadFormat(message, hint=f"they tell {', '.join(self.readable)}")
+        return self.readable[name]
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises; a message is read as a whole or not at all."""
+        values: list[Any] = []
+        origins: list[int] = []
+        errors: list[BadRecord] = []
+        for index, data in enumerate(records):
+            if not data:  # a tombstone
+                continue
+            try:
+                message = object_of(parse(data))
+                changes = [_marked(kind, row) for kind, row in self._changes(message)]
+                if self._beside:
+                    changes = self._with_metadata(changes, message)
+            except REFUSED as problem:
+                errors.append(BadRecord(index, bytes(data), reason_of(problem)))
+                continue
+            values += changes
+            origins += [index] * len(changes)
+        return Decoded(values, origins, tuple(errors))
+
+    def _with_metadata(self, rows: Sequence[Row], message: dict[str, Any]) -> list[Row]:
+        beside = [read(_member(message, path)) for path, read in self._beside]
+        return [Row._from(self._names, [*row, *beside], row.get_row_kind()) for row in rows]
+
+    @abstractmethod
+    def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
+        """The changes in a message."""
+
+    def _old_row(self, old: dict[str, Any], new: Row) -> Row:
+        """The row before an update: of a field that is not among the old ones the value has not changed."""
+        row = self._row(old)
+        values = [new[index] if name not in old else row[index] for index, name in enumerate(self.shape.names)]
+        return Row._from(list(self.shape.names), values)
+
+    def _row(self, data: Any) -> Row:
+        row: Row = self._reader.row(data)
+        return row
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises: an update is written as the old row taken back and the new one put in."""
+        encoded = []
+        for value in values:
+            kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
+            try:
+                row = self._writer.row(value)
+            except (*REFUSED, AttributeError) as problem:
+                raise UnencodableRecord(self.name, value, str(problem)) from None
+            added = kind in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+            encoded.append(self._message(row, added).encode("utf-8", "replace"))
+        return encoded
+
+    @abstractmethod
+    def _message(self, row: str, added: bool) -> str:
+        """The message that adds a row or takes it back."""
+
+
+class _Lenient(Settings):
+    """The settings of the envelope for the rows inside: a missing field is null."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def get(self, option: ConfigOption[Any]) -> Any:
+        """As the envelope's."""
+        return False if option is FAIL_ON_MISSING_FIELD else self._settings.get(option)
+
+
+def _marked(kind: RowKind, row: Any) -> Any:
+    if not isinstance(row, Row):
+        message = "there is no row in the message"
+        raise BadEnvelope(message)
+    row.set_row_kind(kind)
+    return row
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The value, if it is an object."""
+    if not isinstance(value, dict):
+        message = f"expected an object, got {value!r:.100}"
+        raise BadEnvelope(message)
+    return value
+
+
+def array_of(value: Any) -> list[Any]:
+    """The value, if it is an array."""
+    if not isinstance(value, list):
+        message = f"expected an array of rows, got {value!r:.100}"
+        raise BadEnvelope(message)
+    return value

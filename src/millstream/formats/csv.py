@@ -1,0 +1,437 @@
+"""CSV: one line to a record.
+
+Promises: what Flink's csv format reads and writes, option by option; batches without quotes, escapes and comments are
+read by Arrow at once, with the same result.
+Does not know: headers, files; lines come to it one by one."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from millstream.formats import texts
+from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
+from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
+from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
+from millstream.model.configuration import ConfigOption
+from millstream.model.row import Row, RowKind
+
+FIELD_DELIMITER = ConfigOption("field-delimiter", ",", "The sign between fields.", str)
+DISABLE_QUOTE = ConfigOption("disable-quote-character", False, "Whether no sign stands around fields.", bool)
+QUOTE = ConfigOption("quote-character", '"', "The sign that stands around fields that hold other signs.", str)
+ALLOW_COMMENTS = ConfigOption("allow-comments", False, "Whether lines that begin with # are left out.", bool)
+ARRAY_DELIMITER = ConfigOption("array-element-delimiter", ";", "What stands between elements of arrays and rows.", str)
+ESCAPE = ConfigOption("escape-character", None, "The sign before a sign that means itself; none by default.", str)
+NULL_LITERAL = ConfigOption("null-literal", None, "The text of a field that is null.", str)
+SCIENTIFIC = ConfigOption(
+    "write-bigdecimal-in-scientific-notation", True, "Whether decimals may be written with an exponent.", bool
+)
+OPTIONS: tuple[ConfigOption[Any], ...] = (
+    FIELD_DELIMITER,
+    DISABLE_QUOTE,
+    QUOTE,
+    ALLOW_COMMENTS,
+    IGNORE_PARSE_ERRORS,
+    ARRAY_DELIMITER,
+    ESCAPE,
+    NULL_LITERAL,
+    SCIENTIFIC,
+)
+REFUSED = (ValueError, TypeError, OverflowError)
+_LONG = 24
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\", "'": "'", '"': '"', "b": "\b", "f": "\f"}
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
+class BadLine(ValueError):
+    """A line that is no record."""
+
+
+def _no_close(quote: str) -> BadLine:
+    return BadLine(f"missing closing quote {quote}")
+
+
+def unescaped(text: str) -> str:
+    r"""A text in which `\t` and its like stand for one sign."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPES.get(found[2], found[2]), text)
+
+
+def _sign(settings: Settings, option: ConfigOption[Any]) -> str | None:
+    given = settings.get(option)
+    if given is None:
+        return None
+    text = unescaped(given) if len(given) > 1 else given
+    if len(text) != 1:
+        message = f"csv.{option.key} is {given!r}"
+        raise BadFormat(message, hint="give one sign")
+    return text
+
+
+class Dialect:
+    """Which signs mean what."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.delimiter = _sign(settings, FIELD_DELIMITER) or ","
+        self.quote = None if settings.get(DISABLE_QUOTE) else _sign(settings, QUOTE)
+        self.escape = _sign(settings, ESCAPE)
+        self.comments = bool(settings.get(ALLOW_COMMENTS))
+        self.null: str | None = settings.get(NULL_LITERAL)
+        self.inner: str = unescaped(settings.get(ARRAY_DELIMITER))
+
+    def split(self, text: str) -> list[str | None]:
+        """The fields of the first line of a text."""
+        quote, escape = self.quote, self.escape
+        if (quote is None or quote not in text) and (escape is None or escape not in text):
+            line = _first_line(text)
+            found: list[str | None] = list(line.split(self.delimiter))
+        else:
+            found = self._scan(text)
+        if self.null is not None:
+            found = [None if each == self.null else each for each in found]
+        return found
+
+    def _scan(self, text: str) -> list[str | None]:
+        fields: list[str | None] = []
+        at, end = 0, len(text)
+        while True:
+            at, value = self._field(text, at, end)
+            fields.append(value)
+            if at >= end or text[at] in "\r\n":
+                return fields
+            at += 1
+
+    def _field(self, text: str, at: int, end: int) -> tuple[int, str]:
+        """Where the field at `at` ends, and what it holds."""
+        quote, escape, delimiter = self.quote, self.escape, self.delimiter
+        quoted = quote is not None and at < end and text[at] == quote
+        at += quoted
+        made: list[str] = []
+        while True:
+            if at >= end:
+                if quoted:
+                    raise _no_close(str(quote))
+                return at, "".join(made)
+            sign = text[at]
+            if sign == escape:
+                made.append(_ESCAPED_SIGNS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
+                at += 2
+            elif quoted and sign == quote:
+                if text[at + 1 : at + 2] != quote:
+                    return self._behind(text, at + 1, end), "".join(made)
+                made.append(sign)
+                at += 2
+            elif not quoted and (sign == delimiter or sign in "\r\n"):
+                return at, "".join(made)
+            else:
+                made.append(sign)
+                at += 1
+
+    def _behind(self, text: str, at: int, end: int) -> int:
+        """Where the separator behind a closing quote stands."""
+        while at < end and text[at] == " " != self.delimiter:
+            at += 1
+        if at < end and text[at] != self.delimiter and text[at] not in "\r\n":
+            message = f"expected a separator behind the closing quote, got {text[at]!r}"
+            raise BadLine(message)
+        return at
+
+
+_ESCAPED_SIGNS = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+
+
+def _first_line(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        return text.replace("\r", "\n").split("\n", 1)[0]
+    return text
+
+
+Reader = Callable[[Any], Any]
+
+
+class CsvReader:
+    """Makes records of fields."""
+
+    def __init__(self, shape: Shape, dialect: Dialect, ignoring: bool) -> None:
+        self._dialect, self._ignoring = dialect, ignoring
+        self._readers = [self.reader(child) for child in shape.children]
+        self._make = shape.maker()
+
+    def reader(self, shape: Shape) -> Reader:
+        """What reads a field; None stays None, and is what an error gives when errors are ignored."""
+        read = self._reader(shape)
+        if not self._ignoring:
+            return lambda text: None if text is None else read(text)
+
+        def forgiving(text: Any) -> Any:
+            try:
+                return None if text is None else read(text)
+            except REFUSED:
+                return None
+
+        return forgiving
+
+    def _reader(self, shape: Shape) -> Reader:
+        kind, inner = shape.kind, self._dialect.inner
+        if kind in BITS:
+            return texts.integer_reader(kind)
+        if kind is Kind.DECIMAL:
+            return texts.decimal_reader(shape)
+        if kind is Kind.TIMESTAMP or kind is Kind.TIMESTAMP_LTZ:
+            read_timestamp = texts.timestamp_reader(texts.SQL, kind is Kind.TIMESTAMP_LTZ)
+            return lambda text: read_timestamp(text.strip(texts.BLANKS))
+        if kind is Kind.TIME:
+            return texts.iso_time_reader(shape.precision)
+        if kind is Kind.ARRAY:
+            element = self.reader(shape.children[0])
+            return lambda text: [element(item) for item in _items(text, inner)]
+        if kind is Kind.ROW:
+            members, make = [self.reader(child) for child in shape.children], shape.maker()
+
+            def read_row(text: str) -> Any:
+                items = _items(text, inner)
+                if not items:
+                    return None
+                if len(items) < len(members):
+                    message = f"{len(members)} members expected, got {len(items)}"
+                    raise BadLine(message)
+                return make([member(item) for member, item in zip(members, items, strict=False)])
+
+            return read_row
+        if kind not in _LEAVES:
+            message = f"csv has no {kind.value}"
+            raise BadFormat(message, hint="use json, or arrays and rows of single values")
+        return _LEAVES[kind]
+
+    def read(self, text: str) -> Any:
+        """The record in a line."""
+        fields = self._dialect.split(text)
+        count = len(self._readers)
+        if len(fields) != count and not (self._ignoring and len(fields) < count):
+            if len(fields) > count:
+                message = f"too many entries: expected at most {count} (value #{count} ({fields[count]!r:.100}))"
+            else:
+                message = f"row length mismatch. {count} fields expected but was {len(fields)}"
+            raise BadLine(message)
+        fields += [None] * (count - len(fields))
+        return self._make([reader(field) for reader, field in zip(self._readers, fields, strict=True)])
+
+
+def _items(text: str, inner: str) -> list[str]:
+    return text.split(inner) if text else []
+
+
+def _read_bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as problem:
+        message = f"no Base64: {problem}"
+        raise ValueError(message) from None
+
+
+_LEAVES: dict[Kind, Reader] = {
+    Kind.STRING: lambda text: text,
+    Kind.BOOLEAN: texts.read_boolean,
+    Kind.FLOAT: texts.read_float,
+    Kind.DOUBLE: texts.read_float,
+    Kind.BYTES: _read_bytes,
+    Kind.DATE: texts.read_sql_date,
+    Kind.BIG_INTEGER: int,
+}
+
+
+class CsvWriter:
+    """Makes lines of records."""
+
+    def __init__(self, shape: Shape, dialect: Dialect, plain_decimals: bool) -> None:
+        self._dialect, self._plain = dialect, plain_decimals
+        self._split = shape.splitter()
+        self._writers = [self.writer(child) for child in shape.children]
+
+    def writer(self, shape: Shape) -> Callable[[Any], tuple[str, bool]]:
+        """What writes a field, and whether it is text that may need quotes."""
+        write, is_text = self._writer(shape)
+        nothing = (self._dialect.null or "", False)
+        return lambda value: nothing if value is None else (write(value), is_text)
+
+    def _writer(self, shape: Shape) -> tuple[Callable[[Any], str], bool]:
+        kind, precision, inner = shape.kind, shape.precision, self._dialect.inner
+        if kind in BITS or kind is Kind.BIG_INTEGER:
+            return lambda value: str(int(value)), False
+        if kind is Kind.FLOAT or kind is Kind.DOUBLE:
+            return lambda value: texts.write_float(value, kind), False
+        if kind is Kind.DECIMAL:
+            return lambda value: texts.write_decimal(value, shape, self._plain), False
+        if kind is Kind.TIME:
+            return lambda value: texts.write_time(value, precision), True
+        if kind is Kind.TIMESTAMP:
+            return lambda value: texts.write_timestamp(value, texts.SQL, precision), True
+        if kind is Kind.TIMESTAMP_LTZ:
+            return lambda value: texts.write_instant(value, texts.SQL, precision), True
+        if kind is Kind.ARRAY:
+            element = self.writer(shape.children[0])
+            return lambda value: inner.join([element(item)[0] for item in value]), True
+        if kind is Kind.ROW:
+            members, split = [self.writer(child) for child in shape.children], shape.splitter()
+            return lambda value: inner.join([m(item)[0] for m, item in zip(members, split(value), strict=True)]), True
+        if kind not in _TEXTS:
+            message = f"csv has no {kind.value}"
+            raise BadFormat(message, hint="use json, or arrays and rows of single values")
+        return _TEXTS[kind], kind is not Kind.BOOLEAN
+
+    def write(self, value: Any) -> str:
+        """The line of a record, without its end."""
+        line = io.StringIO()
+        for index, (writer, item) in enumerate(zip(self._writers, self._split(value), strict=True)):
+            if index:
+                line.write(self._dialect.delimiter)
+            text, is_text = writer(item)
+            line.write(self._field(text) if is_text else text)
+        return line.getvalue()
+
+    def _field(self, text: str) -> str:
+        quote, escape = self._dialect.quote, self._dialect.escape
+        if quote is None or not self._needs_quotes(text):
+            return text
+        if escape is not None:
+            text = text.replace(escape, escape + escape)
+        return f"{quote}{text.replace(quote, quote + quote)}{quote}"
+
+    def _needs_quotes(self, text: str) -> bool:
+        """Java's loose rule: long texts, and every sign up to the greatest of those that mean something."""
+        greatest = max(self._dialect.delimiter, self._dialect.quote or "", "\n")
+        escaped = self._dialect.escape is not None and self._dialect.escape in text
+        return escaped or len(text) > _LONG or (bool(text) and min(text) <= greatest)
+
+
+_TEXTS: dict[Kind, Callable[[Any], str]] = {
+    Kind.STRING: lambda value: value,
+    Kind.BOOLEAN: lambda value: "true" if value else "false",
+    Kind.BYTES: lambda value: base64.b64encode(value).decode(),
+    Kind.DATE: lambda value: value.isoformat(),
+}
+
+
+def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes] | None:
+    """What lines look like whose quotes mean the same to everyone: around whole fields, doubled inside them."""
+    if dialect.quote is None:
+        return None
+    quote, comma = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
+    inside = b"[^%b\n]*+" % quote
+    quoted = b"%b%b(?:%b%b%b)*+%b" % (quote, inside, quote, quote, inside, quote)
+    field = b"(?:%b|[^%b%b\n]*+)" % (quoted, quote, comma)
+    return re.compile(b"%b(?:[%b\n]%b)*+" % (field, comma, field))
+
+
+class CsvFormat(Format):
+    """Flink's `csv`."""
+
+    name = "csv"
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+        self._given = dict(options)
+        settings = Settings(self.name, OPTIONS, options)
+        super().__init__(shape, settings.on_error())
+        self._dialect = Dialect(settings)
+        self._ignoring = bool(settings.get(IGNORE_PARSE_ERRORS))
+        self._reader = CsvReader(shape, self._dialect, self._ignoring)
+        self._writer = CsvWriter(shape, self._dialect, not settings.get(SCIENTIFIC))
+        self._together = self._columns()
+        self._quote = (self._dialect.quote or "").encode()
+        self._quotes = _plain_quotes(self._dialect)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given)
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises."""
+        if self._together is None:
+            return self._decode_singly(records)
+        return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
+
+    def _decode_singly(self, records: Sequence[bytes | None]) -> Decoded:
+        return each(records, self._decode_one, REFUSED)
+
+    def _decode_one(self, data: bytes) -> Any:
+        text = bytes(data).decode("utf-8")
+        if not text or (self._dialect.comments and text.lstrip(" ").startswith("#")):
+            if self._ignoring:
+                return None
+            message = "no content"
+            raise BadLine(message)
+        return self._reader.read(text)
+
+    def _columns(self) -> tuple[arrow_csv.ParseOptions, arrow_csv.ConvertOptions] | None:
+        dialect, shape = self._dialect, self.shape
+        simple = shape.is_flat() and dialect.escape is None and not dialect.comments
+        # whether a null in quotes is null is told nowhere
+        simple = simple and (dialect.null is None or dialect.quote is None or dialect.quote not in dialect.null)
+        if not simple or not shape.names or ord(dialect.delimiter) > 127 or dialect.delimiter in "\r\n":
+            return None
+        parse = arrow_csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote or False,
+            double_quote=True,
+            escape_char=False,
+            ignore_empty_lines=False,
+        )
+        convert = arrow_csv.ConvertOptions(
+            check_utf8=True,
+            column_types={name: arrow_leaf(child) or pa.string() for name, child in shape.fields()},
+            null_values=[] if dialect.null is None else [dialect.null],
+            strings_can_be_null=dialect.null is not None,
+            quoted_strings_can_be_null=True,
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+        )
+        return parse, convert
+
+    def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
+        """All lines as one table; None if any is such that only the slower way knows what Flink does with it."""
+        if not all(records):
+            return None
+        joined = b"\n".join(records)  # type: ignore[arg-type]
+        if joined.count(b"\n") != len(records) - 1 or any(sign in joined for sign in (b"\r", b"\0", b"0x", b"0X")):
+            return None
+        if self._quotes is not None and self._quote in joined and not self._quotes.fullmatch(joined):
+            return None
+        assert self._together is not None
+        parse, convert = self._together
+        read = arrow_csv.ReadOptions(use_threads=False, block_size=len(joined) + 1, column_names=list(self.shape.names))
+        try:
+            table = arrow_csv.read_csv(pa.BufferReader(joined), read, parse, convert)
+            if table.num_rows != len(records):
+                return None
+            columns = []
+            for index, (_, child) in enumerate(self.shape.fields()):
+                column = table.column(index).combine_chunks()
+                if child.kind in (Kind.FLOAT, Kind.DOUBLE) and pc.sum(pc.is_finite(column)) != pa.scalar(
+                    len(column) - column.null_count, pa.uint64()
+                ):
+                    return None  # Arrow knows more spellings of these than Java
+                columns.append(
+                    column if arrow_leaf(child) else array_of_texts(child, column, self._reader.reader(child))
+                )
+            return self.shape.array_of(columns, len(records))
+        except (pa.ArrowException, *REFUSED):
+            return None
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises; a line has no end of its own."""
+        encoded = []
+        for value in values:
+            if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:
+                raise UnencodableRecord(self.name, value, "it is a change", hint="use debezium-json or its like")
+            try:
+                encoded.append(self._writer.write(value).encode("utf-8", "replace"))
+            except (*REFUSED, AttributeError) as problem:
+                raise UnencodableRecord(self.name, value, str(problem)) from None
+        return encoded

@@ -1,0 +1,79 @@
+"""Debezium's messages about changes of a table: the row before, the row after, and what was done.
+
+Promises: what Flink's debezium-json reads and writes.
+Does not know: Debezium's other encodings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from millstream.formats.changelog import (
+    MOMENT,
+    SHARED_OPTIONS,
+    TEXT,
+    BadEnvelope,
+    Change,
+    ChangelogFormat,
+    Metadata,
+    object_of,
+)
+from millstream.formats.shapes import Kind, Shape
+from millstream.model.configuration import ConfigOption
+from millstream.model.row import Row, RowKind
+
+SCHEMA_INCLUDE = ConfigOption("schema-include", False, "Whether messages hold their schema beside the payload.", bool)
+OPTIONS: tuple[ConfigOption[Any], ...] = (SCHEMA_INCLUDE, *SHARED_OPTIONS)
+
+
+class DebeziumJson(ChangelogFormat):
+    """Flink's `debezium-json`: before, after and op."""
+
+    name = "debezium-json"
+    options = OPTIONS
+    readable = MappingProxyType(
+        {
+            "schema": Metadata(("schema",), TEXT),
+            "ingestion-timestamp": Metadata(("ts_ms",), MOMENT),
+            "source.timestamp": Metadata(("source", "ts_ms"), MOMENT),
+            "source.database": Metadata(("source", "db"), TEXT),
+            "source.schema": Metadata(("source", "schema"), TEXT),
+            "source.table": Metadata(("source", "table"), TEXT),
+            "source.properties": Metadata(("source",), Shape(Kind.MAP, children=(TEXT, TEXT))),
+        }
+    )
+
+    def _with_metadata(self, rows: Sequence[Row], message: dict[str, Any]) -> list[Row]:
+        """All but the schema stands in the payload, where there is one."""
+        if self._settings.get(SCHEMA_INCLUDE):
+            message = {**object_of(message.get("payload")), "schema": message.get("schema")}
+        return super()._with_metadata(rows, message)
+
+    def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
+        payload = object_of(message.get("payload")) if self._settings.get(SCHEMA_INCLUDE) else message
+        before, after, op = payload.get("before"), payload.get("after"), payload.get("op")
+        if op in ("c", "r"):
+            yield RowKind.INSERT, self._image(after, "after", op)
+        elif op == "u":
+            yield RowKind.UPDATE_BEFORE, self._image(before, "before", op)
+            yield RowKind.UPDATE_AFTER, self._image(after, "after", op)
+        elif op == "d":
+            yield RowKind.DELETE, self._image(before, "before", op)
+        else:
+            message_ = f'unknown "op" value {op!r}'
+            raise BadEnvelope(message_)
+
+    def _image(self, data: Any, name: str, op: str) -> Row:
+        if data is None:
+            message = (
+                f'the "{name}" field of a message with op {op!r} is null (for Postgres: is REPLICA IDENTITY FULL?)'
+            )
+            raise BadEnvelope(message)
+        return self._row(data)
+
+    def _message(self, row: str, added: bool) -> str:
+        before, after, op = ("null", row, "c") if added else (row, "null", "d")
+        if self._drops_nulls:
+            return f'{{"after":{after},"op":"{op}"}}' if added else f'{{"before":{before},"op":"{op}"}}'
+        return f'{{"before":{before},"after":{after},"op":"{op}"}}'

@@ -1,0 +1,165 @@
+"""JSON: one object to a record.
+
+Promises: what Flink's json format reads and writes, field by field and option by option; batches of flat records that
+hold nothing unusual are read by Arrow at once, with the same result.
+Does not know: changelogs; the envelopes of debezium, canal and maxwell are formats of their own around this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
+from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
+from millstream.formats.json_writer import JsonWriter
+from millstream.formats.options import (
+    DECIMAL_AS_PLAIN_NUMBER,
+    IGNORE_NULL_FIELDS,
+    IGNORE_PARSE_ERRORS,
+    MAP_NULL_KEY_LITERAL,
+    MAP_NULL_KEY_MODE,
+    TIMESTAMP_FORMAT,
+    Settings,
+)
+from millstream.formats.shapes import Shape
+from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
+from millstream.model.configuration import ConfigOption
+from millstream.model.row import Row, RowKind
+
+FAIL_ON_MISSING_FIELD = ConfigOption(
+    "fail-on-missing-field",
+    False,
+    "Whether a record without one of the fields is refused; else the field is null.",
+    bool,
+)
+JSON_PARSER_ENABLED = ConfigOption("decode.json-parser.enabled", True, "Ignored: there is one decoder here.", bool)
+OPTIONS: tuple[ConfigOption[Any], ...] = (
+    FAIL_ON_MISSING_FIELD,
+    IGNORE_PARSE_ERRORS,
+    TIMESTAMP_FORMAT,
+    MAP_NULL_KEY_MODE,
+    MAP_NULL_KEY_LITERAL,
+    DECIMAL_AS_PLAIN_NUMBER,
+    IGNORE_NULL_FIELDS,
+    JSON_PARSER_ENABLED,
+)
+
+
+def reader_of(shape: Shape, settings: Settings) -> JsonReader:
+    """A reader by the options."""
+    return JsonReader(
+        shape,
+        style=settings.get(TIMESTAMP_FORMAT),
+        ignoring=bool(settings.get(IGNORE_PARSE_ERRORS)),
+        fail_on_missing=bool(settings.get(FAIL_ON_MISSING_FIELD)),
+    )
+
+
+def writer_of(shape: Shape, settings: Settings) -> JsonWriter:
+    """A writer by the options."""
+    return JsonWriter(
+        shape,
+        style=settings.get(TIMESTAMP_FORMAT),
+        null_key_mode=settings.get(MAP_NULL_KEY_MODE),
+        null_key=settings.get(MAP_NULL_KEY_LITERAL),
+        plain_decimals=bool(settings.get(DECIMAL_AS_PLAIN_NUMBER)),
+        drop_nulls=bool(settings.get(IGNORE_NULL_FIELDS)),
+    )
+
+
+class JsonFormat(Format):
+    """Flink's `json`."""
+
+    name = "json"
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+        self._given = dict(options)
+        self._settings = Settings(self.name, OPTIONS, options)
+        self._settings.without_effect(JSON_PARSER_ENABLED)
+        super().__init__(shape, self._settings.on_error())
+        self._reader = reader_of(shape, self._settings)
+        self._writer = writer_of(shape, self._settings)
+        self._columns = _columns(shape) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given)
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises."""
+        if self._columns is None:
+            return self._decode_singly(records)
+        return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
+
+    def _decode_singly(self, records: Sequence[bytes | None]) -> Decoded:
+        values: list[Any] = []
+        origins: list[int] = []
+        errors: list[BadRecord] = []
+        for index, data in enumerate(records):
+            if not data:
+                continue
+            try:
+                found = self._rows(parse(data))
+            except REFUSED as problem:
+                errors.append(BadRecord(index, bytes(data), reason_of(problem)))
+                continue
+            values += found
+            origins += [index] * len(found)
+        return Decoded(values, origins if len(values) != len(records) else None, tuple(errors))
+
+    def _rows(self, value: Any) -> list[Any]:
+        """The rows in a message: an array holds several, any other value is one."""
+        members = value if type(value) is list else [value]
+        rows = [self._reader.row(member) for member in members]
+        if None in rows:
+            raise NoObject(None)
+        return rows
+
+    def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
+        """All records as one table; None if any is such that only the slower way knows what Flink does with it."""
+        # from { to } without a line end: no record can be taken for none, and two in one are seen by the count
+        if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
+            return None
+        joined = b"\n".join(records)  # type: ignore[arg-type]
+        if joined.count(b"\n") != len(records) - 1 or b"NaN" in joined or b"Inf" in joined:
+            return None
+        try:
+            joined.decode("utf-8")
+            reading = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
+            table = arrow_json.read_json(pa.BufferReader(joined), reading, self._columns)
+            if table.num_rows != len(records):
+                return None
+            style, columns = self._settings.get(TIMESTAMP_FORMAT), []
+            for index, (_, child) in enumerate(self.shape.fields()):
+                column = table.column(index).combine_chunks()
+                if not arrow_leaf(child):
+                    column = array_of_texts(child, column, self._reader.reader(child), style)
+                columns.append(column)
+            return self.shape.array_of(columns, len(records))
+        except (pa.ArrowException, *REFUSED):
+            return None
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises."""
+        write, name = self._writer.row, self.name
+        encoded = []
+        for value in values:
+            if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:
+                raise UnencodableRecord(
+                    name, value, "it is a change", hint="use debezium-json, canal-json or maxwell-json"
+                )
+            try:
+                encoded.append(write(value).encode("utf-8", "replace"))
+            except (*REFUSED, AttributeError) as problem:
+                raise UnencodableRecord(name, value, str(problem)) from None
+        return encoded
+
+
+def _columns(shape: Shape) -> arrow_json.ParseOptions | None:
+    """How Arrow is to read the fields: leaves as they are, all else as text; None for what it cannot."""
+    if not shape.is_flat() or not shape.names:
+        return None
+    fields = [(name, arrow_leaf(child) or pa.string()) for name, child in shape.fields()]
+    return arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")

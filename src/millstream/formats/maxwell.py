@@ -1,0 +1,58 @@
+"""Maxwell's messages about changes of MySQL tables: a row, and the old values of what changed.
+
+Promises: what Flink's maxwell-json reads and writes.
+Does not know: Maxwell's other outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any
+
+from millstream.formats.changelog import (
+    MOMENT,
+    SHARED_OPTIONS,
+    TEXT,
+    TEXTS,
+    BadEnvelope,
+    Change,
+    ChangelogFormat,
+    Metadata,
+    object_of,
+)
+from millstream.model.configuration import ConfigOption
+from millstream.model.row import RowKind
+
+OPTIONS: tuple[ConfigOption[Any], ...] = SHARED_OPTIONS
+
+
+class MaxwellJson(ChangelogFormat):
+    """Flink's `maxwell-json`: data, old and type."""
+
+    name = "maxwell-json"
+    options = OPTIONS
+    readable = MappingProxyType(
+        {
+            "database": Metadata(("database",), TEXT),
+            "table": Metadata(("table",), TEXT),
+            "primary-key-columns": Metadata(("primary_key_columns",), TEXTS),
+            "ingestion-timestamp": Metadata(("ts",), MOMENT),
+        }
+    )
+
+    def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
+        kind, data = message.get("type"), message.get("data")
+        if kind == "insert":
+            yield RowKind.INSERT, self._row(data)
+        elif kind == "update":
+            after = self._row(data)
+            yield RowKind.UPDATE_BEFORE, self._old_row(object_of(message.get("old")), after)
+            yield RowKind.UPDATE_AFTER, after
+        elif kind == "delete":
+            yield RowKind.DELETE, self._row(data)
+        else:
+            message_ = f'unknown "type" value {kind!r}'
+            raise BadEnvelope(message_)
+
+    def _message(self, row: str, added: bool) -> str:
+        return f'{{"data":{row},"type":"{"insert" if added else "delete"}"}}'

@@ -1,0 +1,79 @@
+"""ORC files, stripe by stripe.
+
+Promises: only the columns asked for are read; a file is read as a whole, because its stripes' places are not told.
+Does not know: which files there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pyarrow import orc as arrow_orc
+
+from millstream.formats.columnar import file_schema, records_of, table_of
+from millstream.formats.contract import BadFormat, Decoded
+from millstream.formats.parquet import columns_of, renamed
+from millstream.formats.shapes import Shape
+from millstream.model.configuration import ConfigOption
+
+COMPRESSION = ConfigOption("compress", "ZLIB", "How stripes are compressed: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
+OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION,)
+_HELD = 1 << 16
+
+
+def read(stream: BinaryIO, shape: Shape, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
+    """The records of a file."""
+    file = arrow_orc.ORCFile(pa.PythonFile(stream, "r"))
+    names = columns_of(file.schema.names, shape.names, case_sensitive)
+    wanted = [each for each in names.values() if each is not None]
+    for index in range(file.nstripes):
+        stripe = pa.Table.from_batches([file.read_stripe(index, wanted)])
+        for part in stripe.to_batches(batch):
+            yield records_of(shape, renamed(pa.Table.from_batches([part]), names))
+
+
+class OrcRows:
+    """Writes records into one file. The stream stays open."""
+
+    def __init__(self, stream: BinaryIO, shape: Shape, compression: str = "ZLIB") -> None:
+        self._shape = shape
+        self._held: list[Any] = []
+        self._empty = True
+        codec = "UNCOMPRESSED" if compression.upper() == "NONE" else compression.upper()
+        try:
+            self._writer = arrow_orc.ORCWriter(pa.PythonFile(stream, "w"), compression=codec.lower())
+        except (pa.ArrowException, ValueError) as problem:
+            message = f"orc cannot be written: {problem}"
+            raise BadFormat(message, hint=COMPRESSION.description) from None
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Add records."""
+        self._held += values
+        if len(self._held) >= _HELD:
+            self._table()
+
+    def _table(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            self._writer.write(table_of(self._shape, held))
+            self._empty = False
+
+    def finish(self) -> None:
+        """Write what is held back, and the footer."""
+        self._table()
+        if self._empty:
+            self._writer.write(file_schema(self._shape).empty_table())
+        self._writer.close()
+
+
+def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+    """All stripes of files of one schema as one file."""
+    writer: Any = None
+    for stream in streams:
+        file = arrow_orc.ORCFile(pa.PythonFile(stream, "r"))
+        if writer is None:
+            writer = arrow_orc.ORCWriter(pa.PythonFile(into, "w"), compression=str(file.compression).lower())
+        writer.write(file.read())
+    if writer is not None:
+        writer.close()

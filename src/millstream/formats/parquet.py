@@ -1,0 +1,149 @@
+"""Parquet files, row group by row group.
+
+Promises: a row group belongs to the range of bytes that holds its first byte, so ranges can be read by themselves; only
+the columns asked for are read.
+Does not know: which files there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from millstream.formats.columnar import file_schema, records_of, table_of
+from millstream.formats.contract import BadFormat, Decoded
+from millstream.formats.shapes import Shape
+from millstream.model.configuration import ConfigOption
+
+COMPRESSION = ConfigOption(
+    "compression", "SNAPPY", "How pages are compressed: UNCOMPRESSED, SNAPPY, GZIP, ZSTD, LZ4 or BROTLI.", str
+)
+UTC_TIMEZONE = ConfigOption("utc-timezone", True, "Ignored: timestamps are written as they are, in UTC.", bool)
+BLOCK_SIZE = ConfigOption("block.size", 128 << 20, "About how many bytes a row group has before compression.", int)
+OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION, UTC_TIMEZONE, BLOCK_SIZE)
+_HELD = 1 << 16
+
+
+def layout(stream: BinaryIO) -> list[tuple[int, int]]:
+    """Where each row group begins, and how many rows it has."""
+    meta = pq.ParquetFile(stream).metadata
+    return [(_start(meta.row_group(index)), meta.row_group(index).num_rows) for index in range(meta.num_row_groups)]
+
+
+def _start(group: Any) -> int:
+    starts = []
+    for index in range(group.num_columns):
+        column = group.column(index)
+        starts.append(column.dictionary_page_offset or column.data_page_offset)
+    return min(starts, default=0)
+
+
+def read(stream: BinaryIO, shape: Shape, start: int, end: int, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
+    """The records of the row groups that begin from `start` to before `end`."""
+    file = pq.ParquetFile(stream)
+    meta = file.metadata
+    names = columns_of(file.schema_arrow.names, shape.names, case_sensitive)
+    groups = [index for index in range(meta.num_row_groups) if start <= _start(meta.row_group(index)) < end]
+    if groups:
+        for part in file.iter_batches(batch, groups, [each for each in names.values() if each is not None]):
+            yield records_of(shape, renamed(pa.Table.from_batches([part]), names))
+
+
+def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -> dict[str, str | None]:
+    """Which column of the file each field is; None for one that is not there."""
+    if case_sensitive:
+        return {name: name if name in have else None for name in want}
+    lower: dict[str, list[str]] = {}
+    for name in have:
+        lower.setdefault(name.lower(), []).append(name)
+    found: dict[str, str | None] = {}
+    for name in want:
+        candidates = lower.get(name.lower(), [])
+        if len(candidates) > 1:
+            message = f"the field {name!r} may be any of the columns {candidates}"
+            raise BadFormat(message, hint="read with is_case_sensitive=True")
+        found[name] = candidates[0] if candidates else None
+    return found
+
+
+def renamed(table: pa.Table, names: dict[str, str | None]) -> pa.Table:
+    """The table with the fields' names instead of its columns'."""
+    back = {column: name for name, column in names.items() if column is not None}
+    return table.rename_columns([back.get(name, name) for name in table.column_names])
+
+
+class ParquetRows:
+    """Writes records into one file. The stream stays open."""
+
+    def __init__(
+        self, stream: BinaryIO, shape: Shape, compression: str = "SNAPPY", block_size: int = 128 << 20
+    ) -> None:
+        codec = "NONE" if compression.upper() == "UNCOMPRESSED" else compression.upper()
+        self._shape, self._bytes, self._block_size = shape, 0, block_size
+        self._tables: list[pa.Table] = []
+        self._held: list[Any] = []
+        try:
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(stream, "w"), file_schema(shape), compression=codec, coerce_timestamps=None
+            )
+        except (pa.ArrowException, ValueError, OSError) as problem:
+            message = f"parquet cannot be written: {problem}"
+            raise BadFormat(message, hint=COMPRESSION.description) from None
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Add records."""
+        self._held += values
+        if len(self._held) >= _HELD:
+            self._table()
+
+    def _table(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            self._keep(table_of(self._shape, held))
+
+    def _keep(self, table: pa.Table) -> None:
+        self._tables.append(table)
+        self._bytes += table.nbytes
+        if self._bytes >= self._block_size:
+            self._group()
+
+    def _group(self) -> None:
+        tables, self._tables, self._bytes = self._tables, [], 0
+        if tables:
+            whole = pa.concat_tables(tables)
+            self._writer.write_table(whole, row_group_size=max(whole.num_rows, 1))
+
+    def finish(self) -> None:
+        """Write what is held back, and the footer."""
+        self._table()
+        self._group()
+        self._writer.close()
+
+
+def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
+    """All row groups of files of one schema as one file, neighbours together as far as they are small."""
+    writer: Any = None
+    held: list[pa.Table] = []
+    for stream in streams:
+        file = pq.ParquetFile(stream)
+        if writer is None:
+            column = file.metadata.row_group(0).column(0) if file.metadata.num_row_groups else None
+            codec = "SNAPPY" if column is None else column.compression
+            codec = "NONE" if codec == "UNCOMPRESSED" else codec
+            writer = pq.ParquetWriter(pa.PythonFile(into, "w"), file.schema_arrow, compression=codec)
+        for index in range(file.metadata.num_row_groups):
+            held.append(file.read_row_group(index))
+            if sum(table.nbytes for table in held) >= 32 << 20:
+                _write(writer, held)
+                held = []
+    if writer is not None:
+        _write(writer, held)
+        writer.close()
+
+
+def _write(writer: Any, tables: list[pa.Table]) -> None:
+    if tables:
+        whole = pa.concat_tables(tables)
+        writer.write_table(whole, row_group_size=max(whole.num_rows, 1))

@@ -1,0 +1,221 @@
+"""Protocol Buffers: messages of a class that the program has, or of a file of descriptors.
+
+Promises: fields by name, nested messages as rows, repeated fields as arrays, maps as maps, enums by name or number;
+what Flink's protobuf format does about fields that are not set.
+Does not know: how .proto files are compiled."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
+from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
+from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.model.configuration import ConfigOption
+from millstream.model.time import Instant
+
+MESSAGE_CLASS = ConfigOption(
+    "message-class-name",
+    None,
+    "The compiled class, as package.module_pb2.Message, or the message's full name in descriptor-set-file.",
+    str,
+)
+DESCRIPTORS = ConfigOption(
+    "descriptor-set-file", None, "A file that protoc --include_imports --descriptor_set_out wrote.", str
+)
+READ_DEFAULTS = ConfigOption(
+    "read-default-values", False, "Whether a field that is not set has its default; else it is null.", bool
+)
+NULL_STRING = ConfigOption("write-null-string-literal", "", "What is written for a null inside an array or a map.", str)
+OPTIONS: tuple[ConfigOption[Any], ...] = (MESSAGE_CLASS, DESCRIPTORS, IGNORE_PARSE_ERRORS, READ_DEFAULTS, NULL_STRING)
+_TIMESTAMP = "google.protobuf.Timestamp"
+
+
+def message_class(name: str, descriptors: str | None) -> Any:
+    """The class of a message: imported by its name, or made from a file of descriptors."""
+    try:
+        pool_module = importlib.import_module("google.protobuf.descriptor_pool")
+        set_module = importlib.import_module("google.protobuf.descriptor_pb2")
+        factory = importlib.import_module("google.protobuf.message_factory")
+    except ImportError:
+        raise MissingLibrary(ProtobufFormat.name, "protobuf", "protobuf") from None
+    if descriptors is None:
+        module, _, member = name.replace(":", ".").rpartition(".")
+        try:
+            return getattr(importlib.import_module(module), member)
+        except (ImportError, AttributeError, ValueError):
+            message = f"there is no message class {name}"
+            raise BadFormat(message, hint="give package.module_pb2.Message, or protobuf.descriptor-set-file") from None
+    pool = pool_module.DescriptorPool()
+    try:
+        for file in set_module.FileDescriptorSet.FromString(Path(descriptors).read_bytes()).file:
+            pool.Add(file)
+        return factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    except (OSError, KeyError, TypeError, ValueError) as problem:
+        message = f"there is no message {name} in {descriptors}: {problem}"
+        raise BadFormat(message, hint="write it with protoc --include_imports --descriptor_set_out") from None
+
+
+class ProtobufFormat(Format):
+    """Flink's `protobuf`."""
+
+    name = "protobuf"
+
+    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+        self._given = dict(options)
+        settings = Settings(self.name, OPTIONS, options)
+        super().__init__(shape, settings.on_error())
+        self._class = message_class(settings.required(MESSAGE_CLASS), settings.get(DESCRIPTORS))
+        self._errors = (importlib.import_module("google.protobuf.message").Error, ValueError, TypeError, OverflowError)
+        self._defaults = bool(settings.get(READ_DEFAULTS))
+        self._null: str = settings.get(NULL_STRING)
+        self._read = self._reader(shape, self._class.DESCRIPTOR)
+        self._fill = self._writer(shape, self._class.DESCRIPTOR)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self._given)
+
+    def decode(self, records: Sequence[bytes | None]) -> Decoded:
+        """As the contract promises."""
+        parse, read = self._class.FromString, self._read
+        return each(records, lambda data: read(parse(bytes(data))), self._errors)
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """As the contract promises; a field that is null is not set."""
+        encoded = []
+        for value in values:
+            made = self._class()
+            try:
+                self._fill(made, value)
+                encoded.append(made.SerializeToString())
+            except (*self._errors, AttributeError) as problem:
+                raise UnencodableRecord(self.name, value, str(problem)) from None
+        return encoded
+
+    def _reader(self, shape: Shape, descriptor: Any) -> Callable[[Any], Any]:
+        make = shape.maker()
+        members = [self._member(name, child, _field(descriptor, name)) for name, child in shape.fields()]
+        return lambda message: make([read(message) for read in members])
+
+    def _member(self, name: str, shape: Shape, field: Any) -> Callable[[Any], Any]:
+        if _is_map(field):
+            entry = field.message_type.fields_by_name
+            key = self._value(shape.children[0], entry["key"])
+            item = self._value(shape.children[1], entry["value"])
+            return lambda message: {key(k): item(v) for k, v in getattr(message, name).items()}
+        if _repeated(field):
+            element = self._value(shape.children[0], field)
+            return lambda message: [element(value) for value in getattr(message, name)]
+        value = self._value(shape, field)
+        # without presence a field always has a value; with it, one that is not set is null unless defaults are wanted
+        if not field.has_presence or (self._defaults and field.message_type is None):
+            return lambda message: value(getattr(message, name))
+        return lambda message: value(getattr(message, name)) if message.HasField(name) else None
+
+    def _value(self, shape: Shape, field: Any) -> Callable[[Any], Any]:
+        if field.message_type is not None:
+            if field.message_type.full_name == _TIMESTAMP and shape.kind is Kind.TIMESTAMP_LTZ:
+                return lambda value: Instant(value.seconds, value.nanos)
+            return self._reader(shape, field.message_type)
+        if field.enum_type is not None and shape.kind is Kind.STRING:
+            numbers = field.enum_type.values_by_number
+            return lambda value: numbers[value].name if value in numbers else "UNRECOGNIZED"
+        if shape.kind in BITS:
+            limit = 1 << (BITS[shape.kind] - 1)
+            return lambda value: _wrapped(value, limit)
+        return lambda value: value
+
+    def _writer(self, shape: Shape, descriptor: Any) -> Callable[[Any, Any], None]:
+        split = shape.splitter()
+        setters = [self._setter(name, child, _field(descriptor, name)) for name, child in shape.fields()]
+
+        def fill(message: Any, value: Any) -> None:
+            for put, item in zip(setters, split(value), strict=True):
+                if item is not None:
+                    put(message, item)
+
+        return fill
+
+    def _setter(self, name: str, shape: Shape, field: Any) -> Callable[[Any, Any], None]:
+        if _is_map(field):
+            inner = field.message_type.fields_by_name["value"]
+            if inner.message_type is not None:
+                fill = self._writer(shape.children[1], inner.message_type)
+
+                def fill_map(message: Any, value: Any) -> None:
+                    for key, item in value.items():
+                        fill(getattr(message, name)[key], item)
+
+                return fill_map
+            entry = self._plain(inner, self._null)
+            return lambda message, value: getattr(message, name).update({k: entry(v) for k, v in value.items()})
+        if _repeated(field):
+            if field.message_type is not None:
+                fill_one = self._writer(shape.children[0], field.message_type)
+
+                def fill_list(message: Any, value: Any) -> None:
+                    for item in value:
+                        fill_one(getattr(message, name).add(), item)
+
+                return fill_list
+            element = self._plain(field, self._null)
+            return lambda message, value: getattr(message, name).extend([element(item) for item in value])
+        if field.message_type is not None:
+            if field.message_type.full_name == _TIMESTAMP and shape.kind is Kind.TIMESTAMP_LTZ:
+                return lambda message, value: _set_timestamp(getattr(message, name), value)
+            fill_member = self._writer(shape, field.message_type)
+
+            def set_message(message: Any, value: Any) -> None:
+                inner_message = getattr(message, name)
+                inner_message.SetInParent()
+                fill_member(inner_message, value)
+
+            return set_message
+        plain = self._plain(field, self._null)
+        return lambda message, value: setattr(message, name, plain(value))
+
+    @staticmethod
+    def _plain(field: Any, null: str) -> Callable[[Any], Any]:
+        """What makes a scalar that the library takes; a null inside a collection becomes the default."""
+        if field.enum_type is not None:
+            names = field.enum_type.values_by_name
+            first = field.enum_type.values[0].number
+            return lambda value: first if value is None else names[value].number if isinstance(value, str) else value
+        default = null if field.type == field.TYPE_STRING else field.default_value
+        return lambda value: default if value is None else value
+
+
+def _field(descriptor: Any, name: str) -> Any:
+    found = descriptor.fields_by_name.get(name)
+    if found is None:
+        message = f"the message {descriptor.full_name} has no field {name!r}"
+        raise BadFormat(message, hint=f"it has {', '.join(descriptor.fields_by_name)}")
+    return found
+
+
+def _repeated(field: Any) -> bool:
+    is_repeated = getattr(field, "is_repeated", None)
+    return bool(is_repeated) if is_repeated is not None else field.label == field.LABEL_REPEATED
+
+
+def _is_map(field: Any) -> bool:
+    kind = field.message_type
+    return kind is not None and bool(kind.GetOptions().map_entry)
+
+
+def _wrapped(value: int, limit: int) -> int:
+    """Unsigned numbers as Java holds them."""
+    if -limit <= value < limit:
+        return value
+    if value < 2 * limit:
+        return value - 2 * limit
+    message = f"{value} does not fit"
+    raise ValueError(message)
+
+
+def _set_timestamp(message: Any, value: Instant) -> None:
+    message.seconds, message.nanos = value.seconds, value.nanos
+    message.SetInParent()

@@ -1,0 +1,86 @@
+"""Formats by name.
+
+Promises: every format that Flink SQL puts behind `'format' = '...'` for messages is found by that name; a name that is
+not known is refused with its nearest.
+Does not know: connectors, tables. Parquet and orc are formats of whole files: `connectors.files` reads those."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.formats import avro, avro_confluent, canal, csv, debezium, json, maxwell, orc, parquet, protobuf, raw
+from millstream.formats.changelog import ChangelogFormat
+from millstream.formats.contract import BadFormat, Format
+from millstream.formats.options import ON_ERROR
+from millstream.formats.shapes import Shape
+from millstream.model.configuration import ConfigOption
+from millstream.model.types import TypeInformation
+
+_FORMATS: dict[str, tuple[Callable[[Shape, Mapping[str, Any]], Format], tuple[ConfigOption[Any], ...]]] = {
+    "json": (json.JsonFormat, json.OPTIONS),
+    "csv": (csv.CsvFormat, csv.OPTIONS),
+    "raw": (raw.RawFormat, raw.OPTIONS),
+    "avro": (avro.AvroFormat, avro.OPTIONS),
+    "avro-confluent": (avro_confluent.AvroConfluentFormat, avro_confluent.OPTIONS),
+    "debezium-json": (debezium.DebeziumJson, debezium.OPTIONS),
+    "canal-json": (canal.CanalJson, canal.OPTIONS),
+    "maxwell-json": (maxwell.MaxwellJson, maxwell.OPTIONS),
+    "protobuf": (protobuf.ProtobufFormat, protobuf.OPTIONS),
+}
+_CHANGELOGS: dict[str, type[ChangelogFormat]] = {
+    "debezium-json": debezium.DebeziumJson,
+    "canal-json": canal.CanalJson,
+    "maxwell-json": maxwell.MaxwellJson,
+}
+_FILES: dict[str, tuple[ConfigOption[Any], ...]] = {"parquet": parquet.OPTIONS, "orc": orc.OPTIONS}
+
+
+def format_named(
+    name: str,
+    schema: TypeInformation | pa.Schema | Shape,
+    options: Mapping[str, Any] | None = None,
+    metadata: Sequence[str] = (),
+) -> Format:
+    """The format of that name for records of a type.
+
+    `options` are those of the format, with its name before them ("json.ignore-parse-errors") or without, and
+    "on-error": "fail" (the default), "skip" or "dead-letter". `metadata` names what changelog formats tell beside their
+    rows, such as "source.table": fields of these names follow those of the type."""
+    if name not in _FORMATS:
+        message = f"there is no format {name!r} for messages"
+        if name in _FILES:
+            raise BadFormat(message, hint=f"{name} is a format of whole files; use it with the filesystem connector")
+        near = difflib.get_close_matches(name, _FORMATS, 1)
+        raise BadFormat(message, hint=f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(_FORMATS)}")
+    if metadata:
+        if name not in _CHANGELOGS:
+            message = f"messages of {name} tell nothing beside their records"
+            raise BadFormat(message, hint=f"asked for was {', '.join(metadata)}")
+        return _CHANGELOGS[name](Shape.of(schema), dict(options or {}), metadata)
+    return _FORMATS[name][0](Shape.of(schema), dict(options or {}))
+
+
+def format_metadata(name: str) -> dict[str, TypeInformation]:
+    """What messages of a format tell beside their records, with its type."""
+    found = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
+    return {key: each.shape.type_info() for key, each in found.items()}
+
+
+def format_options(name: str) -> tuple[ConfigOption[Any], ...]:
+    """The options of a format, for messages or for files; without its name before their keys."""
+    if name in _FILES:
+        return (*_FILES[name], ON_ERROR)
+    if name not in _FORMATS:
+        message = f"there is no format {name!r}"
+        raise BadFormat(message)
+    of_files = avro.FILE_OPTIONS if name == "avro" else ()
+    return (*_FORMATS[name][1], *of_files, ON_ERROR)
+
+
+def format_names() -> list[str]:
+    """The names of all formats."""
+    return sorted((*_FORMATS, *_FILES))

@@ -1,0 +1,94 @@
+"""Batches read at once by Arrow, and columns of text that become values of another kind.
+
+Promises: what is read here equals what is read record by record; where that is not certain, nothing is read here.
+Does not know: how the text came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.formats import texts
+from millstream.formats.contract import BadRecord, Decoded
+from millstream.formats.shapes import Kind, Shape
+from millstream.model.arrow_types import python_values
+from millstream.model.types import TypeInformation
+
+_PIECE = 2048
+_LEAVES = {
+    Kind.STRING: pa.string(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+}
+_PLAIN_TIMESTAMP = r"^[12]\d{3}-\d\d-\d\d%s\d\d:\d\d:\d\d(\.\d{1,%d})?$"
+_BETWEEN = {texts.SQL: " ", texts.ISO: "T"}
+_PLAIN_DATE = r"^[12]\d{3}-\d\d-\d\d$"
+
+Together = Callable[[Sequence[bytes | None]], pa.Array | None]
+OneByOne = Callable[[Sequence[bytes | None]], Decoded]
+
+
+def arrow_leaf(shape: Shape) -> pa.DataType | None:
+    """The Arrow type of values that Arrow reads from text as Flink does; None for other kinds."""
+    return _LEAVES.get(shape.kind)
+
+
+def array_of_texts(shape: Shape, column: pa.Array, read: Callable[[str], Any], style: str = texts.SQL) -> pa.Array:
+    """The values that a column of texts spells, as an array of the kind; timestamps are in a style."""
+    found = None
+    if shape.kind is Kind.TIMESTAMP and style in _BETWEEN:
+        wanted = shape.type_info().arrow_type
+        # no more digits than are kept: before 1970 Arrow cuts to the other side
+        pattern = _PLAIN_TIMESTAMP % (_BETWEEN[style], 3 if wanted.unit == "ms" else 6)
+        found = _plain(column, pattern, wanted)
+    elif shape.kind is Kind.DATE:
+        found = _plain(column, _PLAIN_DATE, pa.date32())
+    if found is not None:
+        return found
+    return shape.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
+
+
+def _plain(column: pa.Array, pattern: str, wanted: pa.DataType) -> pa.Array | None:
+    """The column read by Arrow, if every text has the plain form that means the same to everyone."""
+    matches = pc.sum(pc.match_substring_regex(column, pattern))
+    if matches != pa.scalar(len(column) - column.null_count, pa.uint64()):
+        return None
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException:
+        return None
+
+
+def decode_in_pieces(
+    records: Sequence[bytes | None], together: Together, one_by_one: OneByOne, kind: TypeInformation
+) -> Decoded:
+    """Read a batch at once; if some record forbids it, read small pieces at once and only those with one singly."""
+    if len(records) < 2:
+        return one_by_one(records)
+    array = together(records)
+    if array is not None:
+        return Decoded(array)
+    if len(records) <= _PIECE:
+        return one_by_one(records)
+    starts = range(0, len(records), _PIECE)
+    pieces = [records[start : start + _PIECE] for start in starts]
+    arrays = [together(piece) for piece in pieces]
+    if all(array is None for array in arrays):
+        return one_by_one(records)
+    parts: list[pa.Array] = []
+    origins: list[int] = []
+    errors: list[BadRecord] = []
+    for start, piece, array in zip(starts, pieces, arrays, strict=True):
+        decoded = one_by_one(piece) if array is None else Decoded(array)
+        parts.append(kind.to_arrow(decoded.values) if isinstance(decoded.values, list) else decoded.values)
+        origins += [start + decoded.origin_of(index) for index in range(len(decoded.values))]
+        errors += [BadRecord(start + bad.index, bad.data, bad.reason) for bad in decoded.errors]
+    return Decoded(pa.concat_arrays(parts), origins if len(origins) != len(records) else None, tuple(errors))

@@ -1,0 +1,124 @@
+"""Events that are to be matched together: key by key, and in each key by time.
+
+Promises: events of one key and time keep the order they came in, unless an order is given; a record becomes a Python
+value only when it is asked for.
+Does not know: patterns, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.keys import KeySelection
+
+_SMALL = 1 << 16
+_LARGEST = 1 << 63
+
+
+class Events:
+    """Batches in order; places are counted in it. From `starts[i]` to before `ends[i]` are the events of `keys[i]`."""
+
+    def __init__(
+        self, parts: list[Batch], key: KeySelection, operator: str, order: Callable[[Any], Any] | None = None
+    ) -> None:
+        self._parts = parts
+        times = np.concatenate([part.timestamps for part in parts])
+        codes, known = _codes(parts, key, operator)
+        self._order = _by_code_and_time(codes, times)
+        ordered = codes[self._order]
+        self.time_column = times[self._order]
+        changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+        self.starts = np.concatenate(([0], changes))
+        self.ends = np.concatenate((changes, [len(ordered)]))
+        firsts: list[Any] = ordered[self.starts].tolist()
+        self.keys: list[Any] = firsts if known is None else [known[code] for code in firsts]
+        if order is not None:
+            self._sort_equals(order)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @cached_property
+    def times(self) -> list[int]:
+        """The time of each event, as Python has it."""
+        return self.time_column.tolist()  # type: ignore[no-any-return]
+
+    def column(self, of: Callable[[Batch], np.ndarray | None]) -> np.ndarray | None:
+        """A function of each batch as a column over all events; None when it has no answer for one of them."""
+        found = []
+        for part in self._parts:
+            answers = of(part)
+            if answers is None:
+                return None
+            found.append(answers)
+        return np.concatenate(found)[self._order]  # type: ignore[no-any-return]
+
+    def rows(self, wanted: np.ndarray) -> list[Any]:
+        """A list of all events with Python values at the places that are wanted, and None elsewhere."""
+        places = np.flatnonzero(wanted)
+        out: list[Any] = [None] * len(self)
+        origin = self._order[places]
+        offset = 0
+        for part in self._parts:
+            mine = (origin >= offset) & (origin < offset + len(part))
+            if mine.any():
+                here, there = origin[mine] - offset, places[mine].tolist()
+                values = part.take(here).rows() if part.columnar else [part.rows()[i] for i in here.tolist()]
+                for place, value in zip(there, values, strict=True):
+                    out[place] = value
+            offset += len(part)
+        return out
+
+    def _sort_equals(self, order: Callable[[Any], Any]) -> None:
+        """Put events of one key and time into the order that is asked for."""
+        equal = np.zeros(len(self), dtype=bool)
+        equal[1:] = self.time_column[1:] == self.time_column[:-1]
+        equal[self.starts] = False
+        rows = self.rows(np.ones(len(self), dtype=bool))
+        first = np.flatnonzero(~equal)
+        for start, end in zip(first.tolist(), [*first[1:].tolist(), len(self)], strict=True):
+            if end - start > 1:
+                ranked = sorted(range(start, end), key=lambda place: order(rows[place]))
+                self._order[start:end] = self._order[ranked]
+
+
+def _codes(parts: list[Batch], key: KeySelection, operator: str) -> tuple[np.ndarray, list[Any] | None]:
+    """A number for each event, equal for equal keys; and the keys of the numbers, None when they are themselves."""
+    columns = [_whole_numbers(part, key, operator) for part in parts]
+    if all(column is not None for column in columns):
+        return np.concatenate(columns), None  # type: ignore[arg-type]
+    index: dict[Any, int] = {}
+    number = index.setdefault
+    found = [number(each, len(index)) for part in parts for each in key.keys(part, operator)]
+    return np.array(found, dtype=np.int64), list(index)
+
+
+def _whole_numbers(part: Batch, key: KeySelection, operator: str) -> np.ndarray | None:
+    """The keys of a batch as a column, when all of them are integers."""
+    if not part.columnar:
+        keys = key.keys(part, operator)
+        fit = set(map(type, keys)) <= {int} and min(keys) >= -_LARGEST and max(keys) < _LARGEST
+        return np.array(keys, dtype=np.int64) if fit else None
+    column = part.column(key.field) if key.field is not None else None
+    if column is None or column[0].null_count or not pa.types.is_integer(column[0].type):
+        return None
+    return column[0].to_numpy().astype(np.int64, copy=False)  # type: ignore[no-any-return]
+
+
+def _by_code_and_time(codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+    if (times[1:] < times[:-1]).any():
+        by_time = np.argsort(times, kind="stable")
+        return by_time[_by_code(codes[by_time])]  # type: ignore[no-any-return]
+    return _by_code(codes)
+
+
+def _by_code(codes: np.ndarray) -> np.ndarray:
+    least = int(codes.min())
+    if int(codes.max()) - least < _SMALL:  # numpy sorts such numbers by radix
+        codes = (codes - least).astype(np.uint16)
+    return np.argsort(codes, kind="stable")

@@ -1,0 +1,55 @@
+"""When each key must be looked at next.
+
+Promises: a key is given once when its time has come; the table is the truth, the heap an index that is checked on use.
+Does not know: why a key is to be looked at."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from millstream.model.types import Types
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.state.backend import ABSENT, OperatorState
+
+
+class Wakeups:
+    """One time for each key, part of state."""
+
+    def __init__(self, state: OperatorState) -> None:
+        self._table = state.table("cep/wakeups", Types.LONG(), in_memory=True)
+        self._table.listener = lambda _, key, time: self._push(key, time)
+        self._times, self._dirty = self._table.namespace(None)
+        self._heap: list[tuple[int, int, Any]] = []
+        self._pushed = 0
+
+    def _push(self, key: Any, time: int) -> None:
+        self._pushed += 1
+        heapq.heappush(self._heap, (time, self._pushed, key))
+
+    def by(self, key: Any, time: int) -> None:
+        """Look at the key at that time, or before it as agreed."""
+        time = min(time, MAX_WATERMARK)
+        known = self._times[key]
+        if known is ABSENT or time < known:
+            self._times[key] = time
+            self._dirty.add(key)
+            self._push(key, time)
+
+    def due(self, until: int) -> list[Any]:
+        """The keys to be looked at up to and with `until`, in the order of their times."""
+        heap, found = self._heap, []
+        while heap and heap[0][0] <= until:
+            time, _, key = heapq.heappop(heap)
+            if self._times[key] == time:
+                self._times[key] = ABSENT
+                self._dirty.add(key)
+                found.append(key)
+        return found
+
+    def next(self) -> int | None:
+        """The time of the first wakeup."""
+        heap = self._heap
+        while heap and self._times[heap[0][2]] != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None

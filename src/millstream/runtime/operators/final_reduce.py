@@ -1,0 +1,92 @@
+"""reduce, sum, min, max, min_by and max_by of keyed streams in a batch job.
+
+Promises: one result for each key, at the end of time; records are folded in the order of their times.
+Does not know: windows, exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.functions import ReduceFunction
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.map import FunctionOperator
+from millstream.runtime.sorted_input import SortedUnit
+from millstream.runtime.sorted_runs import key_starts
+from millstream.state.backend import ABSENT
+
+
+@dataclass(frozen=True)
+class FinalReduceSpec(OperatorSpec):
+    """A reduce by key over records that come sorted by key."""
+
+    function: ReduceFunction
+    key: KeySelection
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return FinalReduceOperator(context, self.function, self.key)
+
+
+class FinalReduceOperator(FunctionOperator):
+    """Folds ranges of records; a key that comes in parts, or shares its hash, is folded in state."""
+
+    def __init__(self, context: OperatorContext, function: ReduceFunction, key: KeySelection) -> None:
+        super().__init__(context, function, keyed=True)
+        self._key = key
+        self._live, self._dirty = context.state.table("reduced", context.output_type).namespace(None)
+        self._within_key = False
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Fold records of any keys into state."""
+        reduce = self._reduce
+        keys = self._key.keys(batch, self.context.name)
+        rowwise.fold_keyed_rows(
+            self.context,
+            lambda old, new: new if old is ABSENT else reduce(old, new),
+            batch,
+            keys,
+            self._live.__getitem__,
+            self._live.__setitem__,
+        )
+
+    def on_sorted(self, unit: SortedUnit) -> None:
+        """Fold whole keys at once."""
+        whole = unit.complete and not self._within_key
+        self._within_key = not unit.complete
+        keys = None if _exact(unit.batch, self._key) else self._key.keys(unit.batch, self.context.name)
+        starts = key_starts(unit.hashes, keys) if whole else None
+        if starts is None:
+            self.on_batch(unit.batch, unit.side)
+        else:
+            self._emit(rowwise.fold_runs(self.context.name, self._reduce, unit.batch.rows(), starts, keys))
+
+    @property
+    def _reduce(self) -> Callable[[Any, Any], Any]:
+        reduce: Callable[[Any, Any], Any] = self.function.reduce  # type: ignore[attr-defined]
+        return reduce
+
+    def finish_keys(self) -> None:
+        """Emit what was folded in state."""
+        self._emit([value for value in self._live.values() if value is not ABSENT])
+        self._live.clear()
+
+    def _emit(self, rows: list[Any]) -> None:
+        if rows:
+            kind = self.context.output_type
+            times = np.full(len(rows), MAX_WATERMARK, dtype=np.int64)
+            self.out.emit(Batch(kind, rows=rowwise.conform(self.context.name, kind, rows), timestamps=times))
+
+
+def _exact(batch: Batch, key: KeySelection) -> bool:
+    """Whether the keys are whole numbers in a column, of which no two have the same hash."""
+    column = batch.column(key.field) if key.field is not None and batch.columnar else None
+    return column is not None and pa.types.is_integer(column[0].type) and not column[0].null_count

@@ -1,0 +1,102 @@
+"""Event-time windows of a batch job: each window once, as a range of sorted records.
+
+Promises: the results of the general window operator for the same windows, without state, timers or a protocol per
+record, for keys whose records come in one unit; larger ones go through the general operator.
+Does not know: triggers, evictors; windows that have any are left to the general operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.model.functions import (
+    AggregateFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+)
+from millstream.model.triggers import EventTimeTrigger
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.model.windows import TimeWindow
+from millstream.runtime import rowwise
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.window import WindowOperator, WindowSpec
+from millstream.runtime.sorted_input import SortedUnit
+from millstream.runtime.sorted_runs import key_starts
+from millstream.runtime.windows.sorted_ranges import Ranges, has_ranges, window_ranges
+
+_IDLE = (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)  # nothing is done when a window is over
+
+
+def can_be_sorted(spec: WindowSpec) -> bool:
+    """Whether each window fires once, at its end, with all its records, and is a range of them."""
+    return has_ranges(spec.assigner) and type(spec.trigger) is EventTimeTrigger and spec.evictor is None
+
+
+@dataclass(frozen=True)
+class SortedWindowSpec(OperatorSpec):
+    """Windows over records that come sorted."""
+
+    window: WindowSpec
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return SortedWindowOperator(context, self.window)
+
+
+class SortedWindowOperator(WindowOperator):
+    """Finds windows in columns of times, and calls functions with ranges of records."""
+
+    def __init__(self, context: OperatorContext, spec: WindowSpec) -> None:
+        super().__init__(context, spec)
+        self._within_key = False
+        self._function = spec.function
+        clear = getattr(type(getattr(spec.function, "function", None)), "clear", None)
+        self._clear_window = None if clear is None or clear in _IDLE else spec.function.clear
+
+    def on_sorted(self, unit: SortedUnit) -> None:
+        """Evaluate the windows of whole keys; a key that comes in parts goes through state."""
+        batch, times = unit.batch, unit.batch.timestamps
+        whole = unit.complete and not self._within_key
+        self._within_key = not unit.complete
+        if not whole or times is None or (times == NO_TIMESTAMP).any():
+            self.on_batch(batch, unit.side)
+            return
+        keys = self.spec.key.keys(batch, self.context.name)
+        starts = key_starts(unit.hashes, keys)
+        if starts is None:
+            self.on_batch(batch, unit.side)
+            return
+        self.context.memory["watermark"] = MAX_WATERMARK
+        self._evaluate_all(batch, keys, window_ranges(self.spec.assigner, times, starts))
+        self.context.memory.pop("watermark")
+
+    def _evaluate_all(self, batch: Batch, keys: list[Any], ranges: Ranges) -> None:
+        spec, name = self.spec, self.context.name
+        rows, starts, stops = batch.rows(), ranges.starts.tolist(), ranges.stops.tolist()
+        function = spec.function
+        match spec.fold:
+            case ReduceFunction() as reduce:
+                values = rowwise.fold_ranges(name, reduce.reduce, rows, starts, stops, keys)
+            case AggregateFunction() as aggregate:
+                values = rowwise.aggregate_ranges(name, aggregate, rows, starts, stops, keys)
+            case None:
+                values = rowwise.ranges(rows, starts, stops)
+        if function is None:
+            kind = self.context.output_type
+            self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, values), timestamps=ranges.closes - 1))
+            return
+        owners = [keys[start] for start in starts]
+        contents = values if spec.fold is None else rowwise.ranges(values, range(len(values)), None)
+        windows = list(map(TimeWindow, ranges.opens.tolist(), ranges.closes.tolist()))
+        self.scope.now = self.context.now
+        rowwise.each_window(self.context, self._call, owners, windows, contents)
+        self._collector.flush(self.context)
+
+    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> None:
+        self.scope.key = self.context.scope.key = key
+        self.scope.namespace = self._calling.current = window
+        self._collector.take(self._function(key, self._calling, elements), window.end - 1)
+        if self._clear_window is not None:
+            self._clear_window(self._calling)

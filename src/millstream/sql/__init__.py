@@ -1,0 +1,1 @@
+"""SQL and table programs become transformations."""

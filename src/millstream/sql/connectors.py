@@ -1,0 +1,127 @@
+"""Tables of the world: which connector reads and writes them, and what its options mean.
+
+Promises: an option that is missing, unknown or wrong is refused with the nearest name; a connector is found by
+'connector' in WITH, here or through the entry points `millstream.table_connectors`.
+Does not know: queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from millstream.sql import types as t
+from millstream.sql.catalog import TableDefinition
+from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.physical import ChangelogMode
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """A table as its connector sees it: name, definition, options with hints applied, and the session's zone."""
+
+    name: tuple[str, ...]
+    definition: TableDefinition
+    options: Mapping[str, str]
+    zone: str = "UTC"
+    batch: bool = False
+
+    @property
+    def schema(self) -> t.RowType:
+        """The columns a record holds: physical ones, then metadata."""
+        return self.definition.physical
+
+    def fail(self, message: str, hint: str | None = None) -> SqlValidationError:
+        """A complaint about the table."""
+        return SqlValidationError(f"table '{'.'.join(self.name)}': {message}", hint=hint)
+
+    def required(self, key: str) -> str:
+        """An option that must be there."""
+        if key not in self.options:
+            message = f"option '{key}' is missing"
+            raise self.fail(message)
+        return self.options[key]
+
+    def integer(self, key: str, default: int | None = None) -> int | None:
+        """A whole number."""
+        text = self.options.get(key)
+        if text is None:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            message = f"option '{key}' must be a whole number, not '{text}'"
+            raise self.fail(message) from None
+
+    def check(self, known: Iterable[str], prefixes: Iterable[str] = ()) -> None:
+        """Refuse options that nobody reads."""
+        names = [*known, "connector"]
+        for key in self.options:
+            if key not in names and not any(key.startswith(prefix) for prefix in prefixes):
+                message = f"unknown option '{key}'"
+                raise self.fail(message, nearest(key, names))
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Where rows come from: a source of the engine whose records have `schema`, and what changes they tell.
+
+    `lookup` reads rows by key for a lookup join, where the connector can."""
+
+    source: Any
+    schema: t.RowType
+    mode: ChangelogMode = ChangelogMode.INSERT_ONLY
+    lookup: Any = None
+
+
+@dataclass(frozen=True)
+class TableSink:
+    """Where rows go, and what changes it takes: insert only, upserts by the primary key, or all."""
+
+    sink: Any
+    accepts: ChangelogMode = ChangelogMode.INSERT_ONLY
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True)
+class TableConnector:
+    """How one kind of table is read and written; None where it cannot be."""
+
+    name: str
+    read: Callable[[TableContext], TableSource] | None = None
+    write: Callable[[TableContext], TableSink] | None = None
+    metadata: Mapping[str, t.DataType] = field(default_factory=dict)
+
+
+_CONNECTORS: dict[str, TableConnector] = {}
+
+
+def register(connector: TableConnector) -> None:
+    """Make a connector known."""
+    _CONNECTORS[connector.name] = connector
+
+
+def known_connectors() -> list[str]:
+    """The names of all connectors."""
+    found = set(_CONNECTORS)
+    found.update(each.name for each in entry_points(group="millstream.table_connectors"))
+    return sorted(found)
+
+
+def connector_of(context: TableContext) -> TableConnector:
+    """The connector of a table."""
+    name = context.options.get("connector")
+    if name is None:
+        message = "option 'connector' is missing"
+        raise context.fail(message, f"there are: {', '.join(known_connectors())}")
+    found = _CONNECTORS.get(name)
+    if found is None:
+        for each in entry_points(group="millstream.table_connectors"):
+            if each.name == name:
+                found = each.load()
+                register(found)
+    if found is None:
+        message = f"there is no connector '{name}'"
+        raise context.fail(message, nearest(name, known_connectors()))
+    return found

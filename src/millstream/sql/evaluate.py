@@ -1,0 +1,254 @@
+"""Expressions computed over whole columns.
+
+Promises: `compiled(expression)` is a function from a `Frame` of columns to a column or a constant, built once for an
+operator; a branch that is not taken (CASE, AND, OR) cannot fail.
+Does not know: operators, rows; functions say themselves how they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.errors import UserError
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
+from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall
+from millstream.sql.fields import FieldRef
+from millstream.sql.functions import casts
+from millstream.sql.functions.library import function_named
+
+Datum = Any  # pa.Array or pa.Scalar
+
+
+class EvaluationFailed(UserError):
+    """An expression has no value for some row: division by zero, a string that is no number."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """Columns to compute over, and the moment and place in which it is done."""
+
+    columns: Sequence[pa.Array]
+    count: int
+    now: int = 0
+    zone: str = "UTC"
+    watermark: int | None = None
+
+    def take(self, rows: np.ndarray) -> Frame:
+        """Some of the rows."""
+        chosen = pa.array(rows)
+        return Frame([column.take(chosen) for column in self.columns], len(rows), self.now, self.zone, self.watermark)
+
+
+Computed = Callable[[Frame], Datum]
+
+
+def compiled(expression: Expression) -> Computed:
+    """The function that computes an expression."""
+    match expression:
+        case Ref(index=index):
+            return lambda frame: frame.columns[index]
+        case Lit(type=kind, value=value):
+            constant = pa.scalar(value, arrow_type(kind))
+            return lambda _frame: constant
+        case Sym(word=word):
+            return lambda _frame: word
+        case Convert():
+            return _cast(expression)
+        case FieldRef(operand=operand, index=index):
+            row = compiled(operand)
+            return lambda frame: _field(row(frame), index)
+        case Choose():
+            return _choose(expression)
+        case UserCall():
+            return _user(expression)
+        case Apply(function="AND" | "OR"):
+            return _logic(expression)
+        case Apply():
+            return _apply(expression)
+    raise AssertionError(expression)
+
+
+def _field(datum: Datum, index: int) -> Datum:
+    if isinstance(datum, pa.Scalar):
+        return pc.struct_field(pa.repeat(datum, 1), [index])[0]
+    return pc.struct_field(datum, [index])
+
+
+def _apply(expression: Apply) -> Computed:
+    function = function_named(expression.function)
+    args = [compiled(each) for each in expression.args]
+    evaluate, kind = function.evaluate, expression.type
+    kinds = [each.type for each in expression.args]
+
+    def run(frame: Frame) -> Datum:
+        try:
+            return evaluate(frame, [arg(frame) for arg in args], kinds, kind)
+        except (pa.ArrowInvalid, ZeroDivisionError, ArithmeticError, ValueError, OverflowError) as problem:
+            raise EvaluationFailed(_said(expression.function, problem)) from None
+
+    return run
+
+
+def _said(name: str, problem: BaseException) -> str:
+    text = str(problem)
+    if "divide by zero" in text.lower() or isinstance(problem, ZeroDivisionError):
+        return "division by zero"
+    return f"{name}: {text or type(problem).__name__}"
+
+
+def _cast(expression: Convert) -> Computed:
+    operand = compiled(expression.operand)
+    source, target, safe = expression.operand.type, expression.type, expression.safe
+
+    def run(frame: Frame) -> Datum:
+        try:
+            return casts.cast(frame, operand(frame), source, target, safe=safe)
+        except (pa.ArrowInvalid, ArithmeticError, ValueError, OverflowError) as problem:
+            raise EvaluationFailed(_said(f"CAST to {target}", problem)) from None
+
+    return run
+
+
+def as_array(datum: Datum, count: int) -> pa.Array:
+    """A column of so many values, whatever was computed."""
+    if isinstance(datum, pa.Scalar):
+        return pa.nulls(count, datum.type) if not datum.is_valid else pa.repeat(datum, count)
+    if isinstance(datum, pa.ChunkedArray):
+        return datum.combine_chunks() if datum.num_chunks != 1 else datum.chunk(0)
+    return datum
+
+
+def truth(datum: Datum, count: int) -> np.ndarray:
+    """Where a condition is true; NULL is not."""
+    array = as_array(datum, count)
+    made: np.ndarray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(bool)
+    return made
+
+
+def _logic(expression: Apply) -> Computed:
+    left, right = compiled(expression.args[0]), compiled(expression.args[1])
+    both = expression.function == "AND"
+    combine = pc.and_kleene if both else pc.or_kleene
+
+    def run(frame: Frame) -> Datum:
+        first = left(frame)
+        try:
+            return combine(first, right(frame))
+        except EvaluationFailed:
+            known = as_array(first, frame.count)
+            decided = pc.fill_null(pc.invert(known) if both else known, False)
+            open_rows = np.flatnonzero(~decided.to_numpy(zero_copy_only=False).astype(bool))
+            if not len(open_rows):
+                return known
+            second = _spread(as_array(right(frame.take(open_rows)), len(open_rows)), open_rows, frame.count)
+            return combine(known, second)
+
+    return run
+
+
+def _spread(values: pa.Array, rows: np.ndarray, count: int) -> pa.Array:
+    """The values at their rows, NULL elsewhere."""
+    places = np.full(count, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _choose(expression: Choose) -> Computed:
+    args = [compiled(each) for each in expression.args]
+    conditions, results, otherwise = args[0:-1:2], args[1:-1:2], args[-1]
+    kind = arrow_type(expression.type)
+
+    def run(frame: Frame) -> Datum:
+        try:
+            found = otherwise(frame)
+            made = list(zip([c(frame) for c in conditions], [r(frame) for r in results], strict=True))
+        except EvaluationFailed:
+            return masked(frame)
+        for condition, result in reversed(made):
+            if isinstance(condition, pa.Scalar):
+                found = result if condition.is_valid and scalar_value(condition) else found
+            else:
+                found = pc.if_else(pc.fill_null(condition, False), result, found)
+        return found
+
+    def masked(frame: Frame) -> Datum:
+        """Each result only for its rows."""
+        left = np.arange(frame.count)
+        pieces: list[pa.Array] = []
+        places: list[np.ndarray] = []
+        for condition, result in zip(conditions, results, strict=True):
+            part = frame.take(left)
+            true = truth(condition(part), part.count)
+            rows = left[true]
+            if len(rows):
+                pieces.append(as_array(result(frame.take(rows)), len(rows)))
+                places.append(rows)
+            left = left[~true]
+        if len(left):
+            pieces.append(as_array(otherwise(frame.take(left)), len(left)))
+            places.append(left)
+        if not pieces:
+            return pa.nulls(0, kind)
+        order = np.argsort(np.concatenate(places), kind="stable")
+        whole = pa.concat_arrays([piece.cast(kind) if piece.type != kind else piece for piece in pieces])
+        return whole.take(pa.array(order))
+
+    return run
+
+
+def _user(expression: UserCall) -> Computed:
+    args = [compiled(each) for each in expression.args]
+    kinds = [each.type for each in expression.args]
+    shows = [external(kind) for kind in kinds]
+    function, kind = expression.function, expression.type
+
+    def run(frame: Frame) -> Datum:
+        columns = []
+        for arg, each, show in zip(args, kinds, shows, strict=True):
+            values = internal_values(as_array(arg(frame), frame.count), each)
+            columns.append(values if show is None else [None if v is None else show(v) for v in values])
+        return function.call(
+            columns, frame.count, kind, [as_array(a(frame), frame.count) for a in args] if function.pandas else None
+        )
+
+    return run
+
+
+class Projection:
+    """Several expressions over one frame."""
+
+    def __init__(self, expressions: Sequence[Expression]) -> None:
+        self._computed = [compiled(each) for each in expressions]
+        self._types = [arrow_type(each.type) for each in expressions]
+
+    def columns(self, frame: Frame) -> list[pa.Array]:
+        """The columns, each of its own Arrow type."""
+        made = []
+        for compute, kind in zip(self._computed, self._types, strict=True):
+            array = as_array(compute(frame), frame.count)
+            made.append(array if array.type == kind else array.cast(kind))
+        return made
+
+
+class Condition:
+    """A condition over one frame."""
+
+    def __init__(self, expression: Expression) -> None:
+        self._computed = compiled(expression)
+
+    def holds(self, frame: Frame) -> np.ndarray:
+        """Where it is true."""
+        return truth(self._computed(frame), frame.count)
+
+
+def constant(expression: Expression, *, now: int = 0, zone: str = "UTC") -> Any:
+    """The value of an expression without columns, as an internal value."""
+    kind = expression.type
+    array = as_array(compiled(expression)(Frame([], 1, now, zone)), 1)
+    return internal_values(array, kind)[0] if not isinstance(kind, t.NullType) else None

@@ -1,0 +1,85 @@
+"""EXPLAIN: plans as text.
+
+Promises: three trees in Flink's order: as written, optimised, physical; with details where they are asked for.
+Does not know: environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millstream.sql import logical as l
+from millstream.sql import types as t
+from millstream.sql.physical import Operation
+from millstream.sql.physical_planner import described, window_text
+
+
+def explained(
+    plans: Sequence[l.Plan], optimised: Sequence[l.Plan], operations: Sequence[Operation], details: set[str]
+) -> str:
+    """The text of EXPLAIN."""
+    parts = ["== Abstract Syntax Tree =="]
+    parts += [_tree(plan) for plan in plans]
+    parts.append("== Optimized Logical Plan ==")
+    parts += [_tree(plan) for plan in optimised]
+    parts.append("== Optimized Execution Plan ==")
+    parts += [_operations(each, "CHANGELOG_MODE" in details) for each in operations]
+    return "\n".join(parts)
+
+
+def _tree(plan: l.Plan, depth: int = 0) -> str:
+    lines = [f"{_indent(depth)}{_logical(plan)}"]
+    lines += [_tree(each, depth + 1) for each in plan.inputs()]
+    return "\n".join(lines) + ("\n" if depth == 0 else "")
+
+
+def _indent(depth: int) -> str:
+    return "" if depth == 0 else "   " * (depth - 1) + "+- "
+
+
+def _logical(plan: l.Plan) -> str:
+    name = f"Logical{type(plan).__name__}"
+    match plan:
+        case l.Scan(name=path):
+            return f"LogicalTableScan(table=[[{', '.join(path)}]])"
+        case l.Project(input=inner, exprs=exprs):
+            shown = ", ".join(
+                f"{n}=[{described(e, inner.schema)}]" for e, n in zip(exprs, plan.schema.names, strict=True)
+            )
+            return f"{name}({shown})"
+        case l.Filter(input=inner, condition=condition):
+            return f"{name}(condition=[{described(condition, inner.schema)}])"
+        case l.Join(kind=kind, condition=condition):
+            shown = "true" if condition is None else described(condition, _both(plan))
+            return f"{name}(condition=[{shown}], joinType=[{kind}])"
+        case l.Aggregate(input=inner, keys=keys):
+            return f"{name}(group=[{{{', '.join(inner.schema.names[i] for i in keys)}}}])"
+        case l.WindowTable(input=inner, window=window):
+            return f"{name}({window_text(window, inner.schema)})"
+        case l.Sort(input=inner, order=order, limit=limit):
+            keys_text = ", ".join(f"{inner.schema.names[i]} {'ASC' if up else 'DESC'}" for i, up, _ in order)
+            return f"{name}(sort=[{keys_text}]{f', fetch=[{limit}]' if limit is not None else ''})"
+        case l.Rank(first=first, last=last):
+            return f"{name}(range=[{first}..{last}])"
+        case l.Sink(name=path):
+            return f"LogicalSink(table=[{'.'.join(path)}], fields=[{', '.join(plan.schema.names)}])"
+    return name
+
+
+def _both(join: l.Join) -> t.RowType:
+    return l.joined_schema(join.left.schema, join.right.schema, "inner")
+
+
+def _operations(operation: Operation, modes: bool, depth: int = 0) -> str:
+    inside = operation.detail
+    if modes:
+        inside += f"{', ' if inside else ''}changelogMode=[{operation.mode.value}]"
+    lines = [f"{_indent(depth)}{operation.name}({inside})"]
+    for each, where in zip(operation.inputs, operation.distributions, strict=True):
+        if where.kind == "forward":
+            lines.append(_operations(each, modes, depth + 1))
+        else:
+            keys = ", ".join(each.schema.names[i] for i in where.keys)
+            how = f"hash[{keys}]" if where.kind == "hash" else "single"
+            lines.append(f"{_indent(depth + 1)}Exchange(distribution=[{how}])")
+            lines.append(_operations(each, modes, depth + 2))
+    return "\n".join(lines) + ("\n" if depth == 0 else "")

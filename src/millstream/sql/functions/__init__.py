@@ -1,0 +1,1 @@
+"""Flink's built-in functions, each declared once."""

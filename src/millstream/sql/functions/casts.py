@@ -1,0 +1,291 @@
+"""CAST: values of one type become values of another, by Flink's rules.
+
+Promises: whole numbers wrap as in Java, fractions are cut off, decimals round half up and become NULL when they do not
+fit; a string that means nothing in the target type fails, or is NULL for TRY_CAST.
+Does not know: where casts are written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, internal_values, rounded, scalar_value
+from millstream.sql.functions import text
+
+_MS = datetime.timedelta(milliseconds=1)
+
+
+def can_cast(source: t.DataType, target: t.DataType) -> bool:
+    """Whether CAST from one to the other is allowed at all."""
+    if isinstance(source, t.NullType) or source.same(target):
+        return True
+    match source, target:
+        case _, (t.CharType() | t.VarCharType()):
+            return not isinstance(source, t.SymbolType | t.DescriptorType)
+        case ((t.CharType() | t.VarCharType()), _):
+            return not isinstance(target, t.MapType | t.MultisetType | t.NullType)
+        case t.NumericType(), (t.NumericType() | t.BooleanType()):
+            return True
+        case t.NumericType(), (t.YearMonthIntervalType() | t.DayTimeIntervalType()):
+            return isinstance(source, t.IntegerType)
+        case t.BooleanType(), t.NumericType():
+            return True
+        case ((t.BinaryType() | t.VarBinaryType()), (t.BinaryType() | t.VarBinaryType())):
+            return True
+        case (
+            (t.DateType() | t.TimestampType() | t.LocalZonedTimestampType()),
+            (t.DateType() | t.TimestampType() | t.LocalZonedTimestampType()),
+        ):
+            return True
+        case ((t.TimestampType() | t.LocalZonedTimestampType() | t.TimeType()), t.TimeType()):
+            return True
+        case t.TimeType(), (t.TimestampType() | t.LocalZonedTimestampType()):
+            return True
+        case t.YearMonthIntervalType(), (t.YearMonthIntervalType() | t.IntegerType()):
+            return True
+        case t.DayTimeIntervalType(), (t.DayTimeIntervalType() | t.IntegerType()):
+            return True
+        case t.ArrayType(), t.ArrayType():
+            return can_cast(source.element, target.element)
+        case t.MultisetType(), t.MultisetType():
+            return can_cast(source.element, target.element)
+        case t.MapType(), t.MapType():
+            return can_cast(source.key, target.key) and can_cast(source.value, target.value)
+        case t.RowType(), t.RowType():
+            return len(source) == len(target) and all(map(can_cast, source.types, target.types))
+    return False
+
+
+def cast(frame: Any, datum: Any, source: t.DataType, target: t.DataType, *, safe: bool = False) -> Any:
+    """A column or constant of one type as one of another."""
+    wanted = arrow_type(target)
+    if isinstance(source, t.NullType):
+        return pa.scalar(None, wanted)
+    quick = _quick(datum, source, target, wanted)
+    if quick is not None:
+        return quick
+    convert = conversion(source, target, frame.zone, frame.now)
+    if isinstance(datum, pa.Scalar):
+        if not datum.is_valid:
+            return pa.scalar(None, wanted)
+        (value,) = internal_values(pa.repeat(datum, 1), source)
+        return pa.scalar(_tried(convert, value, safe), wanted)
+    values = internal_values(datum, source)
+    return pa.array([None if v is None else _tried(convert, v, safe) for v in values], wanted)
+
+
+def _tried(convert: Callable[[Any], Any], value: Any, safe: bool) -> Any:
+    if not safe:
+        return convert(value)
+    try:
+        return convert(value)
+    except (ValueError, ArithmeticError, OverflowError):
+        return None
+
+
+def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataType) -> Any:
+    """Casts that Arrow does as Flink does; None for all others."""
+    same_text = t.is_text(source) and t.is_text(target) and getattr(target, "length", 0) == t.MAX_LENGTH
+    if source.same(target) or same_text:
+        return datum
+    match source, target:
+        case t.IntegerType(), t.IntegerType():
+            return pc.cast(datum, wanted, safe=False)
+        case t.IntegerType(), (t.FloatType() | t.DoubleType()):
+            return pc.cast(datum, wanted, safe=False)
+        case ((t.FloatType() | t.DoubleType()), (t.FloatType() | t.DoubleType())):
+            return pc.cast(datum, wanted, safe=False)
+        case ((t.FloatType() | t.DoubleType()), t.IntegerType()):
+            return _saturated(datum, target, wanted)
+        case t.DecimalType(), t.DoubleType():
+            return pc.cast(datum, wanted, safe=False)
+        case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
+            return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), wanted)
+        case t.DecimalType(), t.DecimalType() if (
+            target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
+        ):
+            return pc.cast(datum, wanted)
+        case t.IntegerType(), t.VarCharType() if target.length >= 20:
+            return pc.cast(datum, wanted)
+        case t.TimestampType(), t.TimestampType() if target.precision in (3, 6, 9):
+            return pc.cast(datum, wanted, safe=False)
+        case t.LocalZonedTimestampType(), t.LocalZonedTimestampType() if target.precision in (3, 6, 9):
+            return pc.cast(datum, wanted, safe=False)
+        case t.DateType(), t.TimestampType():
+            return pc.cast(datum, wanted)
+        case t.BooleanType(), t.IntegerType():
+            return pc.cast(datum, wanted)
+    return None
+
+
+def _saturated(datum: Any, target: t.IntegerType, wanted: pa.DataType) -> Any:
+    """As Java's (int) of a double: cut, kept in range, NaN is 0; narrower types go by way of int."""
+    if isinstance(datum, pa.Scalar):
+        if not datum.is_valid:
+            return pa.scalar(None, wanted)
+        return _saturated(pa.array([scalar_value(datum)], datum.type), target, wanted)[0]
+    bits = max(target.bits, 32)
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    values = np.trunc(np.nan_to_num(datum.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0))
+    made = np.where(values >= high, high, np.where(values <= low, low, np.clip(values, -9e18, 9e18).astype(np.int64)))
+    array = pa.array(made.astype(np.int64), mask=datum.is_null().to_numpy(zero_copy_only=False))
+    return pc.cast(array, wanted, safe=False)
+
+
+def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
+    """How one value is converted."""
+    match target:
+        case t.CharType() | t.VarCharType():
+            return _to_text(source, target, zone_name)
+        case t.BooleanType():
+            return text.parse_boolean if t.is_text(source) else bool
+        case t.IntegerType():
+            return _to_integer(source, target)
+        case t.FloatType():
+            return (lambda v: float(np.float32(text.parse_double(v)))) if t.is_text(source) else _single
+        case t.DoubleType():
+            return text.parse_double if t.is_text(source) else float
+        case t.DecimalType():
+            return _to_decimal(source, target)
+        case t.BinaryType() | t.VarBinaryType():
+            return _to_bytes(source, target)
+        case t.DateType():
+            return _to_date(source, zone_name)
+        case t.TimeType():
+            return _to_time(source, zone_name)
+        case t.TimestampType() | t.LocalZonedTimestampType():
+            return _to_timestamp(source, target, zone_name)
+        case t.YearMonthIntervalType():
+            return int
+        case t.DayTimeIntervalType():
+            return (lambda v: v) if isinstance(source, t.DayTimeIntervalType) else lambda v: v * _MS
+    return _nested(source, target, zone_name, now)
+
+
+def _single(value: Any) -> float:
+    return float(np.float32(value))
+
+
+def _to_text(source: t.DataType, target: t.CharType | t.VarCharType, zone_name: str) -> Callable[[Any], str]:
+    length, fixed = target.length, isinstance(target, t.CharType)
+
+    def convert(value: Any) -> str:
+        made = text.to_text(value, source, zone_name)
+        if len(made) > length:
+            return made[:length]
+        return made.ljust(length) if fixed else made
+
+    return convert
+
+
+def _to_integer(source: t.DataType, target: t.IntegerType) -> Callable[[Any], int]:
+    bits = target.bits
+    if t.is_text(source):
+        return lambda value: text.parse_integer(value, bits)
+    if isinstance(source, t.DayTimeIntervalType):
+        return lambda value: value // _MS
+    span = 1 << bits
+
+    def wrap(value: Any) -> int:
+        number = int(value) % span
+        return number - span if number >= span >> 1 else number
+
+    return wrap
+
+
+def _to_decimal(source: t.DataType, target: t.DecimalType) -> Callable[[Any], Decimal | None]:
+    def convert(value: Any) -> Decimal | None:
+        if t.is_text(source):
+            return rounded(text.parse_decimal(value), target)
+        if isinstance(value, float):
+            return rounded(Decimal(repr(value)), target)
+        return rounded(Decimal(int(value)) if isinstance(value, bool) else Decimal(value), target)
+
+    return convert
+
+
+def _to_bytes(_source: t.DataType, target: t.BinaryType | t.VarBinaryType) -> Callable[[Any], bytes]:
+    def convert(value: Any) -> bytes:
+        made = value.encode() if isinstance(value, str) else bytes(value)
+        made = made[: target.length]
+        return made.ljust(target.length, b"\0") if isinstance(target, t.BinaryType) else made
+
+    return convert
+
+
+def _local(value: datetime.datetime, zone_name: str) -> datetime.datetime:
+    return value.astimezone(text.zone(zone_name)).replace(tzinfo=None)
+
+
+def _to_date(source: t.DataType, zone_name: str) -> Callable[[Any], datetime.date]:
+    if t.is_text(source):
+        return text.parse_date
+    if isinstance(source, t.LocalZonedTimestampType):
+        return lambda value: _local(value, zone_name).date()
+    return lambda value: value.date()
+
+
+def _to_time(source: t.DataType, zone_name: str) -> Callable[[Any], datetime.time]:
+    if t.is_text(source):
+        return text.parse_time
+    if isinstance(source, t.TimeType):
+        return lambda value: value
+    if isinstance(source, t.LocalZonedTimestampType):
+        return lambda value: _millis(_local(value, zone_name).time())
+    return lambda value: _millis(value.time())
+
+
+def _millis(value: datetime.time) -> datetime.time:
+    return value.replace(microsecond=value.microsecond // 1000 * 1000)
+
+
+def _to_timestamp(
+    _source: t.DataType, target: t.TimestampType | t.LocalZonedTimestampType, zone_name: str
+) -> Callable[[Any], datetime.datetime]:
+    zoned = isinstance(target, t.LocalZonedTimestampType)
+    cut = 10 ** max(0, 6 - target.precision)
+
+    def convert(value: Any) -> datetime.datetime:
+        if isinstance(value, str):
+            moment = text.parse_timestamp(value)
+        elif isinstance(value, datetime.datetime):
+            moment = _local(value, zone_name) if value.tzinfo is not None and not zoned else value
+        elif isinstance(value, datetime.time):
+            moment = datetime.datetime.combine(text.EPOCH.date(), value)
+        else:
+            moment = datetime.datetime.combine(value, datetime.time())
+        if zoned and moment.tzinfo is None:
+            moment = moment.replace(tzinfo=text.zone(zone_name)).astimezone(text.UTC)
+        return moment.replace(microsecond=moment.microsecond // cut * cut)
+
+    return convert
+
+
+def _nested(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
+    def inner(one: t.DataType, other: t.DataType) -> Callable[[Any], Any]:
+        if one.same(other):
+            return lambda value: value
+        convert = conversion(one, other, zone_name, now)
+        return lambda value: None if value is None else convert(value)
+
+    match source, target:
+        case t.ArrayType(), t.ArrayType():
+            element = inner(source.element, target.element)
+            return lambda value: tuple(element(v) for v in value)
+        case t.MultisetType(), t.MultisetType():
+            element = inner(source.element, target.element)
+            return lambda value: tuple((element(k), n) for k, n in value)
+        case t.MapType(), t.MapType():
+            key, item = inner(source.key, target.key), inner(source.value, target.value)
+            return lambda value: tuple((key(k), item(v)) for k, v in value)
+        case t.RowType(), t.RowType():
+            makers = [inner(a, b) for a, b in zip(source.types, target.types, strict=True)]
+            return lambda value: tuple(make(v) for make, v in zip(makers, value, strict=True))
+    return lambda value: value

@@ -1,0 +1,359 @@
+"""Comparison, logic and conditions.
+
+Promises: NULL is unknown: comparisons with it are NULL, AND, OR and NOT are three-valued; IS ... is never NULL.
+Does not know: subqueries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, is_nested, scalar_value
+from millstream.sql.functions.registry import by_row, define, vectorized
+
+_C = "comparison"
+
+
+def _alike(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    """Both brought to a common type; a string is read as what it is compared with."""
+    texts = [t.is_text(kind) for kind in kinds]
+    if any(texts) and not all(texts):
+        other = next(kind for kind, text in zip(kinds, texts, strict=True) if not text)
+        if isinstance(other, t.NumericType):
+            other = t.DOUBLE
+        if isinstance(other, t.NullType) or is_nested(other) or t.is_bytes(other):
+            return kinds if isinstance(other, t.NullType) else None
+        return [other.with_null(kind.null) for kind in kinds]
+    common = t.common_type(kinds)
+    if common is None:
+        return None
+    if isinstance(common, t.NullType):
+        return [t.BOOLEAN for _ in kinds]
+    return [_lenient(common).with_null(kind.null) for kind in kinds]
+
+
+def _lenient(kind: t.DataType) -> t.DataType:
+    return t.STRING if t.is_text(kind) else kind
+
+
+def _comparable(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    made = _alike(kinds)
+    if made is None or isinstance(made[0], t.MapType | t.MultisetType):
+        return None
+    return made
+
+
+def _nested_compare(compare: Callable[[Any, Any], bool], quick: Callable[..., Any]) -> Callable[..., Any]:
+    slow = by_row(lambda a, b: compare(a, b))
+
+    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+        return slow(frame, args, kinds, kind) if is_nested(kinds[0]) else quick(*args)
+
+    return evaluate
+
+
+for _sign, _quick, _slow, _word in (
+    ("=", pc.equal, lambda a, b: a == b, "equal to"),
+    ("<>", pc.not_equal, lambda a, b: a != b, "not equal to"),
+    ("<", pc.less, lambda a, b: a < b, "less than"),
+    ("<=", pc.less_equal, lambda a, b: a <= b, "less than or equal to"),
+    (">", pc.greater, lambda a, b: a > b, "greater than"),
+    (">=", pc.greater_equal, lambda a, b: a >= b, "greater than or equal to"),
+):
+    define(
+        _sign, _C, "any, any", t.BOOLEAN, _nested_compare(_slow, _quick),
+        f"TRUE when the first value is {_word} the second; NULL when either is NULL.",
+        syntax=f"value1 {_sign} value2", coerce=_alike if _sign in ("=", "<>") else _comparable,
+    )  # fmt: skip
+
+
+def _is_null(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
+    return pc.is_null(args[0])
+
+
+def _is_valid(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
+    return pc.is_valid(args[0])
+
+
+define("IS NULL", _C, "any", t.BOOLEAN, _is_null, "TRUE when the value is NULL.", null="never", syntax="value IS NULL")
+define(
+    "IS NOT NULL", _C, "any", t.BOOLEAN, _is_valid, "TRUE when the value is not NULL.", null="never",
+    syntax="value IS NOT NULL",
+)  # fmt: skip
+
+
+def _same(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
+    one, other = args
+    both_null = pc.and_(pc.is_null(one), pc.is_null(other))
+    equal = _nested_compare(lambda a, b: a == b, pc.equal)(frame, args, kinds, t.BOOLEAN)
+    return pc.or_(both_null, pc.fill_null(equal, False))
+
+
+define(
+    "IS NOT DISTINCT FROM", _C, "any, any", t.BOOLEAN, _same, "TRUE when both are equal or both NULL.", null="never",
+    coerce=_alike, syntax="value1 IS NOT DISTINCT FROM value2",
+)  # fmt: skip
+define(
+    "IS DISTINCT FROM", _C, "any, any", t.BOOLEAN,
+    lambda frame, args, kinds, kind: pc.invert(_same(frame, args, kinds, kind)),
+    "TRUE when the values differ, NULL counting as a value.", null="never", coerce=_alike,
+    syntax="value1 IS DISTINCT FROM value2",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
+    """The regular expression of a LIKE pattern."""
+    made: list[str] = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if escape and c == escape:
+            if i + 1 >= len(pattern) or (pattern[i + 1] not in "_%" and pattern[i + 1] != escape):
+                msg = f"invalid escape sequence in '{pattern}' at {i}"
+                raise ValueError(msg)
+            made.append(re.escape(pattern[i + 1]))
+            i += 1
+        else:
+            made.append(".*" if c == "%" else "." if c == "_" else re.escape(c))
+        i += 1
+    return re.compile("".join(made), re.DOTALL)
+
+
+def _like(value: str, pattern: str, escape: str | None = None) -> bool:
+    return like_pattern(pattern, escape).fullmatch(value) is not None
+
+
+def _like_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    constant = len(args) == 2 and isinstance(args[1], pa.Scalar) and args[1].is_valid
+    if constant and "\\" not in scalar_value(args[1]):
+        return pc.match_like(args[0], scalar_value(args[1]))
+    return by_row(_like)(frame, args, kinds, kind)
+
+
+define(
+    "LIKE", _C, ("string, string", "string, string, string"), t.BOOLEAN, _like_quick,
+    "TRUE when the string matches the pattern; % stands for any characters, _ for one.",
+    syntax="string LIKE pattern [ESCAPE character]",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def _similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
+    made: list[str] = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if escape and c == escape and i + 1 < len(pattern):
+            made.append(re.escape(pattern[i + 1]))
+            i += 1
+        else:
+            made.append({"%": ".*", "_": "."}.get(c, re.escape(c) if c in ".^$\\" else c))
+        i += 1
+    try:
+        return re.compile("".join(made), re.DOTALL)
+    except re.error as problem:
+        msg = f"'{pattern}' is not a pattern: {problem}"
+        raise ValueError(msg) from None
+
+
+define(
+    "SIMILAR TO", _C, ("string, string", "string, string, string"), t.BOOLEAN,
+    by_row(lambda value, pattern, escape=None: _similar_pattern(pattern, escape).fullmatch(value) is not None),
+    "TRUE when the string matches the SQL regular expression.", syntax="string SIMILAR TO pattern [ESCAPE character]",
+)  # fmt: skip
+
+
+_L = "logic"
+define(
+    "AND", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.and_kleene), "TRUE when both are TRUE.",
+    syntax="boolean1 AND boolean2",
+)  # fmt: skip
+define(
+    "OR", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.or_kleene), "TRUE when one is TRUE.",
+    syntax="boolean1 OR boolean2",
+)  # fmt: skip
+define("NOT", _L, "boolean", t.BOOLEAN, vectorized(pc.invert), "The opposite.", syntax="NOT boolean")
+for _name, _want, _invert in (
+    ("IS TRUE", True, False),
+    ("IS NOT TRUE", True, True),
+    ("IS FALSE", False, False),
+    ("IS NOT FALSE", False, True),
+):
+
+    def _is(_frame: Any, args: list[Any], _kinds: Any, _kind: Any, want: bool = _want, invert: bool = _invert) -> Any:
+        found = pc.fill_null(args[0] if want else pc.invert(args[0]), False)
+        return pc.invert(found) if invert else found
+
+    define(
+        _name,
+        _L,
+        "boolean",
+        t.BOOLEAN,
+        _is,
+        f"Whether the value {_name.lower()}.",
+        null="never",
+        syntax=f"boolean {_name}",
+    )
+define(
+    "IS UNKNOWN", _L, "boolean", t.BOOLEAN, _is_null, "TRUE when the value is NULL.", null="never",
+    syntax="boolean IS UNKNOWN",
+)  # fmt: skip
+define(
+    "IS NOT UNKNOWN", _L, "boolean", t.BOOLEAN, _is_valid, "TRUE when the value is TRUE or FALSE.", null="never",
+    syntax="boolean IS NOT UNKNOWN",
+)  # fmt: skip
+
+
+_IF = "conditional"
+
+
+def _coalesce(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    if is_nested(kind):
+        return by_row(lambda *values: next((v for v in values if v is not None), None), strict=False)(
+            frame, args, kinds, kind
+        )
+    return pc.coalesce(*args)
+
+
+def _commonly(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    common = t.common_type(kinds)
+    return None if common is None else [common.with_null(kind.null) for kind in kinds]
+
+
+def _coalesced(kinds: list[t.DataType]) -> t.DataType:
+    return kinds[0].with_null(all(kind.null for kind in kinds))
+
+
+define(
+    "COALESCE",
+    _IF,
+    "any, any...",
+    _coalesced,
+    _coalesce,
+    "The first value that is not NULL.",
+    null="rule",
+    coerce=_commonly,
+)
+define(
+    "IFNULL",
+    _IF,
+    "any, any",
+    _coalesced,
+    _coalesce,
+    "The first value, or the second where it is NULL.",
+    null="rule",
+    coerce=_commonly,
+)
+
+
+def _nullif(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    slow = by_row(lambda a, b: None if a == b else a, strict=False)
+    return slow(frame, args, kinds, kind)
+
+
+define(
+    "NULLIF",
+    _IF,
+    "any, any",
+    lambda kinds: kinds[0],
+    _nullif,
+    "NULL when both values are equal, else the first.",
+    null="always",
+    coerce=_commonly,
+)
+
+
+def _extreme(pick: Callable[..., Any]) -> Any:
+    return by_row(lambda *values: pick(values))
+
+
+define(
+    "GREATEST",
+    _IF,
+    "any, any...",
+    lambda kinds: kinds[0],
+    _extreme(max),
+    "The greatest value; NULL when one is NULL.",
+    coerce=_commonly,
+)
+define(
+    "LEAST",
+    _IF,
+    "any, any...",
+    lambda kinds: kinds[0],
+    _extreme(min),
+    "The least value; NULL when one is NULL.",
+    coerce=_commonly,
+)
+define("IS_ALPHA", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isalpha()), "TRUE when all characters are letters.")
+define("IS_DIGIT", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isdigit()), "TRUE when all characters are digits.")
+
+
+def _is_decimal(value: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value.strip()) is not None
+
+
+define("IS_DECIMAL", _IF, "string", t.BOOLEAN, by_row(_is_decimal), "TRUE when the string is a number.")
+
+
+def typed(kind: t.DataType) -> Any:
+    """A NULL of a type."""
+    return pa.scalar(None, arrow_type(kind))
+
+
+def _in_coerce(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    known = [kind for kind in kinds if not isinstance(kind, t.NullType)]
+    if not known:
+        return [t.BOOLEAN for _ in kinds]
+    pairs = _alike([known[0], t.common_type(known) or known[-1]])
+    if pairs is None or t.common_type(known) is None:
+        texts = [kind for kind in known if not t.is_text(kind)]
+        if not texts or t.common_type(texts) is None:
+            return None
+        pairs = [t.common_type(texts)]  # type: ignore[list-item]
+    common = pairs[0]
+    return [common.with_null(kind.null) for kind in kinds]
+
+
+def _in(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    value, items = args[0], args[1:]
+    if is_nested(kinds[0]) or not all(isinstance(item, pa.Scalar) for item in items):
+        return by_row(_among, strict=False)(frame, args, kinds, kind)
+    valid = [item for item in items if item.is_valid]
+    wanted = pa.array([scalar_value(item) for item in valid], value.type)
+    found = (
+        pc.is_in(value, value_set=wanted)
+        if isinstance(value, pa.Array)
+        else pa.scalar(scalar_value(value) in [scalar_value(item) for item in valid])
+    )
+    unknown = pc.is_null(value)
+    if len(valid) < len(items):
+        unknown = pc.or_(unknown, pc.invert(found))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+def _among(value: Any, *items: Any) -> bool | None:
+    if value is None:
+        return None
+    if value in [item for item in items if item is not None]:
+        return True
+    return None if None in items else False
+
+
+define(
+    "IN",
+    _C,
+    "any, any...",
+    t.BOOLEAN,
+    _in,
+    "TRUE when the value is one of the others.",
+    coerce=_in_coerce,
+    syntax="value IN (value1, ...)",
+)

@@ -1,0 +1,230 @@
+"""Values as text and text as values, as Java and Flink write them.
+
+Promises: what CAST(x AS STRING) gives for every type, and what CAST of a string accepts.
+Does not know: columns."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from millstream.sql import types as t
+
+UTC = datetime.UTC
+EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+def zone(name: str) -> datetime.tzinfo:
+    """A time zone by its name or offset."""
+    match = _OFFSET.fullmatch(name)
+    if match:
+        minutes = int(match.group(2)) * 60 + int(match.group(3) or 0)
+        return datetime.timezone(datetime.timedelta(minutes=minutes if match.group(1) == "+" else -minutes))
+    if name in ("UTC", "GMT", "Z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        msg = f"there is no time zone '{name}'"
+        raise ValueError(msg) from None
+
+
+def double_text(value: float, *, single: bool = False) -> str:
+    """A floating point number as Java's Double.toString and Float.toString write it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    digits = np.format_float_scientific(np.float32(value) if single else np.float64(value), unique=True, trim="0")
+    mantissa, _, exponent = digits.partition("e")
+    power = int(exponent)
+    if -3 <= power < 7:
+        plain = np.format_float_positional(np.float32(value) if single else np.float64(value), unique=True, trim="0")
+        return plain
+    if "." not in mantissa:
+        mantissa += ".0"
+    elif mantissa.endswith("."):
+        mantissa += "0"
+    return f"{mantissa}E{power}"
+
+
+def fraction(microseconds: int, precision: int, nanoseconds: int = 0) -> str:
+    """The digits after the seconds."""
+    if precision <= 0:
+        return ""
+    return "." + f"{microseconds * 1000 + nanoseconds:09d}"[:precision]
+
+
+def timestamp_text(value: datetime.datetime, precision: int) -> str:
+    """A timestamp as 2020-01-01 12:00:00.000."""
+    base = f"{value.year:04d}-{value.month:02d}-{value.day:02d} {value.hour:02d}:{value.minute:02d}:{value.second:02d}"
+    return base + fraction(value.microsecond, precision, getattr(value, "nanosecond", 0))
+
+
+def time_text(value: datetime.time, precision: int) -> str:
+    """A time of day."""
+    return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}" + fraction(value.microsecond, min(precision, 3))
+
+
+def months_text(months: int) -> str:
+    """An interval of months as +1-02."""
+    sign = "-" if months < 0 else "+"
+    return f"{sign}{abs(months) // 12}-{abs(months) % 12:02d}"
+
+
+def duration_text(value: datetime.timedelta) -> str:
+    """An interval of days and seconds as +1 02:03:04.000."""
+    total = value // datetime.timedelta(milliseconds=1)
+    sign = "-" if total < 0 else "+"
+    total = abs(total)
+    days, rest = divmod(total, 86_400_000)
+    hours, rest = divmod(rest, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{sign}{days} {hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
+
+
+def to_text(value: Any, kind: t.DataType, session_zone: str = "UTC") -> str:
+    """An internal value as CAST(x AS STRING) writes it."""
+    match kind:
+        case t.CharType() | t.VarCharType():
+            return str(value)
+        case t.BooleanType():
+            return "TRUE" if value else "FALSE"
+        case t.BinaryType() | t.VarBinaryType():
+            return bytes(value).decode("utf-8", "replace")
+        case t.DecimalType():
+            return f"{value:f}"
+        case t.FloatType():
+            return double_text(value, single=True)
+        case t.DoubleType():
+            return double_text(value)
+        case t.DateType():
+            return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+        case t.TimeType():
+            return time_text(value, kind.precision)
+        case t.TimestampType():
+            return timestamp_text(value, kind.precision)
+        case t.LocalZonedTimestampType():
+            return timestamp_text(value.astimezone(zone(session_zone)), kind.precision)
+        case t.YearMonthIntervalType():
+            return months_text(value)
+        case t.DayTimeIntervalType():
+            return duration_text(value)
+        case t.ArrayType():
+            return f"[{', '.join(_inner(v, kind.element, session_zone) for v in value)}]"
+        case t.MultisetType():
+            pairs = (f"{_inner(k, kind.element, session_zone)}={n}" for k, n in value)
+            return "{" + ", ".join(pairs) + "}"
+        case t.MapType():
+            pairs = (f"{_inner(k, kind.key, session_zone)}={_inner(v, kind.value, session_zone)}" for k, v in value)
+            return "{" + ", ".join(pairs) + "}"
+        case t.RowType():
+            fields = (_inner(v, f, session_zone) for v, f in zip(value, kind.types, strict=True))
+            return f"({', '.join(fields)})"
+    return str(value)
+
+
+def _inner(value: Any, kind: t.DataType, session_zone: str) -> str:
+    return "NULL" if value is None else to_text(value, kind, session_zone)
+
+
+_DATE = re.compile(r"(\d{1,6})-(\d{1,2})-(\d{1,2})")
+_TIME = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?|[+-]?\.\d+")
+_SCIENTIFIC = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
+
+
+def parse_date(text: str) -> datetime.date:
+    """A date such as 2020-01-31; a time behind it is passed over."""
+    body = text.strip().split(" ")[0].split("T")[0]
+    match = _DATE.fullmatch(body)
+    if match is None:
+        msg = f"'{text}' is not a date"
+        raise ValueError(msg)
+    return datetime.date(*map(int, match.groups()))
+
+
+def parse_time(text: str) -> datetime.time:
+    """A time of day such as 12:30:00.5."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        msg = f"'{text}' is not a time"
+        raise ValueError(msg)
+    hour, minute, second, digits = match.groups()
+    micros = int(((digits or "") + "000000")[:6]) // 1000 * 1000
+    return datetime.time(int(hour), int(minute or 0), int(second or 0), micros)
+
+
+def parse_timestamp(text: str) -> datetime.datetime:
+    """A timestamp such as 2020-01-31 12:30:00.123, with T or a space; a date alone is its midnight."""
+    body = text.strip()
+    day, separator, rest = body.partition("T" if "T" in body else " ")
+    match = _DATE.fullmatch(day)
+    if match is None:
+        msg = f"'{text}' is not a timestamp"
+        raise ValueError(msg)
+    year, month, dom = map(int, match.groups())
+    if not separator:
+        return datetime.datetime(year, month, dom)  # noqa: DTZ001
+    found = _TIME.fullmatch(rest.strip().removesuffix("Z"))
+    if found is None:
+        msg = f"'{text}' is not a timestamp"
+        raise ValueError(msg)
+    hour, minute, second, digits = found.groups()
+    micros = int(((digits or "") + "000000")[:6])
+    return datetime.datetime(year, month, dom, int(hour), int(minute or 0), int(second or 0), micros)  # noqa: DTZ001
+
+
+def parse_boolean(text: str) -> bool:
+    """true, t, yes, y, 1 and their opposites."""
+    word = text.strip().lower()
+    if word in ("true", "t", "yes", "y", "1"):
+        return True
+    if word in ("false", "f", "no", "n", "0"):
+        return False
+    msg = f"'{text}' is not a boolean"
+    raise ValueError(msg)
+
+
+def parse_integer(text: str, bits: int) -> int:
+    """A whole number; a fraction is cut off."""
+    body = text.strip()
+    if _NUMBER.fullmatch(body) is None:
+        msg = f"For input string: '{text}'. Invalid character found."
+        raise ValueError(msg)
+    number = int(Decimal(body))
+    limit = 1 << (bits - 1)
+    if not -limit <= number < limit:
+        msg = f"For input string: '{text}'. Overflow."
+        raise ValueError(msg)
+    return number
+
+
+def parse_double(text: str) -> float:
+    """A floating point number."""
+    body = text.strip()
+    named = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(body)
+    if named is not None:
+        return named
+    if _SCIENTIFIC.fullmatch(body) is None:
+        msg = f"For input string: '{text}'"
+        raise ValueError(msg)
+    return float(body.rstrip("dDfF"))
+
+
+def parse_decimal(text: str) -> Decimal:
+    """An exact number."""
+    body = text.strip()
+    if _SCIENTIFIC.fullmatch(body) is None or body[-1] in "dDfF":
+        msg = f"'{text}' is not a decimal"
+        raise ValueError(msg)
+    return Decimal(body)

@@ -1,0 +1,109 @@
+"""What operators of tables share: rows in and out of batches, keys, frames for expressions.
+
+Promises: a batch is one struct array, columns first and the kind of change last; keys are the same values whether a
+batch is cut by them or state is found by them.
+Does not know: what any operator computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.runtime import rowwise
+from millstream.runtime.batch import Batch
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.operator import Operator, OperatorContext
+from millstream.sql import types as t
+from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
+from millstream.sql.evaluate import EvaluationFailed, Frame
+from millstream.state.key_groups import KeyGrouper
+from millstream.state.key_hashes import KeyHasher
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class ColumnKeys(KeySelection):
+    """Keys made of columns: the value of one, or a tuple of several."""
+
+    columns: tuple[int, ...] = ()
+    types: tuple[t.DataType, ...] = ()
+
+    def keys(self, batch: Batch, operator: str) -> list[Any]:
+        """As KeySelection promises."""
+        array = batch.array()
+        found = [internal_values(array.field(i), kind) for i, kind in zip(self.columns, self.types, strict=True)]
+        return found[0] if len(found) == 1 else list(zip(*found, strict=True))
+
+    def keyed(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
+        """As KeySelection promises."""
+        batch = batch if batch.columnar else Batch(batch.kind, array=batch.array(), timestamps=batch.timestamps)
+        if len(self.columns) == 1 and not pa.types.is_nested(batch.array().field(self.columns[0]).type):
+            return batch, grouper.of_column(batch.array().field(self.columns[0]))
+        return batch, grouper.of_many(self.keys(batch, operator))
+
+
+def keys_by(columns: Sequence[int], schema: t.RowType) -> ColumnKeys:
+    """The keys of some columns of a table."""
+    kinds = tuple(t.plain(schema.types[i]) for i in columns)
+    return ColumnKeys(key_type_info(kinds), None, None, tuple(columns), kinds)
+
+
+class TableOperator(Operator):
+    """An operator on rows of tables."""
+
+    def __init__(self, context: OperatorContext, output: t.RowType, zone: str = "UTC") -> None:
+        super().__init__(context)
+        self.output = output
+        self.zone = zone
+        self._rows: Rows = []
+        self._kinds: list[int] = []
+
+    def frame(self, array: pa.Array, width: int) -> Frame:
+        """The columns of a batch, to compute over."""
+        columns = [array.field(i) for i in range(width)]
+        return Frame(columns, len(array), self.context.now, self.zone, self.watermark)
+
+    def emit_array(self, array: pa.Array) -> None:
+        """Emit rows as they are."""
+        if len(array):
+            self.out.emit(Batch(self.context.output_type, array=array))
+
+    def put(self, kind: int, row: tuple[Any, ...]) -> None:
+        """Emit one row with the next batch."""
+        self._rows.append(row)
+        self._kinds.append(kind)
+
+    def flush(self) -> None:
+        """Emit what was put."""
+        if self._rows:
+            rows, kinds = self._rows, self._kinds
+            self._rows, self._kinds = [], []
+            self.emit_array(array_of(rows, kinds, self.output))
+
+    def begin_epoch(self) -> None:
+        """Nothing has been put; an attempt that failed may have left rows."""
+        self._rows, self._kinds = [], []
+
+    def fail(self, problem: Exception, row: Any = None) -> Exception:
+        """A problem of the user's data, with the row."""
+        if isinstance(problem, EvaluationFailed):
+            return rowwise.UserFunctionFailed(self.context.name, problem.message, "")
+        return problem
+
+
+def rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:
+    """The rows of a batch as internal tuples, and their kinds of change."""
+    array = batch.array()
+    return tuples_of(array, schema), kinds_of(array, len(schema))
+
+
+def key_of(row: tuple[Any, ...], columns: tuple[int, ...]) -> Any:
+    """The key of one row: a value, a tuple, or None for no columns."""
+    if len(columns) == 1:
+        return row[columns[0]]
+    return tuple(row[i] for i in columns) if columns else None

@@ -1,0 +1,62 @@
+"""Projection and filter on whole columns.
+
+Promises: a row keeps its kind of change; a row that the condition does not let through is gone.
+Does not know: keys, state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql import types as t
+from millstream.sql.columns import struct_of
+from millstream.sql.evaluate import Condition, EvaluationFailed, Projection
+from millstream.sql.expressions import Expression, Ref
+from millstream.sql.operators.base import TableOperator
+
+
+@dataclass(frozen=True)
+class CalcSpec(OperatorSpec):
+    """A condition, then columns; either may be missing."""
+
+    input: t.RowType
+    output: t.RowType
+    condition: Expression | None
+    exprs: tuple[Expression, ...] | None
+    zone: str = "UTC"
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return CalcOperator(context, self)
+
+
+class CalcOperator(TableOperator):
+    """Stateless."""
+
+    def __init__(self, context: OperatorContext, spec: CalcSpec) -> None:
+        super().__init__(context, spec.output, spec.zone)
+        self._width = len(spec.input)
+        self._condition = None if spec.condition is None else Condition(spec.condition)
+        self._projection = None if spec.exprs is None else Projection(spec.exprs)
+        self._picked = spec.exprs is not None and all(isinstance(each, Ref) for each in spec.exprs)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Compute."""
+        array = batch.array()
+        try:
+            if self._condition is not None:
+                holds = self._condition.holds(self.frame(array, self._width))
+                if not holds.all():
+                    array = array.take(pa.array(np.flatnonzero(holds)))
+                    if not len(array):
+                        return
+            if self._projection is not None:
+                columns = self._projection.columns(self.frame(array, self._width))
+                array = struct_of(columns, array.field(self._width), self.output, len(array))
+        except EvaluationFailed as problem:
+            raise self.fail(problem) from None
+        self.emit_array(array)

@@ -1,0 +1,111 @@
+"""GROUP BY on whole columns, with mini-batches.
+
+Promises: what GroupAggregateOperator tells with mini-batches, for aggregates that columns can be added up for, of rows
+that are never taken back.
+Does not know: retraction, state that expires.
+
+The rows of an epoch are grouped once; each key then costs one look-up and one change of state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import OperatorContext
+from millstream.sql.columns import (
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    arrow_type,
+    internal_values,
+    struct_of,
+    tuple_type_info,
+)
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.partials import Partials
+from millstream.state.backend import ABSENT
+
+
+class ColumnarGroupAggregateOperator(TableOperator):
+    """State: by key, the partial aggregates as one tuple."""
+
+    def __init__(self, context: OperatorContext, spec: Any) -> None:
+        super().__init__(context, spec.output)
+        self._spec = spec
+        self._partials = Partials(spec.calls, spec.keys, spec.input)
+        self._functions = [aggregation(call, retracts=False) for call in spec.calls]
+        self._key_kinds = [spec.input.types[i] for i in spec.keys]
+        self._part_kinds = self._partials.part_types()
+        self._nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
+        self._table = context.state.table("groups/partials", tuple_type_info(self._part_kinds))
+        self._waiting: list[pa.Array] = []
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting."""
+        super().begin_epoch()
+        self._waiting = []
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Gather."""
+        self._waiting.append(batch.array())
+
+    def on_watermark(self, watermark: int) -> None:
+        """What changed comes before the watermark."""
+        self._tell()
+        super().on_watermark(watermark)
+
+    def end_epoch(self) -> None:
+        """Tell what changed."""
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._waiting:
+            return
+        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+        self._waiting = []
+        chunk = self._partials.chunk(array)
+        width = len(self._spec.keys)
+        key_columns = [chunk.column(i) for i in range(width)]
+        values = [internal_values(column, kind) for column, kind in zip(key_columns, self._key_kinds, strict=True)]
+        keys = values[0] if width == 1 else list(zip(*values, strict=True))
+        live, dirty = self._table.namespace(None)
+        stored = [live[key] for key in keys]
+        fresh = np.fromiter((each is ABSENT for each in stored), dtype=bool, count=len(stored))
+        nothing = self._nothing
+        known = [nothing if each is ABSENT else each for each in stored]
+        before = [
+            pa.array(column, arrow_type(kind))
+            for column, kind in zip(zip(*known, strict=True), self._part_kinds, strict=True)
+        ]
+        more = [chunk.column(width + i).cast(arrow_type(kind), safe=False) for i, kind in enumerate(self._part_kinds)]
+        after = self._partials.added(before, more)
+        columns = [internal_values(column, kind) for column, kind in zip(after, self._part_kinds, strict=True)]
+        live.update(zip(keys, zip(*columns, strict=True) if columns else [()] * len(keys), strict=True))
+        dirty.update(keys)
+        self._emit(key_columns, before, after, fresh)
+
+    def _emit(self, keys: list[pa.Array], before: list[pa.Array], after: list[pa.Array], fresh: np.ndarray) -> None:
+        old = self._partials.finished(before, self._functions)
+        new = self._partials.finished(after, self._functions)
+        changed = fresh.copy()
+        for one, other in zip(old, new, strict=True):
+            same = pc.fill_null(pc.equal(one, other), False)
+            both = pc.and_(pc.is_null(one), pc.is_null(other))
+            changed |= ~pc.or_(same, both).to_numpy(zero_copy_only=False)
+        count = len(fresh)
+        rows = np.flatnonzero(changed)
+        told_before = ~fresh[rows] & self._spec.before
+        places = np.repeat(rows, np.where(told_before, 2, 1))
+        second = np.ones(len(places), dtype=bool)
+        firsts = np.cumsum(np.where(told_before, 2, 1)) - np.where(told_before, 2, 1)
+        second[firsts[told_before]] = False
+        kinds = np.where(second, np.where(fresh[places], INSERT, UPDATE_AFTER), UPDATE_BEFORE).astype(np.int8)
+        chosen = pa.array(np.where(second, places + count, places))
+        taken = [column.take(pa.array(places)) for column in keys]
+        results = [pa.concat_arrays([one, other]).take(chosen) for one, other in zip(old, new, strict=True)]
+        self.emit_array(struct_of([*taken, *results], pa.array(kinds), self.output, len(places)))

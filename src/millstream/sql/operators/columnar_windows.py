@@ -1,0 +1,130 @@
+"""Window aggregates on whole columns.
+
+Promises: the results of WindowAggregateOperator for aggregates that columns can be added up for, without Python for
+each row or key.
+Does not know: rows that are taken back, and aggregates with state of their own.
+
+The rows of an epoch are grouped once, before the watermark moves on; a window's chunks wait in state under its end."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.types import Types
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import OperatorContext
+from millstream.runtime.operators.window import LATE_COUNT
+from millstream.runtime.windows import columns
+from millstream.sql.columns import internal_values, struct_of
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators import moments
+from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.partials import Partials
+from millstream.state.backend import ABSENT
+from millstream.state.deltas import Redistribution
+from millstream.state.key_groups import KeyGroupRange
+
+_MERGE_AFTER = 16  # chunks of a window
+
+
+class ColumnarWindowAggregateOperator(TableOperator):
+    """State: chunks of partial aggregates by the moment a window is over (the namespace)."""
+
+    def __init__(self, context: OperatorContext, spec: Any) -> None:
+        super().__init__(context, spec.output, spec.zone)
+        self._spec = spec
+        self._partials = Partials(spec.calls, spec.keys, spec.input)
+        self._functions = [aggregation(call, retracts=False) for call in spec.calls]
+        self._table = context.state.table(
+            "windows/chunks", Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), cut=self._cut
+        )
+        self._waiting: list[pa.Array] = []
+
+    def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
+        """The rows of a chunk whose keys are in some key groups."""
+        chunk = columns.unpacked(data)
+        places = [self._spec.keys.index(i) for i in self._spec.others]
+        if not places:  # all rows are in one subtask, whichever that is
+            return data if groups.contains(self.context.state.grouper.of(None)) else ABSENT
+        if len(places) == 1:
+            found = self.context.state.grouper.of_column(chunk.column(places[0]))
+        else:
+            kinds = [self._spec.input.types[i] for i in self._spec.others]
+            values = [internal_values(chunk.column(i), kind) for i, kind in zip(places, kinds, strict=True)]
+            found = self.context.state.grouper.of_many(list(zip(*values, strict=True)))
+        mine = np.flatnonzero((found >= groups.start) & (found <= groups.end))
+        return columns.packed(chunk.take(pa.array(mine))) if len(mine) else ABSENT
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting; processing time may have passed windows."""
+        super().begin_epoch()
+        self._waiting = []
+        if self._spec.processing:
+            self._fire(self.context.now)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Gather."""
+        self._waiting.append(batch.array())
+
+    def on_watermark(self, watermark: int) -> None:
+        """Group what was gathered, then tell the windows that are over."""
+        self._group()
+        if not self._spec.processing or watermark == MAX_WATERMARK:
+            self._fire(watermark)
+        super().on_watermark(watermark)
+
+    def end_epoch(self) -> None:
+        """What came after the last watermark goes into state."""
+        self._group()
+
+    def next_timer(self) -> int | None:
+        """When the next window is over."""
+        opened: list[int] = self.context.memory.get("ends", [])
+        return opened[0] if self._spec.processing and opened else None
+
+    def _group(self) -> None:
+        if not self._waiting:
+            return
+        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+        self._waiting = []
+        ends = moments.column_millis(array.field(self._spec.end))
+        opened: list[int] = self.context.memory.setdefault("ends", [])
+        distinct = np.unique(ends)
+        for end in distinct.tolist():
+            over = (moments.utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
+            rows = array if len(distinct) == 1 else array.take(pa.array(np.flatnonzero(ends == end)))
+            if not self._spec.processing and over <= self.watermark:
+                self.context.metrics.count(LATE_COUNT, len(rows))
+                continue
+            if over not in opened:
+                heapq.heappush(opened, over)
+            self._keep(over, self._partials.chunk(rows))
+
+    def _keep(self, over: int, chunk: pa.RecordBatch) -> None:
+        """Add a chunk to a window; many small ones become one."""
+        stored = list(self._table.scan(over))
+        if len(stored) >= _MERGE_AFTER:
+            chunk = self._partials.merged([*(columns.unpacked(data) for _, data in stored), chunk])
+            for name, _ in stored:
+                self._table.delete(over, name)
+        self._table.put(over, f"{self.context.epoch}-{self.context.subtask}-{len(stored)}", columns.packed(chunk))
+
+    def _fire(self, until: int) -> None:
+        opened: list[int] = self.context.memory.get("ends", [])
+        while opened and opened[0] <= until:
+            over = heapq.heappop(opened)
+            stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(over))]
+            if not stored:
+                continue
+            self._table.clear_namespace(over)
+            merged = self._partials.merged(stored)
+            width = len(self._spec.keys)
+            keys = [merged.column(i) for i in range(width)]
+            parts = [merged.column(i) for i in range(width, merged.num_columns)]
+            results = self._partials.finished(parts, self._functions)
+            self.emit_array(struct_of([*keys, *results], None, self.output, merged.num_rows))

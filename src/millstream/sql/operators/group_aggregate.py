@@ -1,0 +1,138 @@
+"""GROUP BY without windows: one row for each group, corrected whenever it changes.
+
+Promises: Flink's changelog: +I for a new group, -U and +U when its result changes, -D when its last row is taken back;
+after each row, or with mini-batches once for each group and epoch.
+Does not know: windows, watermarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.model.types import Types
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql import types as t
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from millstream.sql.expressions import AggregateCall
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.columnar_groups import ColumnarGroupAggregateOperator
+from millstream.sql.operators.partials import can_aggregate
+from millstream.state.backend import ABSENT
+
+
+@dataclass(frozen=True)
+class GroupAggregateSpec(OperatorSpec):
+    """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted."""
+
+    input: t.RowType
+    output: t.RowType
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    retracts: bool
+    before: bool = True
+    mini_batch: bool = False
+    ttl: int | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator, on columns where it can be."""
+        plain = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+        if plain and can_aggregate(self.calls, [self.input.types[i] for i in self.keys]):
+            return ColumnarGroupAggregateOperator(context, self)
+        return GroupAggregateOperator(context, self)
+
+
+class GroupAggregateOperator(TableOperator):
+    """State: by key, [rows in the group, when it changed last, accumulators]."""
+
+    def __init__(self, context: OperatorContext, spec: GroupAggregateSpec) -> None:
+        super().__init__(context, spec.output)
+        self._spec = spec
+        self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
+        self._plans = [
+            (function, call.args, call.filter) for function, call in zip(self._functions, spec.calls, strict=True)
+        ]
+        self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
+        self._before: dict[Any, tuple[Any, ...] | None] = {}
+        self._keys: dict[Any, tuple[Any, ...]] = {}
+
+    def begin_epoch(self) -> None:
+        """No group has changed."""
+        super().begin_epoch()
+        self._before, self._keys = {}, {}
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Take rows in."""
+        spec = self._spec
+        live, dirty = self._table.namespace(None)
+        columns, plans, single = spec.keys, self._plans, not spec.mini_batch
+        now, ttl = self.context.now, spec.ttl
+        rows, kinds = rows_with_kinds(batch, spec.input)
+        for row, kind in zip(rows, kinds, strict=True):
+            key = key_of(row, columns)
+            group = live[key]
+            if group is not ABSENT and ttl is not None and now - group[1] >= ttl:
+                group = ABSENT
+            adding = kind in (INSERT, UPDATE_AFTER)
+            fresh = group is ABSENT
+            if fresh:
+                if not adding and not self._pending(key):
+                    continue
+                group = [0, now, [function.create() for function in self._functions]]
+            if key not in self._before:
+                self._before[key] = (
+                    None if fresh else tuple(f.value(a) for f, a in zip(self._functions, group[2], strict=True))
+                )
+                self._keys[key] = tuple(row[i] for i in columns)
+            group[0] += 1 if adding else -1
+            group[1] = now
+            for (function, args, condition), acc in zip(plans, group[2], strict=True):
+                if condition is not None and row[condition] is not True:
+                    continue
+                values = tuple([row[i] for i in args])
+                if adding:
+                    function.add(acc, values)
+                else:
+                    function.retract(acc, values)
+            live[key] = group
+            dirty.add(key)
+            if single:
+                self._emit(key, live)
+                self._before.clear()
+        self.flush()
+
+    def _pending(self, key: Any) -> bool:
+        return self._spec.mini_batch and key in self._before
+
+    def _emit(self, key: Any, live: Any) -> None:
+        group, before, prefix = live[key], self._before[key], self._keys[key]
+        if group is not ABSENT and group[0] > 0:
+            after = tuple([f.value(a) for f, a in zip(self._functions, group[2], strict=True)])
+            if before is None:
+                self.put(INSERT, prefix + after)
+            elif before != after or self._spec.ttl is not None:
+                if self._spec.before:
+                    self.put(UPDATE_BEFORE, prefix + before)
+                self.put(UPDATE_AFTER, prefix + after)
+            return
+        live[key] = ABSENT
+        if before is not None:
+            self.put(DELETE, prefix + before)
+
+    def end_epoch(self) -> None:
+        """With mini-batches, tell what changed."""
+        self._tell()
+
+    def on_watermark(self, watermark: int) -> None:
+        """What changed comes before the watermark."""
+        self._tell()
+        super().on_watermark(watermark)
+
+    def _tell(self) -> None:
+        if self._before:
+            live, _ = self._table.namespace(None)
+            for key in self._before:
+                self._emit(key, live)
+            self._before, self._keys = {}, {}
+            self.flush()

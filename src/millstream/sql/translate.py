@@ -1,0 +1,105 @@
+"""Physical plans become transformations of a program.
+
+Promises: each operation is added once, however often it is read; rows of one key stay in order from end to end.
+Does not know: plans' making, jobs."""
+
+from __future__ import annotations
+
+from millstream.connectors.collection import CollectionSource
+from millstream.datastream.program import Program
+from millstream.graph.transformations import Input
+from millstream.model.watermarks import WatermarkStrategy
+from millstream.runtime.operators.sink import SinkSpec
+from millstream.runtime.operators.source import SourceSpec
+from millstream.runtime.partitioners import Global, Hash, Partitioner
+from millstream.sql import logical as l
+from millstream.sql.columns import external, row_type_info
+from millstream.sql.evaluate import constant
+from millstream.sql.operators.base import keys_by
+from millstream.sql.physical import Distribution, Operation
+
+_MAX_NAME = 200
+
+
+class Translation:
+    """Adds operations to one program."""
+
+    def __init__(self, program: Program, *, zone: str = "UTC", now: int = 0) -> None:
+        self._program = program
+        self._zone, self._now = zone, now
+        self._done: dict[int, tuple[Operation, tuple[Input, ...]]] = {}
+
+    def add(self, operation: Operation) -> tuple[Input, ...]:
+        """The inputs that read the operation's rows."""
+        known = self._done.get(id(operation))
+        if known is None:
+            known = self._done[id(operation)] = (operation, self._added(operation))
+        return known[1]
+
+    def _added(self, operation: Operation) -> tuple[Input, ...]:
+        if operation.stream is not None:
+            inputs: tuple[Input, ...] = operation.stream(self._program)
+            return inputs
+        kind = row_type_info(operation.schema)
+        if operation.source is not None:
+            source = self._values(operation.source) if isinstance(operation.source, l.Values) else operation.source
+            spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
+            name = _named(f"Source: {operation.name}", operation.detail)
+            return (Input(self._program.add(name, spec, kind, source=source)),)
+        inputs = tuple(
+            Input(
+                given.upstream, side if operation.name != "Union" else 0, given.tag, _partitioner(where, before, given)
+            )
+            for side, (before, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True))
+            for given in self.add(before)
+        )
+        first = operation.distributions[0]
+        keyed = first.kind == "hash"
+        key = keys_by(first.keys, operation.inputs[0].schema).key_type if keyed else None
+        name = _named(operation.name, operation.detail)
+        more = {"key_type": key} if keyed else {}
+        if operation.sink is not None:
+            number = self._program.add(
+                name,
+                SinkSpec(operation.sink),
+                kind,
+                inputs,
+                sink=operation.sink,
+                follows_input=True,
+                parallelism=operation.parallelism,
+            )
+            return (Input(number),)
+        single = first.kind == "single"
+        number = self._program.add(
+            name,
+            operation.spec,
+            kind,
+            inputs,
+            parallelism=1 if single else operation.parallelism,
+            follows_input=not keyed and not single,
+            **more,
+        )
+        return (Input(number),)
+
+    def _values(self, node: l.Values) -> CollectionSource:
+        shows = [external(kind) for kind in node.schema.types]
+        rows = []
+        for row in node.rows:
+            values = [constant(each, now=self._now, zone=self._zone) for each in row]
+            rows.append(tuple(v if s is None or v is None else s(v) for v, s in zip(values, shows, strict=True)))
+        kind = row_type_info(node.schema)
+        return CollectionSource(kind.conform(rows), kind)
+
+
+def _partitioner(where: Distribution, before: Operation, given: Input) -> Partitioner | None:
+    match where.kind:
+        case "hash":
+            return Hash(keys_by(where.keys, before.schema))
+        case "single":
+            return Global()
+    return given.partitioner
+
+
+def _named(name: str, detail: str) -> str:
+    whole = f"{name}({detail})" if detail else name
+    return whole if len(whole) <= _MAX_NAME else f"{whole[: _MAX_NAME - 3]}..."

@@ -1,0 +1,558 @@
+"""Flink's logical types: frozen values with Flink's names, text and rules of combination.
+
+Promises: two types are equal when Flink says so, nullability included; `common_type` is what CASE, UNION, IN and
+comparisons bring their operands to.
+Does not know: Arrow, Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+MAX_LENGTH = 2**31 - 1
+MAX_PRECISION = 38
+T = TypeVar("T", bound="DataType")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataType:
+    """A logical type. `null` says whether NULL is a value of it."""
+
+    root: ClassVar[str] = ""
+    null: bool = True
+
+    def not_null(self: T) -> T:
+        """The same type without NULL."""
+        return replace(self, null=False)
+
+    def nullable(self: T) -> T:
+        """The same type with NULL."""
+        return replace(self, null=True)
+
+    def with_null(self: T, null: bool) -> T:
+        """The same type with or without NULL."""
+        return self if self.null == null else replace(self, null=null)
+
+    def bridged_to(self: T, conversion_cls: object) -> T:
+        """Accepted for PyFlink programs: there are no Java classes to bridge to."""
+        return self
+
+    def text(self) -> str:
+        """The type as Flink writes it, without its nullability."""
+        return self.root
+
+    def __str__(self) -> str:
+        return self.text() + ("" if self.null else " NOT NULL")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def same(self, other: DataType) -> bool:
+        """Whether both are equal but for nullability."""
+        return self.nullable() == other.nullable()
+
+
+class AtomicType(DataType):
+    """A type of single values."""
+
+
+class NumericType(AtomicType):
+    """Numbers."""
+
+
+@dataclass(frozen=True, repr=False)
+class NullType(AtomicType):
+    """The type of NULL itself."""
+
+    root: ClassVar[str] = "NULL"
+
+
+@dataclass(frozen=True, repr=False)
+class CharType(AtomicType):
+    """Strings of a fixed number of characters."""
+
+    length: int = 1
+    root: ClassVar[str] = "CHAR"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"CHAR({self.length})"
+
+
+@dataclass(frozen=True, repr=False)
+class VarCharType(AtomicType):
+    """Strings up to a number of characters."""
+
+    length: int = 1
+    root: ClassVar[str] = "VARCHAR"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return "STRING" if self.length == MAX_LENGTH else f"VARCHAR({self.length})"
+
+
+@dataclass(frozen=True, repr=False)
+class BooleanType(AtomicType):
+    """TRUE and FALSE."""
+
+    root: ClassVar[str] = "BOOLEAN"
+
+
+@dataclass(frozen=True, repr=False)
+class BinaryType(AtomicType):
+    """A fixed number of bytes."""
+
+    length: int = 1
+    root: ClassVar[str] = "BINARY"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"BINARY({self.length})"
+
+
+@dataclass(frozen=True, repr=False)
+class VarBinaryType(AtomicType):
+    """Up to a number of bytes."""
+
+    length: int = 1
+    root: ClassVar[str] = "VARBINARY"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return "BYTES" if self.length == MAX_LENGTH else f"VARBINARY({self.length})"
+
+
+@dataclass(frozen=True, repr=False)
+class DecimalType(NumericType):
+    """Numbers with a fixed number of digits before and after the point."""
+
+    precision: int = 10
+    scale: int = 0
+    root: ClassVar[str] = "DECIMAL"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"DECIMAL({self.precision}, {self.scale})"
+
+
+class IntegerType(NumericType):
+    """Whole numbers of a fixed number of bits."""
+
+    bits: ClassVar[int] = 0
+    digits: ClassVar[int] = 0
+
+
+@dataclass(frozen=True, repr=False)
+class TinyIntType(IntegerType):
+    """8 bits."""
+
+    root: ClassVar[str] = "TINYINT"
+    bits: ClassVar[int] = 8
+    digits: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, repr=False)
+class SmallIntType(IntegerType):
+    """16 bits."""
+
+    root: ClassVar[str] = "SMALLINT"
+    bits: ClassVar[int] = 16
+    digits: ClassVar[int] = 5
+
+
+@dataclass(frozen=True, repr=False)
+class IntType(IntegerType):
+    """32 bits."""
+
+    root: ClassVar[str] = "INT"
+    bits: ClassVar[int] = 32
+    digits: ClassVar[int] = 10
+
+
+@dataclass(frozen=True, repr=False)
+class BigIntType(IntegerType):
+    """64 bits."""
+
+    root: ClassVar[str] = "BIGINT"
+    bits: ClassVar[int] = 64
+    digits: ClassVar[int] = 19
+
+
+@dataclass(frozen=True, repr=False)
+class FloatType(NumericType):
+    """Floating point numbers of 32 bits."""
+
+    root: ClassVar[str] = "FLOAT"
+
+
+@dataclass(frozen=True, repr=False)
+class DoubleType(NumericType):
+    """Floating point numbers of 64 bits."""
+
+    root: ClassVar[str] = "DOUBLE"
+
+
+@dataclass(frozen=True, repr=False)
+class DateType(AtomicType):
+    """Days."""
+
+    root: ClassVar[str] = "DATE"
+
+
+@dataclass(frozen=True, repr=False)
+class TimeType(AtomicType):
+    """Times of day; Flink computes with milliseconds."""
+
+    precision: int = 0
+    root: ClassVar[str] = "TIME"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"TIME({self.precision})"
+
+
+ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
+
+
+@dataclass(frozen=True, repr=False)
+class TimestampType(AtomicType):
+    """Date and time without a zone. `attribute` is ROWTIME or PROCTIME for a time attribute, which takes no part in
+    comparisons."""
+
+    precision: int = 6
+    attribute: str | None = field(default=None, compare=False)
+    root: ClassVar[str] = "TIMESTAMP"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"TIMESTAMP({self.precision})"
+
+    def __str__(self) -> str:
+        base = super().__str__()
+        return base if self.attribute is None else f"{base} *{self.attribute}*"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class LocalZonedTimestampType(AtomicType):
+    """Points in time, shown in the session's time zone."""
+
+    precision: int = 6
+    attribute: str | None = field(default=None, compare=False)
+    root: ClassVar[str] = "TIMESTAMP_LTZ"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"TIMESTAMP_LTZ({self.precision})"
+
+    def __str__(self) -> str:
+        base = super().__str__()
+        return base if self.attribute is None else f"{base} *{self.attribute}*"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class YearMonthIntervalType(AtomicType):
+    """Spans of months."""
+
+    resolution: str = "YEAR TO MONTH"
+    precision: int = 2
+    root: ClassVar[str] = "INTERVAL_YEAR_MONTH"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        if self.resolution == "MONTH":
+            return "INTERVAL MONTH"
+        return f"INTERVAL YEAR({self.precision})" + (" TO MONTH" if self.resolution != "YEAR" else "")
+
+
+@dataclass(frozen=True, repr=False)
+class DayTimeIntervalType(AtomicType):
+    """Spans of milliseconds."""
+
+    resolution: str = "DAY TO SECOND"
+    day_precision: int = 2
+    fraction: int = 6
+    root: ClassVar[str] = "INTERVAL_DAY_TIME"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        start, _, end = self.resolution.partition(" TO ")
+        head = f"DAY({self.day_precision})" if start == "DAY" else start
+        if start == "SECOND":
+            return f"INTERVAL SECOND({self.fraction})"
+        tail = f" TO {end}({self.fraction})" if end == "SECOND" else f" TO {end}" if end else ""
+        return f"INTERVAL {head}{tail}"
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayType(DataType):
+    """Lists of one type."""
+
+    element: DataType
+    root: ClassVar[str] = "ARRAY"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"ARRAY<{self.element}>"
+
+
+@dataclass(frozen=True, repr=False)
+class MultisetType(DataType):
+    """Bags of one type: values with how often they are there."""
+
+    element: DataType
+    root: ClassVar[str] = "MULTISET"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"MULTISET<{self.element}>"
+
+
+@dataclass(frozen=True, repr=False)
+class MapType(DataType):
+    """Keys with values."""
+
+    key: DataType
+    value: DataType
+    root: ClassVar[str] = "MAP"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"MAP<{self.key}, {self.value}>"
+
+
+@dataclass(frozen=True)
+class RowField:
+    """A field of a row type."""
+
+    name: str
+    data_type: DataType
+    description: str | None = None
+
+    def __str__(self) -> str:
+        base = f"`{self.name.replace('`', '``')}` {self.data_type}"
+        return base if self.description is None else f"{base} '{self.description}'"
+
+
+@dataclass(frozen=True, repr=False)
+class RowType(DataType):
+    """Named fields."""
+
+    fields: tuple[RowField, ...] = ()
+    root: ClassVar[str] = "ROW"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return f"ROW<{', '.join(map(str, self.fields))}>"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return [each.name for each in self.fields]
+
+    @property
+    def types(self) -> list[DataType]:
+        """The types of the fields."""
+        return [each.data_type for each in self.fields]
+
+    def field_names(self) -> list[str]:
+        """The names of the fields."""
+        return self.names
+
+    def field_types(self) -> list[DataType]:
+        """The types of the fields."""
+        return self.types
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+@dataclass(frozen=True, repr=False)
+class RawType(DataType):
+    """Any Python object."""
+
+    root: ClassVar[str] = "RAW"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        return "RAW('object')"
+
+
+@dataclass(frozen=True, repr=False)
+class DescriptorType(DataType):
+    """Columns named by DESCRIPTOR."""
+
+    names: tuple[str, ...] = ()
+    root: ClassVar[str] = "DESCRIPTOR"
+
+
+@dataclass(frozen=True, repr=False)
+class SymbolType(DataType):
+    """A word that only a function understands, as in EXTRACT(YEAR FROM d)."""
+
+    root: ClassVar[str] = "SYMBOL"
+
+
+STRING = VarCharType(MAX_LENGTH)
+BYTES = VarBinaryType(MAX_LENGTH)
+BOOLEAN, TINYINT, SMALLINT, INT, BIGINT = BooleanType(), TinyIntType(), SmallIntType(), IntType(), BigIntType()
+FLOAT, DOUBLE, DATE, TIME, NULL = FloatType(), DoubleType(), DateType(), TimeType(), NullType()
+INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
+
+
+def row_of(names: Iterable[str], types: Iterable[DataType], *, null: bool = True) -> RowType:
+    """A row type of names and types."""
+    return RowType(tuple(RowField(n, t) for n, t in zip(names, types, strict=True)), null=null)
+
+
+def is_text(kind: DataType) -> bool:
+    """Whether values are strings."""
+    return isinstance(kind, CharType | VarCharType)
+
+
+def is_bytes(kind: DataType) -> bool:
+    """Whether values are bytes."""
+    return isinstance(kind, BinaryType | VarBinaryType)
+
+
+def is_approximate(kind: DataType) -> bool:
+    """Whether values are floating point numbers."""
+    return isinstance(kind, FloatType | DoubleType)
+
+
+def is_timestamp(kind: DataType) -> bool:
+    """Whether values are points or places in time."""
+    return isinstance(kind, TimestampType | LocalZonedTimestampType)
+
+
+def is_interval(kind: DataType) -> bool:
+    """Whether values are spans."""
+    return isinstance(kind, YearMonthIntervalType | DayTimeIntervalType)
+
+
+def attribute_of(kind: DataType) -> str | None:
+    """ROWTIME, PROCTIME or None."""
+    return getattr(kind, "attribute", None)
+
+
+def plain(kind: DataType) -> DataType:
+    """The type without its being a time attribute."""
+    return replace(kind, attribute=None) if attribute_of(kind) is not None else kind  # type: ignore[call-arg]
+
+
+def as_decimal(kind: DataType) -> DecimalType:
+    """The decimal type that holds every value of an exact number type."""
+    if isinstance(kind, DecimalType):
+        return kind
+    return DecimalType(kind.digits if isinstance(kind, IntegerType) else 10, 0, null=kind.null)
+
+
+def decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
+    """A decimal type, cut to 38 digits as Flink cuts: fraction digits go first, but at least 6 of them stay."""
+    if precision > MAX_PRECISION:
+        whole = precision - scale
+        scale = max(MAX_PRECISION - whole, min(scale, 6))
+        precision = MAX_PRECISION
+    return DecimalType(precision, scale, null=null)
+
+
+def common_type(kinds: Sequence[DataType]) -> DataType | None:
+    """The type all of these can be brought to; None where there is none."""
+    found: DataType | None = None
+    for kind in kinds:
+        found = kind if found is None else _common(found, kind)
+        if found is None:
+            return None
+    return found
+
+
+def _common(one: DataType, other: DataType) -> DataType | None:
+    null = one.null or other.null
+    if isinstance(one, NullType):
+        return plain(other).nullable()
+    if isinstance(other, NullType):
+        return plain(one).nullable()
+    one, other = plain(one), plain(other)
+    if one.same(other):
+        return one.with_null(null)
+    found = _widened(one, other)
+    return None if found is None else found.with_null(null)
+
+
+def _widened(one: DataType, other: DataType) -> DataType | None:
+    match one, other:
+        case NumericType(), NumericType():
+            return _number(one, other)
+        case (CharType() | VarCharType(), CharType() | VarCharType()):
+            length = max(one.length, other.length)
+            fixed = isinstance(one, CharType) and isinstance(other, CharType) and one.length == other.length
+            return CharType(length) if fixed else VarCharType(length)
+        case (BinaryType() | VarBinaryType(), BinaryType() | VarBinaryType()):
+            return VarBinaryType(max(one.length, other.length))
+        case TimestampType(), TimestampType():
+            return TimestampType(max(one.precision, other.precision))
+        case (TimestampType() | LocalZonedTimestampType(), TimestampType() | LocalZonedTimestampType()):
+            return LocalZonedTimestampType(max(one.precision, other.precision))
+        case (DateType(), TimestampType() | LocalZonedTimestampType()):
+            return other
+        case (TimestampType() | LocalZonedTimestampType(), DateType()):
+            return one
+        case TimeType(), TimeType():
+            return TimeType(max(one.precision, other.precision))
+        case YearMonthIntervalType(), YearMonthIntervalType():
+            return YearMonthIntervalType()
+        case DayTimeIntervalType(), DayTimeIntervalType():
+            return DayTimeIntervalType("DAY TO SECOND", max(one.day_precision, other.day_precision), 6)
+        case ArrayType(), ArrayType():
+            element = _common(one.element, other.element)
+            return None if element is None else ArrayType(element)
+        case MultisetType(), MultisetType():
+            element = _common(one.element, other.element)
+            return None if element is None else MultisetType(element)
+        case MapType(), MapType():
+            key, value = _common(one.key, other.key), _common(one.value, other.value)
+            return None if key is None or value is None else MapType(key, value)
+        case RowType(), RowType() if len(one) == len(other):
+            kinds = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
+            return None if None in kinds else row_of(one.names, [k for k in kinds if k is not None])
+    return None
+
+
+def _number(one: NumericType, other: NumericType) -> DataType:
+    if is_approximate(one) or is_approximate(other):
+        both = is_approximate(one) and is_approximate(other)
+        if both:
+            return DOUBLE if DOUBLE in (one.nullable(), other.nullable()) else FLOAT
+        approximate = one if is_approximate(one) else other
+        exact = other if approximate is one else one
+        return DOUBLE if isinstance(exact, DecimalType) else approximate.nullable()
+    if isinstance(one, IntegerType) and isinstance(other, IntegerType):
+        return one.nullable() if one.bits >= other.bits else other.nullable()
+    a, b = as_decimal(one), as_decimal(other)
+    scale = max(a.scale, b.scale)
+    return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def described(kind: DataType) -> str:
+    """The type as DESCRIBE shows it: nullability is a column of its own there."""
+    text = str(kind.nullable())
+    return text
+
+
+def field_texts(row: RowType) -> str:
+    """Fields as Flink writes a schema in messages."""
+    return ", ".join(f"{each.name}: {each.data_type}" for each in row.fields)
+
+
+def nullable_all(kinds: Iterable[DataType]) -> bool:
+    """Whether any of the types has NULL."""
+    return any(kind.null for kind in kinds)
+
+
+Value = Any

@@ -1,0 +1,415 @@
+"""User-defined functions: udf, udtf, udaf, udtaf, and the classes they are written as.
+
+Promises: PyFlink's decorators, classes and parameters; types may be DataTypes or their text.
+Does not know: how functions are called."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.errors import UserError
+from millstream.runtime.metrics import Metrics, UserMetrics
+from millstream.sql import syntax as s
+from millstream.sql import types as t
+from millstream.sql.parser import parse_type
+from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
+from millstream.table.expression import Expression, node
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "FunctionContext",
+    "ImperativeAggregateFunction",
+    "ScalarFunction",
+    "TableAggregateFunction",
+    "TableFunction",
+    "udaf",
+    "udf",
+    "udtaf",
+    "udtf",
+]
+
+
+class FunctionContext:
+    """What a function may know of the job it runs in."""
+
+    def __init__(self, parameters: dict[str, str] | None = None, metrics: Metrics | None = None) -> None:
+        self._parameters = parameters or {}
+        self._metrics = metrics or Metrics()
+
+    def get_metric_group(self) -> UserMetrics:
+        """The group to count in."""
+        return UserMetrics(self._metrics)
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A job parameter."""
+        return self._parameters.get(key, default_value)
+
+    def get_task_name(self) -> str:
+        """The operator's name."""
+        return "table"
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The operator's name with its subtask."""
+        return "table (1/1)"
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The operator's parallelism."""
+        return 1
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The operator's max parallelism."""
+        return 128
+
+    def get_index_of_this_subtask(self) -> int:
+        """This subtask, from 0."""
+        return 0
+
+    def get_attempt_number(self) -> int:
+        """How often the job was restarted."""
+        return 0
+
+
+class UserDefinedFunction(abc.ABC):  # noqa: B024 - its kinds have the methods that matter
+    """What all functions have in common."""
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Called before the first row."""
+
+    def close(self) -> None:
+        """Called after the last row."""
+
+    def is_deterministic(self) -> bool:
+        """Whether equal arguments always give equal results."""
+        return True
+
+
+class ScalarFunction(UserDefinedFunction):
+    """One value for one row."""
+
+    @abc.abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class AsyncScalarFunction(UserDefinedFunction):
+    """One value for one row, awaited."""
+
+    @abc.abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class TableFunction(UserDefinedFunction):
+    """Any number of rows for one row."""
+
+    @abc.abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The rows."""
+
+
+class ImperativeAggregateFunction(UserDefinedFunction):
+    """Many rows become one accumulator."""
+
+    @abc.abstractmethod
+    def create_accumulator(self) -> Any:
+        """The accumulator of nothing."""
+
+    @abc.abstractmethod
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """Take a row in."""
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        """Take a row back."""
+        msg = f"{type(self).__name__} has no retract method, but rows are taken back here"
+        raise UserError(msg, hint="write retract, the opposite of accumulate")
+
+    def merge(self, accumulator: Any, accumulators: Any) -> None:
+        """Take other accumulators in."""
+        msg = f"{type(self).__name__} has no merge method, but accumulators are merged here"
+        raise UserError(msg, hint="write merge")
+
+    def get_result_type(self) -> Any:
+        """The type of the result."""
+        msg = f"{type(self).__name__} does not say what type its result has"
+        raise UserError(msg, hint="write get_result_type, or give result_type")
+
+    def get_accumulator_type(self) -> Any:
+        """The type of the accumulator."""
+        return None
+
+
+class AggregateFunction(ImperativeAggregateFunction):
+    """Many rows become one value."""
+
+    @abc.abstractmethod
+    def get_value(self, accumulator: Any) -> Any:
+        """The value."""
+
+
+class TableAggregateFunction(ImperativeAggregateFunction):
+    """Many rows become several."""
+
+    @abc.abstractmethod
+    def emit_value(self, accumulator: Any) -> Any:
+        """The rows."""
+
+
+def as_type(given: Any) -> t.DataType:
+    """A type, or the text of one."""
+    if isinstance(given, t.DataType):
+        return given
+    if isinstance(given, str):
+        return parse_type(given)
+    msg = f"{given!r} is not a data type"
+    raise UserError(msg, hint="use DataTypes.BIGINT() or 'BIGINT'")
+
+
+def _as_types(given: Any) -> tuple[t.DataType, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str | t.DataType):
+        given = [given]
+    return tuple(as_type(each) for each in given)
+
+
+class _Wrapper:
+    """A function that can be called with expressions, or registered under a name."""
+
+    def __init__(self, function: UserFunction) -> None:
+        self._user = function
+        self._aliases: tuple[str, ...] = ()
+        functools.update_wrapper(self, function.function, updated=())
+
+    def __call__(self, *args: Any) -> Expression:
+        found = Expression(s.Call(0, self._user.name, tuple(map(node, args)), user=self._user))
+        return found.alias(*self._aliases) if self._aliases else found
+
+    def alias(self, *alias_names: str) -> _Wrapper:
+        """The same with names for its results."""
+        made = type(self)(self._user)
+        made._aliases = alias_names
+        return made
+
+
+class UserDefinedScalarFunctionWrapper(_Wrapper):
+    """What udf() makes."""
+
+
+class UserDefinedAsyncScalarFunctionWrapper(_Wrapper):
+    """What udf() makes of an async function."""
+
+
+class UserDefinedTableFunctionWrapper(_Wrapper):
+    """What udtf() makes."""
+
+
+class UserDefinedAggregateFunctionWrapper(_Wrapper):
+    """What udaf() and udtaf() make."""
+
+
+def _name(f: Any, name: str | None) -> str:
+    return name or getattr(f, "__name__", None) or type(f).__name__
+
+
+def _made(
+    f: Any,
+    kind: str,
+    result: Any,
+    inputs: Any,
+    name: str | None,
+    func_type: str,
+    deterministic: bool | None,
+    accumulator: Any = None,
+) -> UserFunction:
+    if not callable(f) and not isinstance(f, UserDefinedFunction):
+        msg = f"{f!r} is not a function"
+        raise UserError(msg, hint="give a function, or an instance of ScalarFunction or its kin")
+    if func_type not in ("general", "pandas", "arrow"):
+        msg = f"func_type must be general, pandas or arrow, not {func_type!r}"
+        raise UserError(msg)
+    return UserFunction(
+        _name(f, name),
+        kind,
+        f,
+        result,
+        _as_types(inputs),
+        pandas=func_type == "pandas",
+        arrow=func_type == "arrow",
+        deterministic=True if deterministic is None else deterministic,
+        accumulator_type=accumulator,
+    )
+
+
+def udf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """A scalar function; also a decorator."""
+    if f is None:
+        return functools.partial(
+            udf,
+            input_types=input_types,
+            result_type=result_type,
+            deterministic=deterministic,
+            name=name,
+            func_type=func_type,
+        )
+    if result_type is None:
+        msg = f"udf '{_name(f, name)}' needs a result_type"
+        raise UserError(msg, hint="as in @udf(result_type=DataTypes.BIGINT())")
+    call = getattr(f, "eval", f)
+    if inspect.iscoroutinefunction(call):
+        made = _made(_Awaited(f), SCALAR, as_type(result_type), input_types, _name(f, name), func_type, deterministic)
+        return UserDefinedAsyncScalarFunctionWrapper(made)
+    return UserDefinedScalarFunctionWrapper(
+        _made(f, SCALAR, as_type(result_type), input_types, name, func_type, deterministic)
+    )
+
+
+class _Awaited:
+    """An async function, called one row at a time."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self.__name__ = _name(function, None)
+
+    def eval(self, *args: Any) -> Any:
+        """The awaited value."""
+        import asyncio
+
+        call = self._function.eval if hasattr(self._function, "eval") else self._function
+        loop = asyncio.new_event_loop()
+        try:
+            return loop.run_until_complete(call(*args))
+        finally:
+            loop.close()
+
+    def __call__(self, *args: Any) -> Any:
+        return self.eval(*args)
+
+
+def udtf(
+    f: Any = None,
+    input_types: Any = None,
+    result_types: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """A table function; also a decorator."""
+    if f is None:
+        return functools.partial(
+            udtf, input_types=input_types, result_types=result_types, deterministic=deterministic, name=name
+        )
+    if result_types is None:
+        msg = f"udtf '{_name(f, name)}' needs result_types"
+        raise UserError(msg, hint="as in @udtf(result_types=[DataTypes.STRING()])")
+    kinds = _as_types(result_types) or ()
+    if len(kinds) == 1 and isinstance(kinds[0], t.RowType):
+        row = kinds[0]
+    else:
+        row = t.row_of([f"f{i}" for i in range(len(kinds))], kinds)
+    return UserDefinedTableFunctionWrapper(_made(f, TABLE, row, input_types, name, "general", deterministic))
+
+
+class _Folded(AggregateFunction):
+    """An aggregate of all values at once: a function of Series, or of lists."""
+
+    def __init__(self, function: Callable[..., Any], pandas: bool) -> None:
+        self._function, self._pandas = function, pandas
+        self.__name__ = _name(function, None)
+
+    def create_accumulator(self) -> Any:
+        """No rows."""
+        return []
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """One more row."""
+        accumulator.append(args)
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        """One row less."""
+        accumulator.remove(args)
+
+    def merge(self, accumulator: Any, accumulators: Any) -> None:
+        """The rows of all."""
+        for each in accumulators:
+            accumulator.extend(each)
+
+    def get_value(self, accumulator: Any) -> Any:
+        """What the function says of all rows."""
+        import pandas as pd
+
+        call = self._function.eval if hasattr(self._function, "eval") else self._function
+        columns = [list(column) for column in zip(*accumulator, strict=True)]
+        return call(*(pd.Series(column) if self._pandas else column for column in columns))
+
+
+def udaf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    accumulator_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """An aggregate function; also a decorator."""
+    if f is None:
+        return functools.partial(
+            udaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
+            deterministic=deterministic, name=name, func_type=func_type,
+        )  # fmt: skip
+    result = f.get_result_type() if result_type is None and isinstance(f, AggregateFunction) else result_type
+    if result is None:
+        msg = f"udaf '{_name(f, name)}' needs a result_type"
+        raise UserError(msg)
+    function = f if isinstance(f, AggregateFunction) else _Folded(f, func_type != "arrow")
+    made = _made(function, AGGREGATE, as_type(result), input_types, _name(f, name), "general", deterministic)
+    return UserDefinedAggregateFunctionWrapper(made)
+
+
+def udtaf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    accumulator_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """A table aggregate function; also a decorator."""
+    if f is None:
+        return functools.partial(
+            udtaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
+            deterministic=deterministic, name=name, func_type=func_type,
+        )  # fmt: skip
+    result = f.get_result_type() if result_type is None else result_type
+    made = _made(f, TABLE_AGGREGATE, as_type(result), input_types, name, func_type, deterministic)
+    return UserDefinedAggregateFunctionWrapper(made)
+
+
+def user_function(name: str, given: Any) -> UserFunction:
+    """A function to be registered: what udf() and its kin made, or an instance of their classes."""
+    if isinstance(given, _Wrapper):
+        return given._user
+    if isinstance(given, UserFunction):
+        return given
+    if isinstance(given, type) and issubclass(given, UserDefinedFunction):
+        given = given()
+    if isinstance(given, AggregateFunction):
+        found: UserFunction = udaf(given, name=name)._user
+        return found
+    msg = f"'{name}' is not a function that can be registered: {given!r}"
+    raise UserError(msg, hint="wrap it with udf(), udtf() or udaf(), which say its types")
+
+
+Types = Sequence[t.DataType]

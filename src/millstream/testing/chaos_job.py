@@ -1,0 +1,219 @@
+"""The job that is put through chaos: files > keyed state, timers and windows > exactly-once files.
+
+Promises: its output depends on its input alone, however the input is cut and wherever it runs; it tells what it does,
+line by line, in a file that other processes can read. As a program it takes the path of a specification in JSON.
+Does not know: what is done to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from millstream.client.job_client import JobClient
+from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
+from millstream.connectors.files import FileSink, FileSource, StreamFormat
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.model.assigners import TumblingEventTimeWindows
+from millstream.model.configuration import Configuration
+from millstream.model.functions import KeyedProcessFunction, MapFunction, ProcessWindowFunction
+from millstream.model.serialization import Encoder
+from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
+from millstream.model.time import Duration, Time
+from millstream.model.types import Types
+from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+
+EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])  # key, sequence, time, value
+BUCKET = 1_000
+WINDOW = 5_000
+STEP = 10  # milliseconds of event time between two lines of a file
+DISORDER = 200
+
+_clocks = {name: getattr(time, name) for name in ("time", "time_ns")}
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What to run, and where it reads and writes."""
+
+    directory: str
+    parallelism: int = 2
+    skew_seconds: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    commands: bool = False
+
+    @property
+    def input(self) -> Path:
+        """Where the input is."""
+        return Path(self.directory) / "input"
+
+    @property
+    def output(self) -> Path:
+        """Where the output goes."""
+        return Path(self.directory) / "output"
+
+    @property
+    def progress(self) -> Path:
+        """What the job does, line by line."""
+        return Path(self.directory) / "progress"
+
+    def save(self) -> Path:
+        """Write it down for `main`."""
+        path = Path(self.directory) / "job.json"
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+
+def write_input(directory: Path, seed: int, *, records: int, keys: int, files: int) -> None:
+    """Lines `key sequence time value`; a key's lines are in one file, with times that are a little out of order."""
+    directory.mkdir(parents=True, exist_ok=True)
+    chance = np.random.default_rng([seed, 11])
+    each = -(-records // files)
+    for number in range(files):
+        count = min(each, records - number * each)
+        mine = chance.integers(0, max(1, keys // files), count)
+        late = chance.integers(0, DISORDER, count)
+        values = chance.integers(0, 1_000, count)
+        seen: dict[int, int] = {}
+        lines = []
+        for place, (key, delay, value) in enumerate(zip(mine.tolist(), late.tolist(), values.tolist(), strict=True)):
+            seen[key] = seen.get(key, 0) + 1
+            lines.append(f"k{number}.{key} {seen[key]} {DISORDER + place * STEP - delay} {value}\n")
+        (directory / f"part-{number:03d}.txt").write_text("".join(lines), encoding="utf-8")
+
+
+class Parse(MapFunction):
+    """A line as an event. The clock of the worker may be wrong: nothing may depend on it."""
+
+    def __init__(self, skew_seconds: int) -> None:
+        self._skew = skew_seconds
+
+    def open(self, runtime_context: Any) -> None:
+        """Set the worker's clock."""
+        if self._skew:
+            wrong = self._skew * (1 if runtime_context.get_index_of_this_subtask() % 2 else -1)
+            setattr(time, "time", lambda: _clocks["time"]() + wrong)  # noqa: B010  nobody is to read this clock
+            setattr(time, "time_ns", lambda: _clocks["time_ns"]() + wrong * 1_000_000_000)  # noqa: B010
+
+    def map(self, value: str) -> tuple[str, int, int, int]:
+        """The event."""
+        key, sequence, at, number = value.split(" ")
+        return key, int(sequence), int(at), int(number)
+
+
+class EventTime(TimestampAssigner):
+    """The time in a line."""
+
+    def extract_timestamp(self, value: str, record_timestamp: int) -> int:
+        """Its third word."""
+        return int(value.split(" ", 3)[2])
+
+
+class Running(KeyedProcessFunction):
+    """A running sum with every event, and a sum per second of event time when a timer says that it is complete."""
+
+    def open(self, runtime_context: Any) -> None:
+        """Find the state."""
+        self._sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.LONG()))
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self._buckets = runtime_context.get_map_state(MapStateDescriptor("buckets", Types.LONG(), Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
+        """Add."""
+        key, sequence, at, number = value
+        total, count = (self._sum.value() or 0) + number, (self._count.value() or 0) + 1
+        self._sum.update(total)
+        self._count.update(count)
+        due = (at // BUCKET + 1) * BUCKET
+        self._buckets.put(due, (self._buckets.get(due) or 0) + number)
+        ctx.timer_service().register_event_time_timer(due)
+        yield f"S {key} {sequence} {count} {total}"
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[str]:
+        """Show a second."""
+        yield f"T {ctx.get_current_key()} {timestamp} {self._buckets.get(timestamp)}"
+        self._buckets.remove(timestamp)
+
+
+class Windowed(ProcessWindowFunction[Any, Any, Any, Any]):
+    """A window as a line."""
+
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[str]:
+        """Count and add."""
+        numbers = [value[3] for value in elements]
+        yield f"W {key} {context.window().start} {len(numbers)} {sum(numbers)}"
+
+
+def build(specification: Specification) -> StreamExecutionEnvironment:
+    """The job, ready to run."""
+    configuration = Configuration()
+    for key, value in specification.options.items():
+        configuration.set_string(key, value)
+    environment = StreamExecutionEnvironment.get_execution_environment(configuration)
+    environment.set_parallelism(specification.parallelism)
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(specification.input)).build()
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(DISORDER))
+    lines = environment.from_source(source, strategy.with_timestamp_assigner(EventTime()), "files").uid("files")
+    events = lines.map(Parse(specification.skew_seconds), EVENT).uid("parse")
+    keyed = events.key_by(lambda event: event[0], Types.STRING())
+    running = keyed.process(Running(), Types.STRING()).uid("running")
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(WINDOW))
+    windowed = keyed.window(windows).process(Windowed(), Types.STRING()).uid("windowed")
+    for name, stream in (("running", running), ("windowed", windowed)):
+        target = str(specification.output / name)
+        stream.sink_to(FileSink.for_row_format(target, Encoder.simple_string_encoder()).build()).uid(f"{name} files")
+    return environment
+
+
+class Telling:
+    """A listener that writes what happens to the progress file, with the machine's monotonic time."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def __call__(self, observation: Observation) -> None:
+        """Write one line."""
+        match observation:
+            case EpochDone():
+                told: dict[str, Any] = {"epoch": observation.epoch, "records": observation.records}
+            case CheckpointDone():
+                told = {"checkpoint": observation.id}
+            case StatusChanged():
+                told = {"status": observation.status.name, "cause": observation.cause}
+            case RescaleDone():
+                told = {"rescaled": observation.slots, "pause_ms": observation.pause_ms}
+        told |= {"at": time.monotonic(), "pid": os.getpid()}
+        self._file.write(json.dumps(told) + "\n")
+        self._file.flush()
+
+
+def obey(client: JobClient, commands: Path) -> None:
+    """Rescale as the lines of a file say, until the job ends."""
+    done = 0
+    while not client.wait(0.05):
+        lines = commands.read_text(encoding="utf-8").splitlines() if commands.exists() else []
+        for line in lines[done:]:
+            client.rescale(int(line))
+        done = len(lines)
+
+
+def main(path: str) -> None:
+    """Run the job of a specification to its end."""
+    specification = Specification(**json.loads(Path(path).read_text(encoding="utf-8")))
+    environment = build(specification)
+    environment.register_listener(Telling(specification.progress))
+    client = environment.execute_async("chaos")
+    if specification.commands:
+        obey(client, Path(specification.directory) / "commands")
+    client.get_job_execution_result().result()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,117 @@
+"""Python workers and drivers are killed with `kill -9` while a job runs on this machine.
+
+Promises: the output is that of a run without faults: every line once, each key's in order; how long the job took to go
+on after each kill is measured. The clocks of workers are a day wrong, in both directions.
+Does not know: clusters; see `chaos_executors`."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from millstream.testing.chaos import Report, Trace, percentile, too_busy
+from millstream.testing.chaos_driven import Drivers, fault_free, options, recovery_seconds
+from millstream.testing.chaos_job import Specification, write_input
+from millstream.testing.chaos_output import differences, digest, lines_by_file
+from millstream.testing.spark_cluster import kill, python_workers
+
+LIMITS = {"worker": 3.0, "driver": 15.0, "executor": 8.0, "machine": 8.0}  # seconds, for 95 of 100 kills
+_SIZES = {
+    "ci": {"records": 24_000, "keys": 400, "epoch_records": 300, "kills": 6, "drivers": 1},
+    "normal": {"records": 120_000, "keys": 5_000, "epoch_records": 800, "kills": 20, "drivers": 3},
+    "long": {"records": 1_000_000, "keys": 100_000, "epoch_records": 800, "kills": 200, "drivers": 20},
+}
+
+
+def plan(seed: int, size: str) -> Trace:
+    """Which process is killed after which epoch."""
+    parameters = dict(_SIZES[size])
+    return Trace("kills", seed, size, parameters, kills_of(seed, parameters, ("worker",), ("driver",)))
+
+
+def kills_of(
+    seed: int, parameters: dict[str, int], often: tuple[str, ...], seldom: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Kills spread over the epochs of the job; `seldom` ones as many as `parameters["drivers"]` says."""
+    chance = np.random.default_rng([seed, 3])
+    kills, epochs = parameters["kills"], parameters["records"] // parameters["epoch_records"]
+    kinds = [str(chance.choice(often)) for _ in range(kills)]
+    for place in chance.choice(kills, min(parameters["drivers"], kills), replace=False):
+        kinds[int(place)] = str(chance.choice(seldom))
+    gap = epochs / (kills + 1)
+    return [
+        {
+            "after_epoch": int(gap * (number + 0.5 + chance.random() / 2)),
+            "wait_ms": int(chance.integers(0, 400)),
+            "kind": kind,
+            "pick": int(chance.integers(0, 1_000)),
+        }
+        for number, kind in enumerate(kinds)
+    ]
+
+
+def play(trace: Trace, directory: Path) -> Report:
+    """Run the job, kill as planned, and compare."""
+    report = Report(trace)
+    parameters = trace.parameters
+    specification = Specification(
+        str(directory), skew_seconds=86_400, options=options(directory, epoch_records=parameters["epoch_records"])
+    )
+    write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
+    started = time.monotonic()
+    with Drivers(specification, standby=1) as drivers:
+        for step in trace.steps:
+            _kill(drivers, step, report)
+        drivers.wait(drivers.ended, "the end of the job", 600)
+    report.figures["seconds"] = round(time.monotonic() - started, 1)
+    compare(specification, directory, report)
+    return report
+
+
+def _kill(drivers: Drivers, step: Any, report: Report) -> None:
+    drivers.wait(lambda: drivers.ended() or drivers.epoch() >= step["after_epoch"], f"epoch {step['after_epoch']}")
+    time.sleep(step["wait_ms"] / 1000)
+    drivers.wait(
+        lambda: drivers.ended() or bool(drivers.leader() and python_workers(drivers.leader() or 0)), "a worker"
+    )
+    leader = drivers.leader()
+    if drivers.ended() or leader is None:
+        report.figures["too late"] = report.figures.get("too late", 0) + 1
+        return
+    workers = python_workers(leader)
+    victim = leader if step["kind"] == "driver" else workers[step["pick"] % len(workers)]
+    killed_at = time.monotonic()
+    kill(victim)
+    drivers.fill()
+    measure(drivers, step["kind"], killed_at, report)
+
+
+def measure(drivers: Drivers, kind: str, killed_at: float, report: Report) -> None:
+    """Wait until the job goes on, and note how long that took."""
+    drivers.wait(
+        lambda: drivers.ended() or recovery_seconds(drivers.told(), killed_at) is not None, f"life after a dead {kind}"
+    )
+    took = recovery_seconds(drivers.told(), killed_at)
+    if took is not None:
+        report.figures.setdefault(f"{kind} kills", []).append(round(took, 2))
+
+
+def compare(specification: Specification, directory: Path, report: Report) -> None:
+    """The output against that of a run without faults, and the times against their limits."""
+    found = lines_by_file(specification.output)
+    for problem in differences(found, fault_free(specification, directory / "without-faults")):
+        report.check(False, problem)
+    lines = [line for each in found.values() for line in each]
+    report.figures |= {"lines": len(lines), "digest": digest(lines)[:16]}
+    busy = too_busy()
+    report.figures["load"] = f"{os.getloadavg()[0]:.1f}{', too high to judge times' if busy else ''}"
+    for kind in [name.removesuffix(" kills") for name in report.figures if name.endswith(" kills")]:
+        times = report.figures[f"{kind} kills"]
+        report.figures[f"{kind} p95 s"] = p95 = percentile(times, 0.95)
+        report.check(busy or p95 <= LIMITS[kind], f"95 of 100 {kind} kills took up to {p95} s")
+    planned = len(report.trace.steps)
+    report.check(report.figures.get("too late", 0) <= planned // 2, "the job ended before half of the kills")

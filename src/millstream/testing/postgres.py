@@ -1,0 +1,200 @@
+"""A real PostgreSQL server for tests: started on a free loopback port, gone afterwards.
+
+Promises: the server listens on 127.0.0.1 only, keeps its files in a directory of its own, never runs as root, and is
+stopped when the context ends, whatever happened in it; prepared transactions and logical replication work.
+Does not know: pytest; a fixture is three lines around `postgres_server`."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from millstream.connectors.jdbc.driver import psycopg
+from millstream.errors import ExternalError, UserError
+
+_SETTINGS = {
+    "wal_level": "logical",
+    "max_prepared_transactions": "64",
+    "max_replication_slots": "32",
+    "max_wal_senders": "8",
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "fsync": "off",  # a killed server loses nothing without it; only a machine that loses power does
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "timezone": "UTC",
+    "autovacuum": "off",
+}
+_USERS = ("postgres", "nobody")
+
+
+class NoPostgres(UserError):
+    """There is no server to start."""
+
+    hint = "install PostgreSQL's server (Debian: apt install postgresql), or put its initdb on PATH"
+
+    def __init__(self) -> None:
+        super().__init__("neither PATH nor /usr/lib/postgresql has initdb and postgres")
+
+
+class PostgresDidNotStart(ExternalError):
+    """The server ended, or did not answer in time."""
+
+    def __init__(self, log: str) -> None:
+        self.log = log
+        super().__init__(f"the server does not answer; the end of its log: {log[-2000:].strip()}")
+
+
+def binaries() -> str:
+    """The directory of `initdb` and `postgres`."""
+    installed = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: _version(path), reverse=True)
+    found = shutil.which("initdb")
+    for directory in [*([os.path.dirname(found)] if found else []), *installed]:
+        if all(os.access(os.path.join(directory, name), os.X_OK) for name in ("initdb", "postgres")):
+            return directory
+    raise NoPostgres
+
+
+def _version(path: str) -> float:
+    name = os.path.basename(os.path.dirname(path))
+    return float(name) if name.replace(".", "", 1).isdigit() else 0.0
+
+
+class PostgresServer:
+    """A running server with one superuser, `postgres`, who needs no password."""
+
+    def __init__(self, directory: str, port: int, settings: Mapping[str, str]) -> None:
+        self.host, self.port, self.user, self.database = "127.0.0.1", port, "postgres", "postgres"
+        self._directory = directory
+        self._settings = dict(settings)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is, as libpq writes it."""
+        return self.url_of(self.database)
+
+    @property
+    def jdbc_url(self) -> str:
+        """Where it is, as JDBC writes it."""
+        return f"jdbc:postgresql://{self.host}:{self.port}/{self.database}?user={self.user}"
+
+    def url_of(self, database: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://{self.user}@{self.host}:{self.port}/{database}"
+
+    def connect(self, database: str | None = None) -> Any:
+        """A new psycopg connection that commits every statement."""
+        return psycopg().connect(self.url_of(database or self.database), autocommit=True)
+
+    def execute(self, statement: str, parameters: Any = None, *, database: str | None = None) -> list[Any]:
+        """Run one statement on a connection of its own; gives its rows."""
+        with self.connect(database) as connection:
+            cursor = connection.execute(statement, parameters)
+            return list(cursor.fetchall()) if cursor.description is not None else []
+
+    def start(self, timeout: float = 30.0) -> None:
+        """Start the server over its directory; returns when it answers."""
+        arguments = [os.path.join(binaries(), "postgres"), "-D", os.path.join(self._directory, "data")]
+        for name, value in {**self._settings, "port": str(self.port)}.items():
+            arguments += ["-c", f"{name}={value}"]
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(
+                arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._directory, **_as_someone_else()
+            )
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self.connect().close()
+            except psycopg().OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise PostgresDidNotStart(self._read_log()) from None
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Stop the server: at once and unclean with `kill`, else after it has written its state down."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGQUIT if kill else signal.SIGINT)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop and start again over the same files."""
+        self.stop(kill=kill)
+        self.start()
+
+    @property
+    def _log(self) -> str:
+        return os.path.join(self._directory, "log")
+
+    def _read_log(self) -> str:
+        with open(self._log, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+
+@contextlib.contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """A new, empty server; `settings` go over those that make logical replication and prepared transactions work."""
+    programs = binaries()
+    directory = tempfile.mkdtemp(prefix="millstream-postgres-")
+    server: PostgresServer | None = None
+    try:
+        changed = _as_someone_else()
+        if changed:
+            os.chown(directory, changed["user"], changed["group"])
+        made = subprocess.run(
+            [
+                os.path.join(programs, "initdb"),
+                *("-D", os.path.join(directory, "data")),
+                *("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"),
+            ],
+            capture_output=True,
+            cwd=directory,
+            check=False,
+            **changed,
+        )
+        if made.returncode != 0:
+            raise PostgresDidNotStart(made.stderr.decode(errors="replace"))
+        server = PostgresServer(directory, _free_port(), {**_SETTINGS, **settings})
+        server.start()
+        yield server
+    finally:
+        if server is not None:
+            server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _as_someone_else() -> dict[str, Any]:
+    """The arguments that make a child process another user's: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    for name in _USERS:
+        with contextlib.suppress(KeyError):
+            user = pwd.getpwnam(name)
+            return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    problem = f"root may not run it, and there is no user {' or '.join(_USERS)}"
+    raise PostgresDidNotStart(problem)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,60 @@
+"""The short versions of the cases of chaos; the long ones are run with `make chaos`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from millstream.cli.main import main
+from millstream.testing import chaos
+
+IN_PROCESS = ("leaders", "rescale", "damage", "storage", "clocks", "hostile")
+ON_SPARK = ("kills", "executors", "pressure")
+
+
+@pytest.mark.parametrize("case", IN_PROCESS)
+def test_everything_holds(case: str, tmp_path: Path) -> None:
+    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    assert report.ok, "\n".join(report.lines())
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("case", ON_SPARK)
+def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
+    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    print("\n".join(report.lines()))
+    assert report.ok, "\n".join(report.lines())
+
+
+@pytest.mark.parametrize("case", [case for case in chaos.CASES if case not in ("leaders", "storage")])
+def test_a_trace_is_a_function_of_its_seed(case: str) -> None:
+    assert chaos.planned(case, 7, "ci") == chaos.planned(case, 7, "ci")
+    if case != "pressure":
+        assert chaos.planned(case, 7, "ci").steps != chaos.planned(case, 8, "ci").steps
+
+
+def test_a_trace_is_played_again_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = tmp_path / "trace.json"
+    assert main(["chaos", "rescale", "--seed", "3", "--size", "ci", "--trace", str(first)]) == 0
+    told = capsys.readouterr().out
+    assert "all held" in told
+    assert main(["chaos", "--replay", str(first)]) == 0
+    assert capsys.readouterr().out == told
+
+
+def test_a_case_that_does_not_hold_says_so_and_leaves_its_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = chaos.Trace("damage", 5, "ci")
+    trace.save(tmp_path / "given.json")  # without steps: no damage is survived
+    assert main(["chaos", "--replay", "given.json"]) == 1
+    assert "WRONG: no damage was survived" in capsys.readouterr().out
+    assert json.loads((tmp_path / "chaos-damage-5.json").read_text())["seed"] == 5
+
+
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other").write_text("[]")
+    assert main(["chaos", "--replay", str(tmp_path / "other")]) == 1
+    assert "is not a trace" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""Another parallelism while the job runs: state is right, what cannot run is refused first, and edges hold."""
+
+from concurrent.futures import CancelledError
+
+import pytest
+
+from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.rescale import Adaptive, NoSuchOperator, UnusableParallelism, rescaled
+from millstream.common import Configuration, Types
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.errors import UserError
+from millstream.model.job_status import JobStatus
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Faults, Setup, World, graph_of, reference, run
+
+MOST = {"pipeline.max-parallelism": "16"}
+
+
+def rescaling(*path):
+    """A listener that asks for one parallelism after the other, an epoch apart."""
+    left = list(path)
+
+    def listen(observation, master):
+        if isinstance(observation, EpochDone) and left:
+            master.rescale(left.pop(0))
+
+    return listen
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_results_do_not_depend_on_rescaling(program, backend):
+    """To the max parallelism, down to one, to what it is already, and up again."""
+    setup = Setup(PROGRAMS[program], epoch_records=5, checkpoint_every=3, backend=backend, options=MOST)
+    with World() as world:
+        life = run(setup, world, listen=rescaling(16, 1, 1, 7, 3))
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert life.master.job.restarts == 0
+        assert world.visible() == reference(setup)
+        done = [each.slots for each in life.seen if isinstance(each, RescaleDone)]
+        assert len(done) >= 3
+
+
+def test_a_failure_after_a_rescale_goes_back_to_a_checkpoint_of_the_old_parallelism():
+    setup = Setup(PROGRAMS["keyed_timers"], epoch_records=4, checkpoint_every=100, options=MOST)
+    with World() as world:
+        life = run(setup, world, Faults(engine=frozenset({3, 7})), listen=rescaling(5, 2, 9))
+        assert life.status is JobStatus.FINISHED
+        assert life.master.job.restarts == 2
+        assert world.visible() == reference(setup)
+
+
+def test_checkpoints_come_as_often_when_a_job_is_rescaled_all_the_time():
+    setup = Setup(PROGRAMS["keyed_timers"], epoch_records=2, checkpoint_every=3, options=MOST)
+    with World() as steady, World() as restless:
+        before = len(run(setup, steady).checkpoints)
+        after = len(run(setup, restless, listen=rescaling(*[2, 3] * 20)).checkpoints)
+        assert after >= before - 1 > 1
+
+
+def graph(**operators):
+    env = StreamExecutionEnvironment(Configuration())
+    env.set_parallelism(2).set_max_parallelism(8)
+    stream = env.from_collection([1, 2, 3], Types.LONG()).uid("numbers")
+    keyed = stream.key_by(lambda value: value).map(lambda value: value, Types.LONG()).uid("keyed")
+    keyed.map(lambda value: value, Types.LONG()).uid("fixed").set_parallelism(1).print()
+    return env._graph()
+
+
+def parallelisms(made):
+    return {node.uid: node.parallelism for node in made.nodes if node.uid is not None}
+
+
+def test_a_number_is_for_what_the_program_left_open():
+    before = graph()
+    after = rescaled(before, 5)
+    assert parallelisms(after) == {**parallelisms(before), "keyed": 5}
+    assert [node.operator for node in after.nodes] == [node.operator for node in before.nodes]
+    assert {node.max_parallelism for node in after.nodes} == {8}
+
+
+def test_a_mapping_is_for_the_operators_it_names_and_lasts():
+    after = rescaled(graph(), {"fixed": 3, "keyed": 4})
+    assert parallelisms(after)["fixed"] == 3
+    assert parallelisms(after)["keyed"] == 4
+    again = rescaled(after, 6)
+    assert parallelisms(again)["fixed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "why"),
+    [
+        (9, UserError, "8"),
+        (0, UnusableParallelism, "0"),
+        (True, UnusableParallelism, "True"),
+        ({"keyed": 1.5}, UnusableParallelism, "1.5"),
+        ({"other": 2}, NoSuchOperator, "no operator has the uid or name 'other'"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_stops(wanted, error, why):
+    with pytest.raises(error, match=why):
+        rescaled(graph(), wanted)
+
+
+def test_the_max_parallelism_itself_can_run():
+    assert parallelisms(rescaled(graph(), 8))["keyed"] == 8
+
+
+def test_an_order_that_is_not_carried_out_is_cancelled():
+    orders = []
+
+    def listen(observation, master):
+        if isinstance(observation, EpochDone) and not orders:
+            orders.extend([master.rescale(3), master.rescale(4)])
+
+    setup = Setup(PROGRAMS["tumbling"], epoch_records=20, options=MOST)
+    with World() as world:
+        life = run(setup, world, listen=listen)
+        late = life.master.rescale(2)
+    with pytest.raises(CancelledError):
+        orders[0].result(0)
+    assert orders[1].result(0) == 4
+    with pytest.raises(CancelledError):
+        late.result(0)
+
+
+def test_the_graph_remembers_what_it_was_made_from():
+    setup = Setup(PROGRAMS["broadcast"], parallelism=3)
+    with World() as world:
+        made = graph_of(setup, world)
+    assert rescaled(made, 3) == made
+
+
+def walk(rule, looks):
+    """The parallelisms the rule asks for: `looks` are (time, slots)."""
+    current, asked = 2, []
+    for now, slots in looks:
+        if rule.look_due(now):
+            rule = rule.after(slots, now)
+            wanted = rule.wanted(now, current)
+            if wanted is not None:
+                rule, current = rule.rescaled(now), wanted
+                asked.append((now, wanted))
+    return asked
+
+
+def test_the_adaptive_rule_waits_until_the_cluster_has_settled():
+    rule = Adaptive(most=8, stable_for=10_000, rest=0)
+    looks = [(0, 2), (5_000, 3), (12_000, 4), (16_000, 4), (22_000, 4), (30_000, 4)]
+    assert walk(rule, looks) == [(22_000, 4)]
+
+
+def test_the_adaptive_rule_stays_within_its_bounds_and_rests_after_a_change():
+    rule = Adaptive(most=8, stable_for=1_000, rest=30_000)
+    looks = [(0, 99), (2_000, 99), (4_000, 1), (6_000, 1), (31_000, 1), (33_000, 1)]
+    assert walk(rule, looks) == [(2_000, 8), (33_000, 1)]
+
+
+def test_a_cluster_without_slots_changes_nothing():
+    assert walk(Adaptive(most=8, stable_for=0, rest=0), [(0, None), (5_000, 0), (9_000, None)]) == []

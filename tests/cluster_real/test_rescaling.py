@@ -1,0 +1,59 @@
+"""A job on Spark is rescaled while it runs, and follows the executors of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millstream.testing.chaos_driven import Drivers, fault_free, options
+from millstream.testing.chaos_job import Specification, write_input
+from millstream.testing.chaos_output import differences, lines_by_file
+from millstream.testing.spark_cluster import SparkCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
+
+
+def rescales(drivers: Drivers) -> list[int]:
+    return [each["rescaled"] for each in drivers.told() if "rescaled" in each]
+
+
+def check(specification: Specification, directory: Path) -> None:
+    expected = fault_free(specification, directory / "without-faults")
+    assert not list(differences(lines_by_file(specification.output), expected))
+
+
+def test_rescaled_by_hand_while_it_runs(tmp_path: Path) -> None:
+    specification = Specification(str(tmp_path), options=options(tmp_path, epoch_records=200), commands=True)
+    write_input(specification.input, 5, records=8_000, keys=200, files=4)
+    commands = tmp_path / "commands"
+    with Drivers(specification) as drivers:
+        for number, wanted in enumerate([3, 1, 4], 1):
+            due = 8 * number
+            drivers.wait(lambda due=due: drivers.ended() or drivers.epoch() >= due, "an epoch")
+            with commands.open("a") as file:
+                file.write(f"{wanted}\n")
+            drivers.wait(lambda number=number: drivers.ended() or len(rescales(drivers)) >= number, "a rescale")
+        drivers.wait(drivers.ended, "the end of the job")
+        assert rescales(drivers) == [3, 1, 4]
+        assert len({each["pid"] for each in drivers.told()}) == 1
+    check(specification, tmp_path)
+
+
+def test_an_adaptive_job_follows_the_executors(tmp_path: Path) -> None:
+    with SparkCluster(workers=1) as cluster:
+        settings = options(tmp_path, epoch_records=150) | cluster.settings()
+        settings |= {
+            "jobmanager.scheduler": "adaptive",
+            "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "500 ms",
+            "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "500 ms",
+        }
+        specification = Specification(str(tmp_path), parallelism=2, options=settings)
+        write_input(specification.input, 6, records=12_000, keys=200, files=4)
+        with Drivers(specification) as drivers:
+            drivers.wait(lambda: drivers.ended() or rescales(drivers) == [1], "one slot for one executor")
+            cluster.start_worker(1)
+            drivers.wait(lambda: drivers.ended() or rescales(drivers) == [1, 2], "a second slot")
+            drivers.wait(drivers.ended, "the end of the job")
+            assert rescales(drivers) == [1, 2]
+    check(specification, tmp_path)

@@ -1,0 +1,161 @@
+"""A standalone cluster of two machines: programs and their files get there, slots stay where their state is, and
+machines die without a trace in the output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from millstream.testing import chaos_executors, chaos_kills
+from millstream.testing.chaos import Report, Trace
+from millstream.testing.chaos_driven import Drivers, options
+from millstream.testing.chaos_job import Specification, write_input
+from millstream.testing.spark_cluster import SparkCluster, kill, spark_home
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+SOURCE = Path(__file__).parent.parent.parent / "src"
+
+PROGRAM = """
+import json, os, sys
+import helper
+from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
+from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.state import ValueStateDescriptor
+
+directory = sys.argv[1]
+settings = json.loads(sys.argv[2])
+
+
+class Place(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.word = open(runtime_context.get_distributed_cache().get_file("word")).read()
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield f"{helper.twice(value)} {count} {self.word} {self.subtask} {os.getppid()}"
+
+
+def main():
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    env.add_python_file(directory + "/helper.py")
+    env.register_cached_file(directory + "/word.txt", "word")
+    numbers = env.from_source(NumberSequenceSource(0, 399), WatermarkStrategy.no_watermarks(), "numbers")
+    placed = numbers.key_by(lambda value: value % 10, Types.LONG()).process(Place(), Types.STRING())
+    placed.sink_to(FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder()).build())
+    env.execute("placed")
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    with SparkCluster(workers=2) as made:
+        yield made
+
+
+@pytest.fixture
+def program(tmp_path: Path, cluster: SparkCluster) -> tuple[Path, dict[str, str]]:
+    """The program, with a module and a file of its own, and its settings but for the master."""
+    (tmp_path / "job.py").write_text(PROGRAM)
+    (tmp_path / "helper.py").write_text("def twice(value):\n    return 2 * value\n")
+    (tmp_path / "word.txt").write_text("here")
+    (tmp_path / "checkpoints").mkdir()
+    settings = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.interval": "1 s",
+        "millstream.epoch.max-records": "40",
+    }
+    return tmp_path, settings
+
+
+def run(command: list[str], directory: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{directory}", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment, cwd=directory)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+
+
+def rows(directory: Path) -> list[list[str]]:
+    files = [file for file in (directory / "out").rglob("part*") if file.is_file() and ".staging" not in file.parts]
+    return [line.split() for file in files for line in file.read_text().splitlines()]
+
+
+def check(found: list[list[str]]) -> None:
+    assert sorted(int(row[0]) for row in found) == [2 * value for value in range(400)]
+    assert sorted(int(row[1]) for row in found) == sorted(count for count in range(1, 41) for _ in range(10))
+    assert {row[2] for row in found} == {"here"}
+    executors: dict[str, set[str]] = {}
+    for row in found:
+        executors.setdefault(row[3], set()).add(row[4])
+    assert len(executors) == 2, "both subtasks had keys"
+    # the first epoch may run before the second machine has come: after that a slot stays
+    assert sum(map(len, executors.values())) <= 3, f"slots wandered: {executors}"
+    assert len(set().union(*executors.values())) == 2, "one machine did everything"
+
+
+def test_a_program_and_its_files_reach_the_executors_and_slots_stay(program, cluster) -> None:
+    directory, settings = program
+    millstream = "from millstream.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", millstream, "run", "--master", cluster.url]
+    given = {key: value for key, value in cluster.settings().items() if key.startswith("spark.")}
+    defined = [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
+    run([*command, *defined, str(directory / "job.py"), str(directory), json.dumps(settings)], directory)
+    check(rows(directory))
+
+
+def test_spark_submit_runs_the_same_program(program, cluster) -> None:
+    """The line of docs/howto/cluster.md."""
+    directory, settings = program
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", cluster.url, "--executor-memory", "512m"]
+    own = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    own += ["--conf", "spark.executor.cores=1", "--driver-memory", "512m"]
+    run([*command, *own, str(directory / "job.py"), str(directory), json.dumps(settings)], directory)
+    check(rows(directory))
+
+
+def test_an_executor_and_a_machine_die_and_every_line_is_there_once(tmp_path: Path, cluster: SparkCluster) -> None:
+    parameters = {"records": 14_000, "keys": 300, "epoch_records": 300}
+    steps = [
+        {"after_epoch": 8, "wait_ms": 50, "kind": "executor", "pick": 0},
+        {"after_epoch": 20, "wait_ms": 120, "kind": "machine", "pick": 1},
+        {"after_epoch": 32, "wait_ms": 20, "kind": "executor", "pick": 1},
+    ]
+    report = Report(Trace("executors", 1, "ci", parameters, steps))
+    settings = options(tmp_path, epoch_records=300) | cluster.settings()
+    specification = Specification(str(tmp_path), options=settings)
+    write_input(specification.input, 1, records=14_000, keys=300, files=4)
+    with Drivers(specification) as drivers:
+        for step in steps:
+            chaos_executors._kill(cluster, drivers, step, report)
+        drivers.wait(drivers.ended, "the end of the job")
+    chaos_kills.compare(specification, tmp_path, report)
+    assert report.ok, report.lines()
+    assert len(report.figures["executor kills"]) == 2
+    assert len(report.figures["machine kills"]) == 1
+
+
+def test_nothing_is_left_running() -> None:
+    with SparkCluster(workers=1) as made:
+        pids = [process.pid for process in (made._master, *made._workers.values())]
+        kill(pids[1])
+        time.sleep(0.1)
+    for pid in pids:
+        assert not kill(pid, 0), pid

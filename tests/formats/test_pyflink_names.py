@@ -1,0 +1,218 @@
+"""PyFlink's `datastream.formats`: its builders make schemas, readers and writers that work in a job."""
+
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from millstream.common import Types, WatermarkStrategy
+from millstream.common.configuration import Configuration
+from millstream.common.typeinfo import RowTypeInfo
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    FileSource,
+    OrcFiles,
+    OutputFileConfig,
+)
+from millstream.datastream.formats.avro import (
+    AvroBulkWriters,
+    AvroFiles,
+    AvroInputFormat,
+    AvroRowDeserializationSchema,
+    AvroRowSerializationSchema,
+    AvroSchema,
+    GenericRecordAvroTypeInfo,
+    NoJavaClass,
+)
+from millstream.datastream.formats.csv import (
+    CsvBulkWriters,
+    CsvReaderFormat,
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+    CsvSchema,
+)
+from millstream.datastream.formats.json import BadJsonSchema, JsonRowDeserializationSchema, JsonRowSerializationSchema
+from millstream.datastream.formats.orc import OrcBulkWriters
+from millstream.datastream.formats.parquet import (
+    AvroParquetReaders,
+    AvroParquetWriters,
+    ParquetBulkWriters,
+    ParquetColumnarRowInputFormat,
+)
+from millstream.datastream.formats.row_types import NoRowType
+from millstream.errors import UserError
+from millstream.formats import UndecodableRecord
+from millstream.model.row import Row
+from millstream.model.types import TypeInformation
+
+KIND = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+ROWS = [Row(id=number, name=f"n{number}") for number in range(20)]
+SCHEMA = AvroSchema.parse_string(
+    '{"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}'
+)
+
+
+@pytest.fixture
+def env(inline_engine):
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+
+
+def read(env, source, method=FileSource.for_record_stream_format):
+    stream = env.from_source(method(source[0], str(source[1])).build(), WatermarkStrategy.no_watermarks(), "files")
+    with stream.execute_and_collect() as found:
+        return sorted(found, key=lambda row: row["id"])
+
+
+def write(env, rows, kind, path, factory, suffix, **options):
+    builder = FileSink.for_bulk_format(str(path), factory)
+    builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+    if options:
+        builder.enable_compact(options["strategy"], options["compactor"])
+    env.from_collection(rows, kind).sink_to(builder.build())
+    env.execute()
+
+
+def test_rows_go_to_parquet_and_back(env, tmp_path):
+    config = Configuration.from_dict({"parquet.compression": "ZSTD"})
+    write(env, ROWS, KIND, tmp_path, ParquetBulkWriters.for_row_type(KIND, config), ".parquet")
+    assert all(path.suffix == ".parquet" for path in tmp_path.iterdir())
+    found = pq.ParquetFile(next(tmp_path.iterdir())).metadata.row_group(0).column(0)
+    assert found.compression == "ZSTD"
+    only = ParquetColumnarRowInputFormat(Types.ROW_NAMED(["id"], [Types.LONG()]))
+    assert read(env, (only, tmp_path), FileSource.for_bulk_file_format) == [Row(id=row.id) for row in ROWS]
+
+
+def test_rows_go_to_compacted_orc(env, tmp_path):
+    options = {
+        "strategy": FileCompactStrategy.builder().set_size_threshold(1 << 30).set_num_compact_threads(2).build(),
+        "compactor": FileCompactor.record_wise_file_compactor(),
+    }
+    write(env, ROWS, KIND, tmp_path, OrcBulkWriters.for_row_type(KIND), ".orc", **options)
+    (only,) = tmp_path.iterdir()
+    assert only.name.startswith("compacted-part-")
+    assert read(env, (OrcFiles(KIND), tmp_path), FileSource.for_bulk_file_format) == ROWS
+
+
+def test_dicts_go_to_avro_and_back(env, tmp_path):
+    dicts = [row.as_dict() for row in ROWS]
+    write(env, dicts, None, tmp_path, AvroBulkWriters.for_generic_record(SCHEMA), ".avro")
+    whole = AvroInputFormat(str(tmp_path), SCHEMA)
+    found = [record for split in whole.create_input_splits(3) for record in whole.read(split)]
+    assert sorted(found, key=lambda row: row["id"]) == dicts
+    assert whole.get_produced_type() == GenericRecordAvroTypeInfo(SCHEMA)
+    assert read(env, (AvroFiles(KIND), tmp_path), FileSource.for_bulk_file_format) == ROWS
+    kind = GenericRecordAvroTypeInfo(SCHEMA)
+    assert TypeInformation.type_from_json(json.loads(json.dumps(kind.to_json()))) == kind
+
+
+def test_dicts_go_to_parquet_by_an_avro_schema_and_back(env, tmp_path):
+    dicts = [row.as_dict() for row in ROWS]
+    write(env, dicts, None, tmp_path, AvroParquetWriters.for_generic_record(SCHEMA), ".parquet")
+    assert read(env, (AvroParquetReaders.for_generic_record(SCHEMA), tmp_path)) == dicts
+
+
+def test_csv_files_go_by_a_schema(env, tmp_path):
+    builder = CsvSchema.builder().add_number_column("id").add_string_column("name").set_column_separator(";")
+    schema = builder.set_use_header().set_strict_headers().set_null_value("-").build()
+    assert (len(schema), len(builder)) == (2, 2)
+    write(env, [*ROWS, Row(id=99, name=None)], KIND, tmp_path, CsvBulkWriters.for_schema(schema), ".csv")
+    for path in tmp_path.iterdir():
+        assert path.read_text().startswith("id;name\n")
+    assert read(env, (CsvReaderFormat.for_schema(schema), tmp_path)) == [*ROWS, Row(id=99, name=None)]
+    (tmp_path / "other.csv").write_text("id;nam\n")
+    with pytest.raises(UserError, match="names the columns"):
+        read(env, (CsvReaderFormat.for_schema(schema), tmp_path))
+
+
+def test_every_sign_of_a_csv_schema_counts(env, tmp_path):
+    builder = CsvSchema.builder().add_array_column("a", "|", Types.INT()).add_boolean_column("id")
+    builder.add_number_column("n", Types.DOUBLE()).set_quote_char("'").set_escape_char("\\").set_allow_comments()
+    builder.set_skip_first_data_row()
+    both = CsvSchema.builder().add_string_column("gone").clear_columns().add_columns_from(builder.build()).build()
+    assert both.size() == 3
+    assert repr(builder.build()) == "[CsvSchema: columns=['a', 'id', 'n'], header? False]"
+    (tmp_path / "f.csv").write_text("skipped\n1|2,true,0.5\n#no\n'3',false,bad\n'4',false,1\n")
+    found = read(env, (CsvReaderFormat.for_schema(builder.build(), "skip"), tmp_path))
+    assert found == [Row(a=[4], id=False, n=1.0), Row(a=[1, 2], id=True, n=0.5)]
+    for wrong in (builder.set_column_separator, builder.set_quote_char, builder.set_escape_char):
+        with pytest.raises(ValueError, match="must be a single char"):
+            wrong("ab")
+
+
+def test_json_messages_are_rows():
+    kind = RowTypeInfo([Types.INT(), Types.SQL_TIMESTAMP()], ["id", "at"])
+    schema = JsonRowDeserializationSchema.builder().type_info(kind).build()
+    row = schema.deserialize(b'{"id": 1, "at": "2020-01-02T03:04:05.678Z"}')
+    assert JsonRowSerializationSchema.builder().with_type_info(kind).build().serialize(row) == (
+        b'{"id":1,"at":"2020-01-02T03:04:05.678Z"}'
+    )
+    assert schema.get_produced_type() == kind
+    strict = JsonRowDeserializationSchema.builder().type_info(kind).fail_on_missing_field().build()
+    with pytest.raises(UndecodableRecord, match="could not find field"):
+        strict.deserialize(b'{"id": 1}')
+    lenient = JsonRowDeserializationSchema.builder().type_info(kind).ignore_parse_errors().build()
+    assert lenient.deserialize(b'{"id": "x"}') == Row(id=None, at=None)
+    assert lenient.deserialize(b"{") is None
+    for builder in (JsonRowDeserializationSchema.builder(), JsonRowSerializationSchema.builder()):
+        with pytest.raises(TypeError):
+            builder.build()
+
+
+def test_a_json_schema_is_a_type():
+    text = json.dumps({
+        "type": "object",
+        "definitions": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},
+        "properties": {
+            "n": {"type": ["null", "integer"]}, "s": {"type": "string"}, "b": {"type": "boolean"},
+            "d": {"type": "string", "format": "date"}, "y": {"type": "string", "contentEncoding": "base64"},
+            "a": {"type": "array", "items": {"type": "string"}}, "p": {"$ref": "#/definitions/point"},
+            "o": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+        },
+    })  # fmt: skip
+    schema = JsonRowDeserializationSchema.builder().json_schema(text).build()
+    row = schema.deserialize(b'{"n": 12, "a": ["q"], "p": {"x": 1.5}, "y": "AAA="}')
+    assert (row.n, row.a, row.p, row.y, row.o) == (Decimal(12), ["q"], Row(x=Decimal("1.5")), b"\0\0", None)
+    for wrong in ("[]", "{", '{"type": "object", "properties": {"x": {"type": "magic"}}}', '{"$ref": "#"}'):
+        with pytest.raises(BadJsonSchema):
+            JsonRowDeserializationSchema.builder().json_schema(wrong)
+
+
+def test_csv_messages_are_rows():
+    builder = CsvRowDeserializationSchema.Builder(KIND).set_field_delimiter("|").set_null_literal("-")
+    builder.set_quote_character("'").set_escape_character("\\").set_allow_comments(True)
+    schema = builder.set_array_element_delimiter(",").set_ignore_parse_errors(True).build()
+    assert schema.deserialize(b"1|'a|b'") == Row(id=1, name="a|b")
+    assert schema.deserialize(b"x|-") == Row(id=None, name=None)
+    writing = CsvRowSerializationSchema.Builder(KIND).set_field_delimiter("|").set_line_delimiter("\r\n")
+    writing.set_quote_character("'").set_null_literal("-").set_array_element_delimiter(",").set_escape_character("\\")
+    assert writing.build().serialize(Row(id=1, name="it's")) == b"1|'it''s'\r\n"
+    assert writing.disable_quote_character().build().serialize(Row(id=None, name="a b")) == b"-|a b\r\n"
+    for made in (CsvRowDeserializationSchema.Builder, CsvRowSerializationSchema.Builder):
+        with pytest.raises(TypeError):
+            made(None)
+
+
+def test_avro_messages_are_rows(tmp_path):
+    (tmp_path / "s.avsc").write_text(str(SCHEMA))
+    assert AvroSchema.parse_file(str(tmp_path / "s.avsc")) == SCHEMA
+    data = AvroRowSerializationSchema(avro_schema_string=str(SCHEMA)).serialize(ROWS[3])
+    assert AvroRowDeserializationSchema(avro_schema_string=str(SCHEMA)).deserialize(data) == ROWS[3]
+    with pytest.raises(TypeError):
+        AvroRowDeserializationSchema()
+    with pytest.raises(NoJavaClass, match=r"com\.example\.User"):
+        AvroRowSerializationSchema("com.example.User")
+
+
+def test_row_types_may_be_arrow_schemas():
+    ParquetBulkWriters.for_row_type(pa.schema([("id", pa.int64())]))
+    with pytest.raises(NoRowType):
+        OrcBulkWriters.for_row_type(Types.INT())
+    with pytest.raises(NoRowType):
+        OrcBulkWriters.for_row_type("ROW<id INT>")

@@ -1,0 +1,64 @@
+"""What programs written for PyFlink rely on without saying so: the text of records, and streams that outlive a job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from millstream.common import Row, Types
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.errors import UserError
+
+ORDERS = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "text"),
+    [
+        ((1, {"a": "x"}), None, "(1, {'a': 'x'})"),
+        ("text", None, "text"),
+        (True, None, "True"),
+        (
+            (1, "x", 0.5, True),
+            Types.TUPLE([Types.INT(), Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]),
+            "(1,x,0.5,true)",
+        ),
+        ({"a": 1}, Types.MAP(Types.STRING(), Types.INT()), "{a=1}"),
+        (Row(1, None), ORDERS, "+I[1,None]"),
+    ],
+)
+def test_print_spells_records_as_pyflink_does(
+    env: StreamExecutionEnvironment, record: Any, kind: Any, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env.set_parallelism(1).from_collection([record], kind).print()
+    env.execute()
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_a_stream_can_be_used_again_after_its_program_was_run(
+    env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = env.set_parallelism(1).from_collection([(1, '{"n": 5}'), (2, '{"n": 7}')], ORDERS)
+
+    def show(stream: Any) -> list[str]:
+        stream.print()
+        env.execute()
+        return capsys.readouterr().out.splitlines()
+
+    def count(order):  # type: ignore[no-untyped-def]  # no annotation, no type
+        return order.id, json.loads(order.info)["n"]
+
+    counted = orders.map(count)
+    assert show(counted) == ["(1, 5)", "(2, 7)"]
+    assert show(orders.filter(lambda order: order.id == 1).map(count)) == ["(1, 5)"]
+    assert show(counted.key_by(lambda pair: 0).sum(1)) == ["(1, 5)", "(1, 12)"]
+    assert counted.get_name() == "Map"
+
+
+def test_a_closed_environment_has_forgotten_its_streams(env: StreamExecutionEnvironment) -> None:
+    numbers = env.from_collection([1], Types.INT())
+    env.close()
+    with pytest.raises(UserError, match="has been closed"):
+        numbers.map(lambda number: number)

@@ -1,0 +1,338 @@
+"""What a sink was given is in its topics: at least once when it was sent, exactly once when it was committed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from functools import partial
+
+import confluent_kafka
+import pytest
+from kafka_running import environment, reading, staged, waited_for, writing
+
+from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
+from millstream.connectors.kafka import transactions
+from millstream.connectors.kafka.client import BadKafkaProperty
+from millstream.connectors.kafka.cluster import TopicMissing
+from millstream.connectors.kafka.commit import KafkaCommitter
+from millstream.connectors.kafka.marks import TOPIC, Marks
+from millstream.connectors.kafka.messages import StagedOutputDamaged
+from millstream.connectors.kafka.sink import IncompleteKafkaSink
+from millstream.connectors.kafka.staging import NotStagedHere, StagedOutputLost, Staging
+from millstream.connectors.kafka.transactions import TakenOver
+from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from millstream.datastream.connectors import DeliveryGuarantee
+from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink
+from millstream.datastream.state import ValueStateDescriptor
+from millstream.model.serialization import SerializationSchema
+
+pytestmark = pytest.mark.usefixtures("inline_engine")
+
+
+class PowerCut(Exception):
+    pass
+
+
+def cut(*_args, **_kwargs):
+    raise PowerCut
+
+
+def sent(env, values, kind, serializer, broker, guarantee=DeliveryGuarantee.AT_LEAST_ONCE):
+    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers).set_delivery_guarantee(guarantee)
+    env.from_collection(values, kind).sink_to(sink.set_record_serializer(serializer).build())
+    env.execute("sends")
+
+
+class Field(SerializationSchema):
+    """One field of a tuple as text; None stays None."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def serialize(self, element):
+        return None if element[self.place] is None else str(element[self.place]).encode()
+
+
+@pytest.mark.parametrize("guarantee", ["AT_LEAST_ONCE", "NONE"])
+def test_every_record_is_sent(broker, topic, guarantee):
+    values = [f"value {number}" for number in range(25_000)]
+    env = environment()
+    env.from_collection(values, Types.STRING()).sink_to(writing(broker, topic, guarantee=guarantee))
+    env.execute("sends")
+    assert Counter(broker.values(topic)) == Counter(values)
+
+
+def test_a_message_has_topic_key_headers_and_partition_of_its_record(broker, new_topic):
+    left, right = new_topic("left", 3), new_topic("right", 3)
+    serializer = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic_selector(lambda pair: left if pair[0] % 2 else right)
+        .set_key_serialization_schema(Field(0))
+        .set_value_serialization_schema(Field(1))
+        .set_header_provider(lambda pair: [("from", f"{pair[0]}".encode())])
+        .set_partitioner(lambda pair, key, value, topic, partitions: partitions[pair[0] % len(partitions)])
+        .build()
+    )
+    kind = Types.TUPLE([Types.LONG(), Types.STRING()])
+    sent(environment(), [(1, "a"), (2, None), (5, "c")], kind, serializer, broker)
+    found = {
+        m.key(): (m.topic(), m.partition(), m.value(), m.headers()) for m in broker.read(left) + broker.read(right)
+    }
+    assert found == {
+        b"1": (left, 1, b"a", [("from", b"1")]),
+        b"2": (right, 2, None, [("from", b"2")]),
+        b"5": (left, 2, b"c", [("from", b"5")]),
+    }
+
+
+def test_a_key_goes_where_the_java_client_sends_it(broker, new_topic):
+    """murmur2 of the key; the hashes are those of Kafka's own tests."""
+    hashes = {
+        "21": -973932308,
+        "foobar": -790332482,
+        "abc": 479470107,
+        "a-little-bit-long-string": -985981536,
+        "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    }
+    topic = new_topic("keyed", 10)
+    serializer = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Field(0))
+    serializer.set_value_serialization_schema(Field(0))
+    words = [(word,) for word in hashes]
+    sent(environment(), words, Types.TUPLE([Types.STRING()]), serializer.build(), broker)
+    found = {message.value().decode(): message.partition() for message in broker.read(topic)}
+    assert found == {word: (number & 0x7FFFFFFF) % 10 for word, number in hashes.items()}
+
+
+def test_timestamps_of_records_become_those_of_messages(broker, new_topic):
+    source, target = new_topic("in"), new_topic("out")
+    broker.produce(source, ["a", "b"], timestamps=[1234, 5678])
+    env = environment()
+    read = reading(broker, source).set_bounded(KafkaOffsetsInitializer.latest()).build()
+    stream = env.from_source(read, WatermarkStrategy.no_watermarks(), "kafka")
+    stream.sink_to(writing(broker, target, guarantee="AT_LEAST_ONCE"))
+    env.execute("copies")
+    assert [message.timestamp()[1] for message in broker.read(target)] == [1234, 5678]
+
+
+# --------------------------------------------------------------------------------------------- exactly once
+
+
+def test_output_is_seen_when_it_is_committed_and_committing_again_shows_nothing(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    made = staged(sink, 1, ["a", "b"]) + staged(sink, 1, ["c"], subtask=1) + staged(sink, 2, ["d"])
+    assert broker.values(topic, "read_uncommitted") == []
+    sink.create_committer().commit(1, made)
+    sink.create_committer().commit(1, made)
+    assert broker.values(topic) == ["a", "b", "c", "d"]
+    assert [name for name in os.listdir(staging) if "@" in name] == []
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_crash_around_the_commit_of_a_transaction_shows_nothing_twice(broker, topic, staging, monkeypatch, point):
+    """Before: all is written, nothing committed. After: only the mark can tell."""
+    sink = writing(broker, topic, staging)
+    made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["c"])
+    with monkeypatch.context() as patch:
+        if point == "before":
+            call = transactions.Transactions._call
+
+            def until_commit(self, asked, doing):
+                return cut() if doing == "committing" else call(self, asked, doing)
+
+            patch.setattr(transactions.Transactions, "_call", until_commit)
+            patch.setattr(transactions.Transactions, "_give_up", lambda self: None)
+        else:
+            patch.setattr(Staging, "remove", cut)
+        with pytest.raises(PowerCut):
+            sink.create_committer().commit(1, made)
+    sink.create_committer().commit(1, made)
+    assert broker.values(topic) == ["a", "b", "c"]
+
+
+def test_epochs_that_are_staged_again_after_an_older_checkpoint_are_not_shown_again(broker, topic, staging):
+    """The newest checkpoint was damaged: epochs 2 and 3 are run again, as planned, and 4 is new."""
+    sink = writing(broker, topic, staging)
+    committer = sink.create_committer()
+    committer.commit(1, staged(sink, 1, ["a"]) + staged(sink, 2, ["b"]) + staged(sink, 3, ["c"]))
+    again = staged(sink, 2, ["b"]) + staged(sink, 3, ["c"]) + staged(sink, 4, ["d"])
+    sink.create_committer().commit(2, again)
+    assert broker.values(topic) == ["a", "b", "c", "d"]
+
+
+def test_large_commits_are_cut_between_epochs(broker, topic, staging, monkeypatch):
+    sink = writing(broker, topic, staging)
+    made = [each for epoch in range(5) for subtask in (0, 1) for each in staged(sink, epoch, ["x"] * 3, subtask)]
+    counted = []
+    write = transactions.Transactions.write
+    monkeypatch.setattr(
+        transactions.Transactions, "write", lambda self, *args: counted.append(write(self, *args)) or counted[-1]
+    )
+    KafkaCommitter(sink.prefix, staging, sink._settings(), most=10).commit(1, made)
+    assert counted == [12, 12, 6]
+
+
+def test_a_run_that_was_replaced_commits_nothing_more(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    zombie, heir = sink.create_committer(), sink.create_committer()
+    zombie.commit(1, staged(sink, 1, ["a"]))
+    heir.commit(1, staged(sink, 2, ["b"], job="heir"))
+    late = staged(sink, 2, ["zombie"])
+    for _ in range(2):  # nor when it tries again, which would fence the heir
+        with pytest.raises(TakenOver, match="was taken over"):
+            zombie.commit(2, late)
+    heir.commit(2, staged(sink, 3, ["c"], job="heir"))
+    assert broker.values(topic) == ["a", "b", "c"]
+
+
+def test_going_back_to_the_checkpoint_of_an_earlier_run_does_not_commit_it_again(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    first = staged(sink, 1, ["a"], job="first")
+    sink.create_committer().commit(1, first)
+    sink.create_committer().commit(1, staged(sink, 2, ["b"], job="second"))
+    sink.create_committer().commit(1, first)
+    assert broker.values(topic) == ["a", "b"]
+
+
+def test_an_open_transaction_of_another_sink_does_not_hide_a_mark(broker, topic, staging):
+    """Its mark comes first in the same partition: what is committed behind it is waited for, not overlooked."""
+    sink = writing(broker, topic, staging)
+    committer = sink.create_committer()
+    committer.commit(1, staged(sink, 1, ["a"]))
+    place = Marks(f"{topic}-sink", {"bootstrap.servers": broker.bootstrap_servers}).partition
+    other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic})
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(TOPIC, b"{}", b"other", place)
+    other.flush(30)
+    made = staged(sink, 2, ["b"])
+    committer.commit(2, made)
+    threading.Timer(1.0, other.abort_transaction, [30]).start()
+    sink.create_committer().commit(2, made)
+    assert broker.values(topic) == ["a", "b"]
+
+
+def test_staged_output_that_is_lost_or_damaged_is_an_error(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    lost, damaged = staged(sink, 1, ["a"]), staged(sink, 2, ["b"])
+    os.remove(os.path.join(staging, lost[0]["name"]))
+    with pytest.raises(StagedOutputLost, match="is not there, and was not committed"):
+        sink.create_committer().commit(1, lost)
+    path = os.path.join(staging, damaged[0]["name"])
+    with open(path, "r+b") as file:
+        file.seek(40)
+        file.write(b"\xff\xff\xff")
+    with pytest.raises(StagedOutputDamaged):
+        sink.create_committer().commit(1, damaged)
+    for name in ("../../etc/passwd", "a@1@b/../c"):
+        with pytest.raises(NotStagedHere):
+            sink.create_committer().commit(1, [{**damaged[0], "name": name}])
+    assert broker.values(topic) == []
+
+
+def test_an_attempt_that_failed_leaves_nothing(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    made = staged(sink, 1, ["a"])
+    sink.create_committer().abort(made)
+    dead = staged(sink, 2, ["dead"], subtask=1)  # by a worker that was killed before it could tell
+    sink.create_committer().commit(1, staged(sink, 2, ["b"]))
+    assert dead
+    assert [name for name in os.listdir(staging) if "@" in name] == []
+    assert broker.values(topic) == ["b"]
+
+
+def test_what_cannot_work_is_told_before_the_job_starts(broker, topic, staging):
+    def start(sink):
+        env = environment()
+        env.from_collection(["a"], Types.STRING()).sink_to(sink)
+        env.execute("never")
+
+    with pytest.raises(TopicMissing):
+        start(writing(broker, "nowhere", staging))
+    serializer = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    serializer.set_value_serialization_schema(SimpleStringSchema())
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    builder.set_record_serializer(serializer.build()).set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    with pytest.raises(BadKafkaProperty, match=r"transaction\.max\.timeout\.ms of 900000"):
+        start(builder.set_property("transaction.timeout.ms", "1000000").build())
+    with pytest.raises(IncompleteKafkaSink, match="no record serializer"):
+        KafkaSink.builder().set_bootstrap_servers("x").build()
+
+
+# ------------------------------------------------------------------------------------------------ whole jobs
+
+RECORDS, KEYS = 2000, 7
+
+
+class Counting(KeyedProcessFunction):
+    """Counts by key; once, in the middle, something happens."""
+
+    def __init__(self, marker, accident):
+        self.marker, self.accident = marker, accident
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if int(value) == RECORDS // 2 and not self.marker.exists():
+            self.marker.touch()
+            self.accident()
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield f"{int(value) % KEYS} {count}"
+
+
+def expected() -> Counter:
+    return Counter(f"{key} {count}" for key in range(KEYS) for count in range(1, len(range(key, RECORDS, KEYS)) + 1))
+
+
+def filled(broker, new_topic) -> tuple[str, str]:
+    """A topic of numbers, and one for the counts."""
+    source, target = new_topic("in", 2), new_topic("out", 2)
+    for partition in (0, 1):
+        broker.produce(source, map(str, range(partition, RECORDS, 2)), partition=partition)
+    return source, target
+
+
+def counting(broker, topics, tmp_path, staging, accident=lambda: None, **settings) -> StreamExecutionEnvironment:
+    env = environment(tmp_path, millstream__epoch__max_records="300", **settings)
+    read = reading(broker, topics[0]).set_bounded(KafkaOffsetsInitializer.latest()).build()
+    stream = env.from_source(read, WatermarkStrategy.no_watermarks(), "numbers")
+    function = Counting(tmp_path / "happened", accident)
+    counts = stream.uid("in").key_by(lambda v: int(v) % KEYS, Types.LONG()).process(function, Types.STRING())
+    counts.uid("counts").sink_to(writing(broker, topics[1], staging)).uid("out")
+    return env
+
+
+def test_a_job_that_fails_and_restarts_writes_every_result_once(broker, new_topic, tmp_path, staging):
+    topics = filled(broker, new_topic)
+    result = counting(broker, topics, tmp_path, staging, cut).execute("counts")
+    assert result.get_accumulator_result("millstream.restarts") == 1
+    assert Counter(broker.values(topics[1])) == expected()
+
+
+def test_a_broker_that_dies_and_comes_back_loses_and_doubles_nothing(broker, new_topic, tmp_path, staging):
+    topics = filled(broker, new_topic)
+    kill = partial(os.kill, broker.pid, signal.SIGKILL)
+    client = counting(broker, topics, tmp_path, staging, kill).execute_async("counts")
+    assert waited_for((tmp_path / "happened").exists)
+    broker.kill()
+    broker.start()
+    client.get_job_execution_result().result(60)
+    assert Counter(broker.values(topics[1])) == expected()
+
+
+def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topic, tmp_path, staging, monkeypatch):
+    """The first run dies for good inside a commit, behind its transaction: what it committed is not repeated."""
+    topics = filled(broker, new_topic)
+    remove, calls = Staging.remove, []
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "remove", lambda *args: remove(*args) if calls.append(1) or len(calls) < 5 else cut())
+        with pytest.raises(PowerCut):
+            counting(broker, topics, tmp_path, staging, restart_strategy__type="none").execute("dies")
+    assert 0 < len(broker.values(topics[1])) < RECORDS
+    newest = max((tmp_path / "checkpoints").glob("*/chk-*"), key=lambda path: int(path.name.removeprefix("chk-")))
+    settings = {"execution__state_recovery__path": str(newest)}
+    counting(broker, topics, tmp_path, staging, **settings).execute("goes on")
+    assert Counter(broker.values(topics[1])) == expected()

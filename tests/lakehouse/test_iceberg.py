@@ -1,0 +1,189 @@
+"""Iceberg tables: one snapshot for each checkpoint, however often it is tried; and their rows come back."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.iceberg import IcebergSink, IcebergSource
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.errors import UserError
+from millstream.model.sink import WriterContext
+from millstream.model.time import Instant
+
+pyiceberg = pytest.importorskip("pyiceberg")
+pytest.importorskip("sqlalchemy")
+
+ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+
+
+@pytest.fixture
+def loader(tmp_path):
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    return TableLoader.from_catalog("test", properties, "shop.items")
+
+
+def context(epoch=1, subtask=0, attempt="0-a"):
+    return WriterContext("job", "sink", subtask, 2, epoch, attempt, 0)
+
+
+def written(sink, rows, **where):
+    writer = sink.create_writer(context(**where))
+    writer.write(rows, None)
+    staged = writer.prepare_commit()
+    writer.close()
+    return json.loads(json.dumps(staged))
+
+
+def snapshots(loader):
+    with loader.opened() as (_, table):
+        return [each.summary for each in table.metadata.snapshots]
+
+
+def names(loader):
+    with loader.opened() as (_, table):
+        return sorted(table.scan().to_arrow().column("name").to_pylist())
+
+
+def test_rows_are_in_the_table_after_the_commit_and_once(loader):
+    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    sink.check()
+    staged = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2, subtask=1)
+    assert names(loader) == []
+    for _ in range(3):
+        sink.create_committer().commit(7, staged)
+        assert names(loader) == ["a", "b", "c"]
+    (summary,) = snapshots(loader)
+    assert summary["millstream.checkpoint"] == "7"
+    sink.create_committer().commit(8, written(sink, [Row(4, "d")], epoch=3))
+    sink.create_committer().commit(7, staged)
+    sink.create_committer().commit(1, written(sink, [Row(5, "again")], attempt="1-a"))
+    assert names(loader) == ["a", "again", "b", "c", "d"]
+
+
+def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, monkeypatch):
+    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    staged = written(sink, [Row(1, "a")])
+    table_class = __import__("pyiceberg.table").table.Table
+    real = table_class._do_commit
+    for before in (True, False):
+
+        def broken(table, *arguments, before=before, **named):
+            if not before:
+                real(table, *arguments, **named)
+            msg = "the network is gone"
+            raise OSError(msg)
+
+        monkeypatch.setattr(table_class, "_do_commit", broken)
+        with pytest.raises(Exception, match="the network is gone"):
+            sink.create_committer().commit(1, staged)
+        monkeypatch.undo()
+        assert names(loader) == ([] if before else ["a"])
+    sink.create_committer().commit(1, staged)
+    assert names(loader) == ["a"]
+    assert len(snapshots(loader)) == 1
+
+
+def test_what_is_aborted_is_removed(loader):
+    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    staged = written(sink, [Row(1, "a")])
+    path = f"{sink.location.removeprefix('file://')}/{staged[0]['path']}"
+    assert os.path.exists(path)
+    sink.create_committer().abort(staged)
+    assert not os.path.exists(path)
+
+
+def job():
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.interval", "1 ms")
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", "3")
+    configuration.set_string("millstream.epoch.max-records", "20")
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+
+
+def test_a_job_writes_and_another_reads(loader):
+    env = job()
+    numbers = env.from_source(NumberSequenceSource(1, 50), WatermarkStrategy.no_watermarks(), "numbers")
+    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    numbers.map(lambda n: Row(n, f"n{n:02d}"), ROWS).sink_to(sink)
+    env.execute()
+    assert names(loader) == [f"n{n:02d}" for n in range(1, 51)]
+    source = IcebergSource.builder().table_loader(loader).build()
+    found = job().from_source(source, WatermarkStrategy.no_watermarks(), "table").execute_and_collect()
+    assert sorted((row.id, row.name) for row in found) == [(n, f"n{n:02d}") for n in range(1, 51)]
+    with loader.opened() as (_, table):
+        first = table.metadata.snapshots[0].snapshot_id
+        rows = int(table.metadata.snapshots[0].summary["added-records"])
+        table.delete("id <= 10")
+    old = IcebergSource.builder().table_loader(loader).snapshot_id(first).project("id").build()
+    found = job().from_source(old, WatermarkStrategy.no_watermarks(), "table").execute_and_collect()
+    assert len(list(found)) == rows < 50
+    now = job().from_source(source, WatermarkStrategy.no_watermarks(), "table").execute_and_collect()
+    assert sorted(row.id for row in now) == list(range(11, 51))
+
+
+def test_every_type_comes_back(loader):
+    kinds = Types.ROW_NAMED(
+        ["l", "i", "d", "n", "t", "b", "z", "day", "raw", "list"],
+        [
+            *(Types.LONG(), Types.INT(), Types.DOUBLE(), Types.BIG_DEC(), Types.STRING(), Types.BOOLEAN()),
+            *(Types.INSTANT(), Types.SQL_DATE(), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.LIST(Types.INT())),
+        ],
+    )
+    row = Row(
+        *(1, 2, 0.5, Decimal("1.100000000000000000"), "é", True, Instant(-1, 500_000_000)),
+        *(datetime.date(1960, 2, 29), b"\0\xff", [1, None]),
+    )
+    rows = [row, Row(*[None] * 10)]
+    env = job()
+    sink = IcebergSink.for_row(loader, kinds).create_table_if_missing().build()
+    env.from_collection(rows, kinds).sink_to(sink)
+    env.execute()
+    source = IcebergSource.builder().table_loader(loader).build()
+    found = job().from_source(source, WatermarkStrategy.no_watermarks(), "table").execute_and_collect()
+    assert sorted(map(list, found), key=str) == sorted(map(list, rows), key=str)
+
+
+def test_a_partitioned_table_is_written_by_partition(loader):
+    with loader.opened() as (catalog, _):
+        catalog.create_namespace("shop")
+        table = catalog.create_table("shop.items", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+        with table.update_spec() as spec:
+            spec.add_identity("name")
+    sink = IcebergSink.for_row(loader, ROWS).build()
+    assert sink.partition_by == ("name",)
+    staged = written(sink, [Row(n, f"p{n % 2}") for n in range(6)])
+    assert len(staged) == 2
+    sink.create_committer().commit(1, staged)
+    with loader.opened() as (_, table):
+        assert len(table.scan("name = 'p1'").to_arrow()) == 3
+        assert len(list(table.scan("name = 'p1'").plan_files())) == 1
+
+
+def test_what_cannot_be_written_is_refused(loader):
+    with pytest.raises(UserError, match=r"the catalog has no table shop\.items"):
+        IcebergSink.for_row(loader, ROWS).build()
+    IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    other = Types.ROW_NAMED(["id", "nome"], [Types.LONG(), Types.STRING()])
+    with pytest.raises(UserError, match="the table has"):
+        IcebergSink.for_row(loader, other).build()
+
+
+def test_the_page_runs(loader, capsys):
+    page = Path(__file__).parent.parent.parent / "docs" / "howto" / "lakehouse.md"
+    (block,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    there = block.replace('{"type": "rest", "uri": "http://localhost:8181"}', repr(dict(loader.properties)))
+    exec(compile(there, "<documentation>", "exec"), {"__name__": "__main__"})
+    assert "[('ann', 1), ('bob', 2)]" in capsys.readouterr().out

@@ -1,0 +1,98 @@
+"""A source of changes driven as a JobMaster drives it, and its rows applied to a table of the test's own."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.connectors.jdbc.cdc.source import PostgresSource
+from millstream.model.row import Row, RowKind
+from millstream.model.source import Budget, ReaderContext, SplitRange
+
+
+class Mirror:
+    """A table made of changes alone. One that does not fit what is there is an error: lost, doubled, or too early."""
+
+    def __init__(self, keys: Sequence[str], *, full: bool = False) -> None:
+        self.rows: dict[tuple[Any, ...], list[Any]] = {}
+        self.keys, self.full = keys, full
+
+    def apply(self, row: Row) -> None:
+        key = tuple(row[name] for name in self.keys)
+        values = list(row)
+        match row.get_row_kind():
+            case RowKind.INSERT:
+                assert key not in self.rows, f"{row} came twice, there is {self.rows[key]}"
+                self.rows[key] = values
+            case RowKind.UPDATE_BEFORE:
+                assert self.rows.pop(key, None) == values, f"{row} was never there"
+            case RowKind.UPDATE_AFTER:
+                assert (key in self.rows) != self.full, f"{row} updates nothing"
+                self.rows[key] = values
+            case RowKind.DELETE:
+                gone = self.rows.pop(key, None)
+                assert gone is not None, f"{row} deletes nothing"
+                assert not self.full or gone == values
+
+
+class Running:
+    """A source at work: planned, logged, read, sometimes checkpointed, sometimes dead."""
+
+    def __init__(self, source: PostgresSource, mirror: Mirror, records: int = 10) -> None:
+        self.source, self.mirror, self.budget = source, mirror, Budget(records, 1 << 30, 0)
+        self.saved: tuple[Any, Any] = (None, copy.deepcopy(mirror.rows))
+        self.log: list[list[SplitRange]] = []
+        self._start(None)
+
+    def _start(self, state: Any) -> None:
+        self.enumerator = self.source.create_enumerator(1, state)
+        self.reader = self.source.create_reader(ReaderContext(0, 1, 7))
+
+    def epoch(self, replayed: list[SplitRange] | None = None) -> int:
+        """Plan and read once; the number of ranges."""
+        planned = replayed
+        if planned is None:
+            planned = [_copied(part) for part in self.enumerator.plan(self.budget)]
+            if planned:
+                self.log.append(planned)
+        else:
+            self.enumerator.replayed(planned)
+        for part in planned:
+            for read in self.reader.read(part):
+                assert len(read.values) == len(read.timestamps)
+                for row in read.values:
+                    self.mirror.apply(row)
+        return len(planned)
+
+    def checkpoint(self) -> None:
+        self.saved = (json.loads(json.dumps(self.enumerator.snapshot())), copy.deepcopy(self.mirror.rows))
+        self.log = []
+        self.enumerator.acknowledge()
+
+    def crash(self) -> None:
+        """Forget all but the checkpoint and the plans logged since; read those again."""
+        self.close()
+        state, rows = self.saved
+        self.mirror.rows = copy.deepcopy(rows)
+        self._start(state)
+        for planned in self.log:
+            self.epoch(planned)
+
+    def drain(self, limit: int = 10_000) -> None:
+        """Go on until nothing is left, twice."""
+        quiet = 0
+        for _ in range(limit):
+            quiet = 0 if self.epoch() else quiet + 1
+            if quiet == 2 or self.enumerator.finished():
+                return
+        raise AssertionError(limit)
+
+    def close(self) -> None:
+        self.enumerator.close()
+        self.reader.close()
+
+
+def _copied(part: SplitRange) -> SplitRange:
+    return SplitRange.from_json(json.loads(json.dumps(part.to_json())))

@@ -1,0 +1,261 @@
+"""Every way of exactly once, through a crash at every statement."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+
+from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.connectors.jdbc import proofs
+from millstream.connectors.jdbc.prepared import leftovers, roll_back
+from millstream.connectors.jdbc.proofs import Gid, OutputLost
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.model.sink import WriterContext
+from millstream.testing.postgres import postgres_server
+
+ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+ONCE = JdbcExecutionOptions.builder().with_max_retries(0).build()
+
+
+def context(epoch=1, subtask=0, attempt="0-a", parallelism=1) -> WriterContext:
+    return WriterContext("job", "sink", subtask, parallelism, epoch, attempt, 0)
+
+
+def written(sink, rows, **where):
+    writer = sink.create_writer(context(**where))
+    writer.write(rows, None)
+    staged = writer.prepare_commit()
+    writer.close()
+    return staged
+
+
+@pytest.fixture
+def items(database):
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+    return lambda: database.execute("SELECT id, name FROM items ORDER BY id")
+
+
+def prepared(database, **options):
+    sql = "INSERT INTO items (id, name) VALUES (?, ?)"
+    made = JdbcExactlyOnceOptions(**{"max_commit_attempts": 1, **options})
+    return JdbcSink.exactly_once_sink(sql, ROWS, database.options, ONCE, made)
+
+
+def staged(database, *, keys=("id",)):
+    builder = JdbcSink.builder().with_table("items", ROWS, keys).with_staging()
+    return builder.build_exactly_once(database.options, JdbcExactlyOnceOptions(max_commit_attempts=1))
+
+
+BOTH = pytest.mark.parametrize(
+    "make", [prepared, staged, lambda db: staged(db, keys=())], ids=["prepared", "upsert", "append"]
+)
+
+
+@BOTH
+def test_rows_are_visible_after_the_commit_and_once(database, items, make):
+    sink = make(database)
+    sink.check()
+    committables = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2)
+    assert items() == []
+    for _ in range(3):
+        sink.create_committer().commit(7, committables)
+        assert items() == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@BOTH
+def test_what_is_aborted_is_gone(database, items, make):
+    sink = make(database)
+    committables = written(sink, [Row(1, "a")])
+    writer = sink.create_writer(context(epoch=2))
+    writer.write([Row(2, "b")], None)
+    writer.abort()
+    sink.create_committer().abort(committables)
+    sink.create_committer().abort(committables)
+    with pytest.raises(OutputLost):
+        sink.create_committer().commit(1, committables)
+    assert items() == []
+    again = written(sink, [Row(1, "a")], attempt="1-a")
+    sink.create_committer().commit(1, again)
+    assert items() == [(1, "a")]
+
+
+def test_staged_rows_that_someone_has_deleted_are_missed(database, items):
+    sink = staged(database)
+    committables = written(sink, [Row(1, "a"), Row(2, "b")])
+    database.execute("DELETE FROM millstream_staged_items WHERE id = 1")
+    with pytest.raises(OutputLost, match="1 of its 2 rows"):
+        sink.create_committer().commit(1, committables)
+    assert items() == []
+
+
+@BOTH
+def test_what_dead_attempts_left_is_removed_with_the_commit_of_their_epoch(database, items, make):
+    sink = make(database)
+    written(sink, [Row(10, "dead")], attempt="0-dead")
+    later = written(sink, [Row(11, "later")], epoch=2, subtask=1, attempt="0-later")
+    good = written(sink, [Row(1, "a")], attempt="0-good")
+    sink.create_committer().commit(1, good)
+    assert items() == [(1, "a")]
+    sink.create_committer().commit(2, later)
+    assert items() == [(1, "a"), (11, "later")]
+    assert leftovers(database.url) == []
+    if make is not prepared:
+        assert database.execute("SELECT count(*) FROM millstream_staged_items") == [(0,)]
+
+
+def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, items):
+    sink = prepared(database, timeout_sec=1)
+    written(sink, [Row(1, "dead")], attempt="0-dead")
+    same = sink.create_writer(context(attempt="0-other"))
+    with pytest.raises(MillstreamError, match="held by another transaction"):
+        same.write([Row(1, "a")], None)  # the same generation: it may be the one that counts
+    same.abort()
+    fresh = written(sink, [Row(1, "a")], attempt="1-x")
+    assert [gid.attempt for gid in leftovers(database.url)] == ["1-x"]
+    sink.create_committer().commit(1, fresh)
+    assert items() == [(1, "a")]
+
+
+def test_proofs_of_old_epochs_are_forgotten_but_not_what_they_proved(database, items):
+    sink = prepared(database)
+    old = written(sink, [Row(1, "a")], epoch=1)
+    sink.create_committer().commit(1, old)
+    new = written(sink, [Row(2, "b")], epoch=proofs._KEPT + 5)
+    sink.create_committer().commit(2, new)
+    assert [gid for (gid,) in database.execute(f"SELECT gid FROM {proofs.TABLE} ORDER BY gid")] == ["", new[0]["gid"]]
+    sink.create_committer().commit(1, old)
+    unknown = replace(Gid.parse(new[0]["gid"]), epoch=proofs._KEPT + 6)
+    with pytest.raises(OutputLost):
+        sink.create_committer().commit(3, [{"gid": str(unknown)}])
+    assert items() == [(1, "a"), (2, "b")]
+
+
+def test_a_server_without_prepared_transactions_is_refused():
+    with postgres_server(max_prepared_transactions="0", wal_level="replica", max_wal_senders="0") as server:
+        server.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+        options = JdbcConnectionOptions(server.jdbc_url)
+        sink = JdbcSink.exactly_once_sink("INSERT INTO items VALUES (?, ?)", ROWS, options)
+        with pytest.raises(UserError, match="max_prepared_transactions is 0") as refusal:
+            sink.check()
+        assert "postgresql.conf" in str(refusal.value)
+        sink.create_committer().close()
+
+
+def test_too_many_prepared_transactions_are_named(database, items, server):
+    sink = prepared(database)
+    most = int(server.execute("SHOW max_prepared_transactions")[0][0])
+    for number in range(most):
+        written(sink, [Row(number, "x")], epoch=number)
+    with pytest.raises(MillstreamError, match="as many prepared transactions"):
+        written(sink, [Row(most, "x")], epoch=most)
+
+
+def rows_of(epoch, subtask):
+    return [Row(epoch * 10 + subtask * 4 + n, f"{epoch}/{subtask}") for n in range(4)]
+
+
+def run_epochs(sink, checkpoints):
+    """What a JobMaster does: epochs of two subtasks, a commit after each checkpoint, and over again after a failure."""
+    generation, done, durable = 0, 0, []
+    staged, epoch, recovered = [], 1, True
+    while epoch <= max(checkpoints) or not recovered:
+        committer = sink.create_committer()
+        try:
+            if not recovered:
+                committer.commit(done, durable)
+                recovered = True
+                continue
+            for subtask in (0, 1):
+                staged += written(
+                    sink, rows_of(epoch, subtask), epoch=epoch, subtask=subtask, attempt=f"{generation}-x"
+                )
+            if epoch in checkpoints:
+                done, durable, staged = epoch, staged, []
+                committer.commit(done, durable)
+            epoch += 1
+        except ExternalError:
+            generation += 1
+            with contextlib.suppress(ExternalError):
+                committer.abort(staged)
+            staged, epoch, recovered = [], done + 1, False
+        finally:
+            committer.close()
+
+
+@pytest.mark.parametrize("make", [prepared, staged])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, items, faults, make, after):
+    """A row that came twice would be refused by the primary key; the database itself says what is visible."""
+    sink = make(database)
+    sink.check()
+    expected = [(row[0], row[1]) for epoch in (1, 2) for subtask in (0, 1) for row in rows_of(epoch, subtask)]
+    broken = []
+    while True:
+        for table in ("items", proofs.TABLE):
+            database.execute(f"TRUNCATE {table}")
+        faults.arm(len(broken), after=after)
+        run_epochs(sink, checkpoints=(1, 2))
+        at = faults.broken
+        faults.disarm()
+        assert items() == sorted(expected), at
+        assert leftovers(database.url) == [], at
+        if at is None:
+            break
+        broken.append(at)
+    words = " ".join(broken)
+    assert len(broken) > 30
+    assert ("PREPARE TRANSACTION" in words and "COMMIT PREPARED" in words) or ("COPY" in words and "COMMIT" in words)
+
+
+@BOTH
+@pytest.mark.parametrize("seed", range(3))
+def test_crashes_of_recovery_itself_lose_nothing_and_double_nothing(database, items, faults, make, seed):
+    sink = make(database)
+    sink.check()
+    faults.arm_often(seed, 1 / 40)
+    run_epochs(sink, checkpoints=(2, 3, 5, 6))
+    faults.disarm()
+    expected = [(row[0], row[1]) for epoch in range(1, 7) for subtask in (0, 1) for row in rows_of(epoch, subtask)]
+    assert items() == sorted(expected)
+    assert leftovers(database.url) == []
+    assert faults.breaks > 2
+
+
+def test_what_a_dead_job_left_can_be_listed_and_rolled_back(database, items):
+    written(prepared(database), [Row(1, "a")])
+    (left,) = leftovers(database.url)
+    assert (left.job, left.sink, left.epoch) == ("job", "sink", 1)
+    roll_back(database.url, [left, left])
+    assert leftovers(database.url) == []
+
+
+@BOTH
+@pytest.mark.parametrize("at", [3, 14, 25, 31])
+def test_a_job_recovers_from_a_broken_connection(database, items, faults, make, at, monkeypatch):
+    sink = make(database)
+    sink.check()
+    monkeypatch.setattr(JdbcSink, "check", lambda sink: None)  # what fails before the start is told, not survived
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.interval", "1 ms")
+    configuration.set_string("millstream.epoch.max-records", "10")
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", "5")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+    numbers = env.from_source(NumberSequenceSource(1, 20), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.map(lambda n: Row(n, f"n{n}"), ROWS).sink_to(sink)
+    faults.arm(at, after=True)
+    env.execute()
+    assert faults.broken is not None
+    assert items() == [(n, f"n{n}") for n in range(1, 21)]
+    assert leftovers(database.url) == []

@@ -1,0 +1,39 @@
+"""Every kind of program is stopped with a savepoint and goes on from it, at another parallelism, as if nothing had
+been."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from millstream.cluster.observations import EpochDone
+from millstream.model.job_status import JobStatus
+from millstream.model.savepoints import SavepointFormatType
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Setup, World, reference, run
+
+BACKENDS = ("hashmap", "lmdb")
+
+
+@pytest.mark.parametrize("form", SavepointFormatType, ids=lambda form: form.value)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_goes_on_as_if_nothing_had_been(name, form):
+    setup = Setup(PROGRAMS[name], parallelism=2, epoch_records=9)
+    expected = reference(setup)
+    with World() as world:
+        for stop, parallelism in enumerate((3, 1, 2)):
+            asked = []
+
+            def listen(observation, master, asked=asked):
+                if isinstance(observation, EpochDone) and not asked:
+                    asked.append(master.savepoint("/savepoints", stop=True, form=form))
+
+            backend = BACKENDS[(stop + len(name)) % 2]
+            life = run(dataclasses.replace(setup, job=f"job{stop}", backend=backend), world, listen=listen)
+            assert life.status is JobStatus.FINISHED, life.failure
+            path = asked[0].result(0)
+            setup = dataclasses.replace(setup, parallelism=parallelism, options={"execution.state-recovery.path": path})
+        last = run(dataclasses.replace(setup, job="last"), world)
+        assert last.status is JobStatus.FINISHED, last.failure
+        assert world.visible() == expected

@@ -1,0 +1,228 @@
+"""No history of checkpoints, savepoints and restores deletes what someone may still start from."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
+from millstream.checkpoint.storage import CheckpointStorage, CorruptFile
+from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
+from millstream.model.types import Types
+from millstream.state import deltas
+from millstream.state.deltas import Changes, TableSchema
+from millstream.state.handles import Handle, Lineage
+from millstream.testing.memory_files import MemoryFileSystem
+from millstream.testing.simulation import ManualClock
+
+ROOT, SAVED = "/checkpoints", "/savepoints"
+SCHEMA = TableSchema("user/x", Types.LONG(), Types.LONG())
+
+
+class History:
+    """Jobs on one disk, as a driver drives them: an epoch writes files or merges several, a checkpoint names them."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryFileSystem()
+        for directory in (ROOT, SAVED):
+            self.disk.make_dirs(directory)
+        self.jobs = 0
+        self.savepoints: list[str] = []  # those, and checkpoints of jobs that are over, that nobody may delete
+        self.releases: list = []
+        self.pending: list[CheckpointMetadata] = []
+        self.new_job(None, claim=False, keep=1)
+
+    def storage(self, root=ROOT, job=""):
+        return CheckpointStorage(root, job, fs=self.disk)
+
+    def new_job(self, path, *, claim, keep):
+        if self.jobs:
+            self.savepoints += self.retained()
+        self.jobs += 1
+        self.job, self.keep, self.epoch = f"job{self.jobs}", keep, 0
+        self.checkpoints = Checkpoints(self.storage(job=self.job), Schedule(1), temporary=False)
+        self.lineages = [Lineage(), Lineage()]
+        self.contents: dict[int, int] = {}
+        self.restored = path
+        if path is not None:
+            metadata = self.checkpoints.open(path)
+            if claim:
+                self.checkpoints.claim(path)
+                self.savepoints = [each for each in self.savepoints if each != path]
+            self.write(base=True)
+            assert metadata is not None
+        self.checkpoints.started(0, 0)
+
+    def write(self, *, base=False, since=None, subtask=0):
+        self.epoch += 1
+        self.contents[self.epoch % 7] = self.epoch
+        keys = list(self.contents)
+        data = deltas.encode(
+            [(SCHEMA, Changes([None] * len(keys), keys, [False] * len(keys), [*self.contents.values()]))]
+        )
+        stored = self.checkpoints.storage.write(f"shared/op-{subtask}-{self.epoch}-0-i0", data)
+        own = self.lineages[subtask].own
+        covers = () if since is None else tuple(each.name for each in own[since:])
+        handle = Handle(stored.name, stored.size, stored.sha256, self.epoch, len(keys), base=base, covers=covers)
+        self.lineages[subtask] = self.lineages[subtask].extended(handle)
+
+    def snapshot(self):
+        operator = OperatorSnapshot("op", "op", "op", 2, 128, tuple(self.lineages), ({}, {}))
+        return CheckpointMetadata(
+            self.checkpoints.next_id, max(self.epoch, 1), 0, self.job, "name", self.epoch, 0, (operator,)
+        )
+
+    def checkpoint(self):
+        metadata, _ = self.checkpoints.complete(self.snapshot(), ManualClock())
+        self.lineages = list(metadata.operators[0].lineages)
+        self.checkpoints.retire(keep=self.keep)
+
+    def begin_savepoint(self):
+        metadata = self.snapshot()
+        self.releases.append(self.checkpoints.pin(metadata.handles))
+        self.pending.append(metadata)
+
+    def finish_savepoint(self, form):
+        if self.pending:
+            metadata, release = self.pending.pop(0), self.releases.pop(0)
+            path = f"{SAVED}/savepoint-{metadata.job_id}-{metadata.epoch}-{len(self.savepoints)}-{self.jobs}"
+            write_savepoint(metadata, self.storage(job=metadata.job_id), path, form)
+            release()
+            self.savepoints.append(path)
+
+    def retained(self):
+        storage = self.checkpoints.storage
+        return [f"{ROOT}/{self.job}/chk-{number}" for number in storage.list_checkpoints()]
+
+    def check(self):
+        for path in [*self.savepoints, *self.retained()]:
+            open_snapshot(path, self.storage()).verify()
+        for lineage in self.lineages:
+            for handle in lineage.own:
+                data = self.disk.files[f"{ROOT}/{handle.file}"][handle.offset : handle.offset + handle.size]
+                assert hashlib.sha256(data).hexdigest() == handle.sha256
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 1)),
+        st.tuples(st.just("merge"), st.integers(0, 3)),
+        st.just(("base", 0)),
+        st.just(("checkpoint", 0)),
+        st.just(("begin savepoint", 0)),
+        st.tuples(st.just("finish savepoint"), st.sampled_from(["canonical", "native"])),
+        st.tuples(st.just("restore"), st.tuples(st.booleans(), st.integers(0, 9), st.integers(1, 3))),
+        st.tuples(st.just("end"), st.booleans()),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_nothing_that_is_kept_loses_a_file(steps):
+    history = History()
+    for step, how in steps:
+        match step:
+            case "write":
+                for number in range(1 + 5 * how):
+                    history.write(subtask=number % 2)
+            case "merge" if history.lineages[0].own:
+                history.write(since=min(how, len(history.lineages[0].own) - 1))
+            case "base":
+                history.write(base=True)
+            case "checkpoint":
+                history.checkpoint()
+            case "begin savepoint":
+                history.begin_savepoint()
+            case "finish savepoint":
+                history.finish_savepoint(how)
+            case "restore":
+                claim, which, keep = how
+                while history.pending:
+                    history.finish_savepoint("canonical")
+                choices = history.savepoints + history.retained()
+                if choices:
+                    history.new_job(choices[which % len(choices)], claim=claim, keep=keep)
+            case "end":
+                while history.pending:
+                    history.finish_savepoint("native")
+                kept = history.retained() if how else []
+                history.checkpoints.close(keep=how)
+                for path in kept:
+                    open_snapshot(path, history.storage()).verify()
+                history.new_job(None, claim=False, keep=1)
+        history.check()
+
+
+def test_many_small_files_become_one():
+    history = History()
+    for number in range(20):
+        history.write(subtask=number % 2)
+    history.checkpoint()
+    assert len(history.checkpoints.storage.files()) == 1
+    before = list(history.lineages)
+    for number in range(20):
+        history.write(subtask=number % 2)
+    history.checkpoint()
+    assert len(history.checkpoints.storage.files()) == 2
+    assert history.lineages[0].own[: len(before[0].own)] == before[0].own
+    history.check()
+
+
+def test_what_a_savepoint_is_being_made_of_stays():
+    history = History()
+    history.write()
+    history.begin_savepoint()
+    history.write(base=True)
+    history.checkpoint()
+    history.write(base=True)
+    history.checkpoint()
+    history.finish_savepoint("canonical")
+    history.check()
+    history.checkpoint()
+    assert len(history.checkpoints.storage.files()) == 1
+
+
+def test_a_claimed_checkpoint_leaves_what_others_of_its_job_share():
+    history = History()
+    history.keep = 3
+    for _ in range(3):
+        history.write()
+        history.checkpoint()
+    first = history.retained()[0]
+    history.new_job(first, claim=True, keep=1)
+    history.write()
+    history.checkpoint()
+    assert not history.disk.exists(first)
+    assert len(history.savepoints) == 2
+    history.check()
+
+
+def test_damage_in_a_pack_is_told():
+    history = History()
+    for number in range(20):
+        history.write(subtask=number % 2)
+    history.checkpoint()
+    (pack,) = history.checkpoints.storage.files()
+    data = bytearray(history.disk.files[f"{ROOT}/{pack}"])
+    data[len(data) // 2] ^= 1
+    history.disk.files[f"{ROOT}/{pack}"] = bytes(data)
+    with pytest.raises(CorruptFile, match="from byte"):
+        open_snapshot(history.retained()[0], history.storage()).verify()
+    with pytest.raises(AllCheckpointsDamaged):
+        history.checkpoints.latest_intact()
+
+
+def test_the_log_does_not_grow_without_checkpoints():
+    disk = MemoryFileSystem()
+    disk.make_dirs(ROOT)
+    made = Checkpoints(CheckpointStorage(ROOT, "job", fs=disk), Schedule(None), temporary=True)
+    for epoch in range(1, 50):
+        made.log_plan({"epoch": epoch, "now": 0, "sources": {}})
+    assert not made.storage.read_log("epochs.log")

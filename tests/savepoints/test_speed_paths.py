@@ -1,0 +1,20 @@
+"""What is done differently for many keys gives what is done for few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from millstream.state.key_groups import KeyGrouper
+
+LARGE = 1 << 17
+
+
+@pytest.mark.parametrize("odd", [None, 1 << 70, -(1 << 70), True, 1.5], ids=repr)
+def test_many_whole_numbers_have_the_groups_of_each(odd):
+    keys = [number * 7919 - (1 << 62) for number in range(LARGE)]
+    keys[LARGE // 2] = keys[LARGE // 2] if odd is None else odd
+    found = KeyGrouper(128).of_many(keys)
+    one = KeyGrouper(128)
+    places = [*range(0, LARGE, 1009), LARGE // 2]
+    assert np.array_equal(found[places], [one.of(keys[place]) for place in places])

@@ -1,0 +1,94 @@
+"""Queries of golden/*.yaml run here: their tables made, their changelogs read, in Flink's text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from millstream.sql import types as t
+from millstream.sql.builtin_connectors import offered
+from millstream.sql.columns import SqlTypeInfo, converter
+from millstream.sql.functions import text
+from millstream.sql.parser import parse_type
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+GOLDEN = Path(__file__).parent / "golden"
+KINDS = ("+I", "-U", "+U", "-D")
+
+
+def content(topic: str) -> dict[str, Any]:
+    return yaml.load((GOLDEN / f"{topic}.yaml").read_text(), yaml.CSafeLoader)
+
+
+def environment(case: dict[str, Any], options: dict[str, str] | None = None) -> TableEnvironment:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.get_config().set("parallelism.default", "1")
+    env.get_config().set("table.local-time-zone", "UTC")
+    for key, value in {**case.get("options", {}), **(options or {})}.items():
+        env.get_config().set(key, value)
+    for name, table in case.get("tables", {}).items():
+        create_table(env, name, table)
+    for statement in case.get("statements", []):
+        env.execute_sql(statement)
+    return env
+
+
+def create_table(env: TableEnvironment, name: str, table: dict[str, Any]) -> None:
+    kinds = [parse_type(kind) for kind in table["columns"].values()]
+    rows = [tuple(value(cell, kind) for cell, kind in zip(row, kinds, strict=True)) for row in table["rows"]]
+    offered(name, rows)
+    columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
+    columns += [f"`{column}` AS {expr}" for column, expr in table.get("computed", {}).items()]
+    if "watermark" in table:
+        column, expr = next(iter(table["watermark"].items()))
+        columns.append(f"WATERMARK FOR `{column}` AS {expr}")
+    if "primary_key" in table:
+        columns.append(f"PRIMARY KEY ({', '.join(table['primary_key'])}) NOT ENFORCED")
+    env.execute_sql(
+        f"CREATE TEMPORARY TABLE `{name}` ({', '.join(columns)}) WITH ('connector'='values', 'data-id'='{name}')"
+    )
+
+
+def value(cell: Any, kind: t.DataType) -> Any:
+    if cell is None:
+        return None
+    if t.is_timestamp(kind):
+        return text.parse_timestamp(str(cell))
+    if isinstance(kind, t.DecimalType):
+        return Decimal(str(cell))
+    if t.is_text(kind):
+        return str(cell)
+    return text.parse_date(str(cell)) if isinstance(kind, t.DateType) else cell
+
+
+def changelog(env: TableEnvironment, sql: str) -> tuple[list[str], list[str], list[list[str]]]:
+    result = env.execute_sql(sql)
+    row = result._row_type()
+    makers = [converter(kind) for kind in row.types]
+    rows = []
+    with result.collect() as found:
+        for each in found:
+            cells = [
+                "<NULL>" if v is None else text.to_text(make(v), kind)
+                for v, make, kind in zip(each, makers, row.types, strict=True)
+            ]
+            rows.append([KINDS[each.get_row_kind().value], *cells])
+    return row.names, [type_text(kind) for kind in row.types], rows
+
+
+def type_text(kind: t.DataType) -> str:
+    return str(kind)
+
+
+def materialised(rows: list[list[str]]) -> Counter[tuple[str, ...]]:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for kind, *cells in rows:
+        counts[tuple(cells)] += 1 if kind in ("+I", "+U") else -1
+    return Counter({row: count for row, count in counts.items() if count})
+
+
+__all__ = ["SqlTypeInfo", "changelog", "content", "environment", "materialised"]

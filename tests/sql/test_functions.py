@@ -1,0 +1,43 @@
+"""Functions give the values and types that the real Flink gives."""
+
+from typing import Any
+
+import pytest
+from sql_cases import GOLDEN, content
+
+from millstream.sql.bind.expressions import ExpressionBinder, Session
+from millstream.sql.bind.scope import Scope
+from millstream.sql.catalog import Catalogs
+from millstream.sql.errors import SqlError
+from millstream.sql.evaluate import EvaluationFailed, constant
+from millstream.sql.functions.registry import all_functions
+from millstream.sql.functions.text import to_text
+from millstream.sql.parser import parse_expression
+
+CASES = [
+    pytest.param(case, id=case["sql"])
+    for path in sorted(GOLDEN.glob("functions_*.yaml"))
+    for case in content(path.stem)["expressions"]
+    if "value" in case or "refused" in case
+]
+
+
+def computed(sql: str) -> tuple[str, str]:
+    bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
+    value = constant(bound, now=1_700_000_000_000)
+    return str(bound.type), "<NULL>" if value is None else to_text(value, bound.type)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
+    if "refused" in case:
+        with pytest.raises((SqlError, EvaluationFailed)):
+            computed(case["sql"])
+        return
+    kind, value = computed(case["sql"])
+    assert value == case["value"]
+    assert kind == case["type"]
+
+
+def test_every_function_says_what_it_does() -> None:
+    assert all(each.doc.endswith(".") for each in all_functions())

@@ -1,0 +1,38 @@
+"""Queries answer as the real Flink does: names, types, the final table, and the changelog where its order is fixed."""
+
+from typing import Any
+
+import pytest
+from sql_cases import GOLDEN, changelog, content, environment, materialised
+
+TOPICS = sorted(path.stem for path in GOLDEN.glob("*.yaml"))
+QUERIES = [
+    pytest.param(topic, query, id=f"{topic}-{query['name']}")
+    for topic in TOPICS
+    for query in content(topic).get("queries", [])
+    if "changelog" in query
+]
+REFUSED = [
+    pytest.param(topic, query, id=f"{topic}-{query['name']}")
+    for topic in TOPICS
+    for query in content(topic).get("queries", [])
+    if "refused" in query
+]
+
+
+@pytest.mark.parametrize(("topic", "query"), QUERIES)
+def test_a_query_answers_as_flink_does(topic: str, query: dict[str, Any], inline_engine: None) -> None:
+    case = content(topic)
+    names, types, rows = changelog(environment(case), query["sql"])
+    assert names == query["names"]
+    assert materialised(rows) == materialised(query["changelog"])
+    if query.get("exact", case.get("exact", True)):
+        assert rows == query["changelog"]
+    assert types == query["types"]
+
+
+@pytest.mark.parametrize(("topic", "query"), QUERIES)
+def test_mini_batches_do_not_change_the_final_table(topic: str, query: dict[str, Any], inline_engine: None) -> None:
+    options = {"table.exec.mini-batch.enabled": "true", "parallelism.default": "2"}
+    _, _, rows = changelog(environment(content(topic), options), query["sql"])
+    assert materialised(rows) == materialised(query["changelog"])

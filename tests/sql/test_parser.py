@@ -1,0 +1,115 @@
+"""The parser: every text is a tree or a SqlError with a place; errors say what was meant."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.sql.errors import SqlError
+from millstream.sql.parser import parse_expression, parse_query, parse_statement, parse_statements, parse_type
+from millstream.sql.parser.base import RESERVED
+
+WORDS = sorted(
+    {
+        *RESERVED,
+        *(
+            "SELECT a FROM t",
+            "WITH q AS (",
+            "CREATE TABLE t (",
+            "WATERMARK FOR ts AS",
+            "INTERVAL '1' DAY",
+            "PRIMARY KEY",
+        ),
+        *(
+            "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
+            "MATCH_RECOGNIZE (",
+            "PATTERN (A B+ C)",
+            "ROW<a INT>",
+        ),
+        *("GROUP BY", "ORDER BY", "OVER (", "ROWS BETWEEN", "UNBOUNDED PRECEDING", "CAST(", "ARRAY[1]", "MAP['a', 1]"),
+        *(
+            "(",
+            ")",
+            ",",
+            ".",
+            "*",
+            "+",
+            "-",
+            "/*+",
+            "*/",
+            "--x",
+            "'",
+            "`",
+            "''",
+            "1",
+            "1.5e3",
+            "a",
+            "b.c",
+            ";",
+            "=",
+            "<>",
+        ),
+        *("SHOW", "DROP", "ALTER TABLE t", "EXPLAIN", "SET 'k' = 'v'", "INSERT INTO", "BEGIN STATEMENT SET;", "END"),
+        *("JSON_VALUE(", "TRIM(", "EXTRACT(", "CASE WHEN", "é", "\x00", '"', "$", "{", "}"),
+    }
+)
+PARSERS = (parse_statement, parse_statements, parse_query, parse_expression, parse_type)
+
+
+def refusal(parse: object, text: str) -> SqlError | None:
+    try:
+        parse(text)  # type: ignore[operator]
+    except SqlError as problem:
+        return problem
+    return None
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), st.sampled_from(PARSERS))
+def test_words_in_any_order_give_a_tree_or_an_error_with_a_place(text: str, parse: object) -> None:
+    problem = refusal(parse, text)
+    if problem is not None:
+        assert problem.at is not None
+        assert 0 <= problem.at <= len(text)
+        assert "^" in problem.message
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=60), st.sampled_from(PARSERS))
+def test_any_text_gives_a_tree_or_an_error(text: str, parse: object) -> None:
+    problem = refusal(parse, text)
+    assert problem is None or problem.at is not None
+
+
+@pytest.mark.parametrize("nested", ["(", "NOT ", "-", "CASE WHEN ", "ARRAY[", "f("])
+def test_deep_nests_are_refused_before_python_gives_up(nested: str) -> None:
+    with pytest.raises(SqlError):
+        parse_expression(nested * 5000 + "1")
+
+
+@given(st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text))
+def test_an_identifier_in_backticks_and_a_string_in_quotes_hold_anything(text: str) -> None:
+    quoted = "`" + text.replace("`", "``") + "`"
+    literal = "'" + text.replace("'", "''") + "'"
+    query = parse_query(f"SELECT {quoted}, {literal}")
+    (name, _), (constant, _) = query.body.items  # type: ignore[attr-defined]
+    assert name.parts == (text,)
+    assert constant.value == text
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("SELECT FROM t", 7, "reserved word"),
+        ("SELEC 1", 0, "did you mean 'SELECT'"),
+        ("SELECT a FROM t WHERE", 21, "the end of the statement"),
+        ('SELECT "a"', 7, "backticks"),
+        ("CREATE TABLE t (a INTT)", 18, "did you mean 'INT'"),
+        ("SELECT 'a", 7, "never closed"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a))", 38, "NOT ENFORCED"),
+    ],
+)
+def test_an_error_points_at_its_place_and_helps(text: str, place: int, said: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse_statement(text)
+    assert caught.value.at == place
+    assert said in str(caught.value)
