@@ -336,3 +336,17 @@ def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topi
     settings = {"execution__state_recovery__path": str(newest)}
     counting(broker, topics, tmp_path, staging, **settings).execute("goes on")
     assert Counter(broker.values(topics[1])) == expected()
+
+
+def test_a_buffer_that_is_full_is_waited_for(broker, topic):
+    serializer = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Field(0))
+    serializer.set_value_serialization_schema(Field(1))
+    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    sink.set_record_serializer(serializer.build()).set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+    pairs = [(number, f"value {number}") for number in range(3000)]
+    env = environment().set_parallelism(1)
+    stream = env.from_collection(pairs, Types.TUPLE([Types.LONG(), Types.STRING()]))
+    stream.sink_to(sink.set_property("queue.buffering.max.messages", "70").build())
+    env.execute("waits")
+    found = [(int(message.key()), message.value().decode()) for message in broker.read(topic)]
+    assert found == pairs

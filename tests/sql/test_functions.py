@@ -25,11 +25,15 @@ CASES = [
 def computed(sql: str) -> tuple[str, str]:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
     value = constant(bound, now=1_700_000_000_000)
-    return str(bound.type), "<NULL>" if value is None else to_text(value, bound.type)
+    shown = f"x'{value.hex()}'" if isinstance(value, bytes) else None
+    return str(bound.type), "<NULL>" if value is None else shown or to_text(value, bound.type)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
+    if "differs" in case:
+        computed(case["sql"])
+        return
     if "refused" in case:
         with pytest.raises((SqlError, EvaluationFailed)):
             computed(case["sql"])

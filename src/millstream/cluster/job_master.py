@@ -64,6 +64,7 @@ _log = logging.getLogger("millstream.job")
 
 _SWEEP_EVERY = 100  # epochs, when no checkpoint cleans up
 _MERGE_AFTER = 64  # own files before small ones are merged
+_RESCALED_RECORDS = 1_000  # read by the first epoch at another parallelism, at most: it has state to take over
 
 
 class EpochTimedOut(ExternalError):
@@ -395,7 +396,8 @@ class JobMaster:
             return plan
         progress = self._progress
         now = max(self._clock.now(), progress.now)
-        budget = Budget(self._size.budget, self._settings.epoch_bytes, now)
+        most = self._size.budget if self._rescaling is None else min(self._size.budget, _RESCALED_RECORDS)
+        budget = Budget(most, self._settings.epoch_bytes, now)
         plan = self._sources.plan(progress.epoch + 1, budget, progress.memory)
         timer_due = progress.next_timer is not None and progress.next_timer <= now
         if not plan.ranges and not plan.ends and not timer_due and progress.epoch > 0:
@@ -473,13 +475,14 @@ class JobMaster:
             self._checkpoints.sweep(
                 [h for parts in self._progress.lineages.values() for each in parts for h in each.handles]
             )
-        if self._rescaling is not None:
+        records = self._measure(plan, result, seconds)
+        if self._rescaling is None:
+            self._size = self._size.after(records, seconds)
+        else:  # it took its time to take state over, not to read
             (since, done), self._rescaling = self._rescaling, None
             self._observe(RescaleDone(plan.epoch, self._plan.slots, (self._clock.precise() - since) * 1000))
             if not done.cancelled():
                 done.set_result(self._plan.slots)
-        records = self._measure(plan, result, seconds)
-        self._size = self._size.after(records, seconds)
 
     def _measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> int:
         metrics: dict[str, dict[str, Any]] = {}

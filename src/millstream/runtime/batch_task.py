@@ -91,11 +91,7 @@ def forget_keys(state: OperatorState) -> None:
     """Let go of the state of all keys; what belongs to the operator stays."""
     for table in state.tables.values():
         if table.schema.redistribution in (Redistribution.KEYED, Redistribution.CUT):
-            for namespace in [name for name in table.live if name is not None]:
-                del table.live[namespace], table.dirty[namespace]
-            if None in table.live:  # views hold on to these
-                table.live[None].clear()
-                table.dirty[None].clear()
+            table.forget()
 
 
 class _OrderedExchange:

@@ -67,12 +67,14 @@ class TableContext:
 class TableSource:
     """Where rows come from: a source of the engine whose records have `schema`, and what changes they tell.
 
-    `lookup` reads rows by key for a lookup join, where the connector can."""
+    Records of a `foreign` source are of a type of its own, and are converted. `lookup` reads rows by key for a lookup
+    join, where the connector can."""
 
     source: Any
     schema: t.RowType
     mode: ChangelogMode = ChangelogMode.INSERT_ONLY
     lookup: Any = None
+    foreign: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ from typing import Any
 
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind import tables
 from millstream.sql.bind.expressions import ExpressionBinder, Session
 from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.bind.tables import scope_of
 from millstream.sql.catalog import Catalog, ColumnDefinition, Database, StreamTable, TableDefinition, ViewDefinition
-from millstream.sql.errors import CatalogError, SqlError, SqlNotSupported, SqlValidationError, nearest
+from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.functions import registry
 from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.logic import like_pattern
 from millstream.sql.logical import Scan
+from millstream.sql.parser.statements import StatementGrammar
 from millstream.sql.user_functions import UserFunction
 
 
@@ -549,8 +550,6 @@ class Definitions:
     def _matching(names: list[str], node: s.Show) -> set[str]:
         if node.like is None:
             return set(names)
-        from millstream.sql.functions.logic import like_pattern
-
         pattern = like_pattern(node.like)
         if node.ignore_case:
             pattern = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
@@ -698,8 +697,6 @@ def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: boo
 
 def expression_text(node: s.Expr, text: str, names: Collection[str]) -> str:
     """The text of an expression in a statement, its columns in backticks."""
-    from millstream.sql.parser.statements import StatementGrammar
-
     start = _start(node)
     grammar = StatementGrammar(text)
     while grammar.token.kind != "end" and grammar.token.start < start:
@@ -725,6 +722,3 @@ def _start(node: Any) -> int:
         inside = value if isinstance(value, tuple) else (value,)
         places.extend(_start(each) for each in inside if isinstance(each, s.Expr))
     return min(places)
-
-
-__all__ = ["OK", "Answer", "Definitions", "SqlError", "create_text", "described_columns", "table_of", "tables"]

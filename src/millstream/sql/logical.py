@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.sql import types as t
+from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import AggregateCall, Expression, Ref
 
 
@@ -276,3 +277,14 @@ def joined_schema(left: t.RowType, right: t.RowType, kind: str) -> t.RowType:
     lefts = [k.nullable() if kind in ("right", "full") else k for k in left.types]
     rights = [k.nullable() if kind in ("left", "full") else k for k in right.types]
     return t.row_of(unique([*left.names, *right.names]), [*lefts, *rights], null=False)
+
+
+def renamed(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:
+    """The plan with other names for its columns."""
+    if not columns:
+        return plan
+    if len(columns) > len(plan.schema):
+        message = f"{len(columns)} names for {len(plan.schema)} columns"
+        raise SqlValidationError(message, at=at)
+    names = [*columns, *plan.schema.names[len(columns) :]]
+    return project(plan, plan.refs(), names)

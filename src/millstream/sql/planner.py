@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from millstream.datastream.program import Program
 from millstream.graph.transformations import Input
-from millstream.sql import builtin_connectors
+from millstream.sql import builtin_connectors, file_connector
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import Session, coerced
@@ -19,6 +19,7 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Convert, Expression, Lit
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.operators import calc
+from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.sort import MaterializeSpec
 from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation
 from millstream.sql.physical_planner import PhysicalPlanner, Settings
@@ -26,6 +27,7 @@ from millstream.sql.rules import rewritten
 from millstream.sql.translate import Translation
 
 assert builtin_connectors  # registers connectors
+assert file_connector
 
 
 class Planner:
@@ -89,7 +91,8 @@ class Planner:
             message = f"connector '{connector.name}' cannot be read"
             raise context.fail(message)
         found = connector.read(context)
-        scan = Operation("TableSourceScan", shown, found.schema, source=found.source, mode=found.mode)
+        enter = EnterSpec(found.schema) if found.foreign else None
+        scan = Operation("TableSourceScan", shown, found.schema, source=found.source, spec=enter, mode=found.mode)
         if found.schema.types == node.schema.types and found.schema.names == node.schema.names:
             return scan
         exprs = _adapted(found.schema, node.schema, context)

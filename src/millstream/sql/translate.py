@@ -45,7 +45,10 @@ class Translation:
             source = self._values(operation.source) if isinstance(operation.source, l.Values) else operation.source
             spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
             name = _named(f"Source: {operation.name}", operation.detail)
-            return (Input(self._program.add(name, spec, kind, source=source)),)
+            if operation.spec is None:
+                return (Input(self._program.add(name, spec, kind, source=source)),)
+            number = self._program.add(name, spec, source.type_info(), source=source)
+            return (Input(self._program.add("Rows", operation.spec, kind, (Input(number),), follows_input=True)),)
         inputs = tuple(
             Input(
                 given.upstream, side if operation.name != "Union" else 0, given.tag, _partitioner(where, before, given)

@@ -93,6 +93,13 @@ class VarCharType(AtomicType):
 
 
 @dataclass(frozen=True, repr=False)
+class JsonTextType(VarCharType):
+    """Strings that are JSON: they are not quoted again inside JSON."""
+
+    length: int = MAX_LENGTH
+
+
+@dataclass(frozen=True, repr=False)
 class BooleanType(AtomicType):
     """TRUE and FALSE."""
 

@@ -134,13 +134,13 @@ class StateTable:
         return value if self._rebuild is None or value is ABSENT else self._rebuild([value])[0]
 
     def namespace(self, namespace: Any) -> tuple[Live, set[Any]]:
-        """The live values and the changed keys of a namespace; both stay the same objects for the table's life."""
-        live = self.live.get(namespace)
-        if live is None:
-            load = None if self.store is None else self._loader(namespace)
-            live = self.live[namespace] = Live(load)
-            self.dirty[namespace] = set()
-        return live, self.dirty[namespace]
+        """The live values and the changed keys of a namespace, for this epoch; those of None for the table's life."""
+        dirty = self.dirty.get(namespace)
+        if dirty is None:
+            dirty = self.dirty[namespace] = set()
+            if namespace not in self.live:
+                self.live[namespace] = Live(None if self.store is None else self._loader(namespace))
+        return self.live[namespace], dirty
 
     def _loader(self, namespace: Any) -> Callable[[Any], Any]:
         return lambda key: self._stored(namespace, key)
@@ -240,20 +240,17 @@ class StateTable:
 
     def settle(self, limit: int | None) -> None:
         """The epoch is over: its changes are the new truth; a cache over `limit` values is emptied."""
-        for namespace, dirty in self.dirty.items():
-            live = self.live[namespace]
-            if self.store is None:
+        if self.store is None:
+            for namespace, dirty in self.dirty.items():
+                live = self.live[namespace]
                 for key in dirty:
                     if live.get(key) is ABSENT:
                         del live[key]
-            dirty.clear()
-        self.touched.clear()
-        if self.store is not None and limit is not None and sum(map(len, self.live.values())) > limit:
-            for live in self.live.values():
-                live.clear()
-        if len(self.live) > 64:  # windows come and go; None is kept because views hold on to it
-            for namespace in [n for n, live in self.live.items() if not live and n is not None]:
-                del self.live[namespace], self.dirty[namespace]
+                if not live and namespace is not None:  # windows come and go
+                    del self.live[namespace]
+        elif limit is not None and sum(map(len, self.live.values())) > limit:
+            self.forget()
+        self._end_epoch()
 
     def take_over(self, changes: Changes) -> None:
         """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
@@ -276,11 +273,19 @@ class StateTable:
                 self.listener(namespace, key, value)
 
     def forget(self) -> None:
-        """Drop everything live; objects that views hold stay the same."""
+        """Drop everything live."""
         for live in self.live.values():
             live.clear()
-        for dirty in self.dirty.values():
-            dirty.clear()
+        self.live = {None: self.live[None]} if None in self.live else {}
+        self._end_epoch()
+
+    def _end_epoch(self) -> None:
+        """Nothing has changed so far. Only what views hold on to stays: an epoch costs what it touches."""
+        held = self.dirty.get(None)
+        self.dirty.clear()
+        if held is not None:
+            held.clear()
+            self.dirty[None] = held
         self.touched.clear()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -24,20 +24,20 @@ from millstream.model.collection_types import ListTypeInfo, MapTypeInfo
 from millstream.model.composite_types import StructTypeInfo
 from millstream.model.row import Row, RowKind
 from millstream.model.types import RowTypeInfo, TypeInformation, Types
-from millstream.runtime.batch import NO_TIMESTAMP, Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import logical as l
 from millstream.sql import types as t
-from millstream.sql.bind.expressions import ExpressionBinder, Session
+from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
 from millstream.sql.bind.tables import scope_of, watermarked
 from millstream.sql.catalog import ColumnDefinition, StreamTable, TableDefinition
-from millstream.sql.columns import SqlTypeInfo, row_type_info, struct_of
+from millstream.sql.columns import SqlTypeInfo, row_type_info
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import Expression as Bound
 from millstream.sql.expressions import Ref
+from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.stamp import StampSpec
 from millstream.sql.parser import parse_expression
 from millstream.sql.physical import FORWARD, ChangelogMode, Operation
+from millstream.table.expression import Expression, node
 from millstream.table.schema import Schema
 
 # -------------------------------------------------------------------------------------------------------- Python values
@@ -259,44 +259,6 @@ _BASIC: dict[str, t.DataType] = {
 }
 
 
-@dataclass(frozen=True)
-class EnterSpec(OperatorSpec):
-    """Records of a stream as rows of a table; `timed` adds the record's timestamp as a last column."""
-
-    schema: t.RowType
-    wrapped: bool
-    timed: bool
-
-    def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
-        return EnterOperator(context, self)
-
-
-class EnterOperator(Operator):
-    """Stateless."""
-
-    def __init__(self, context: OperatorContext, spec: EnterSpec) -> None:
-        super().__init__(context)
-        self._spec = spec
-        width = len(spec.schema) - (1 if spec.timed else 0)
-        self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
-        self._kind = row_type_info(self._inner)
-
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Convert."""
-        rows = batch.rows()
-        array = self._kind.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
-        if self._spec.timed:
-            width = len(self._inner)
-            times = np.array(batch.times(), dtype=np.int64)
-            moments = (
-                pa.array(times, mask=times == NO_TIMESTAMP).cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
-            )
-            columns = [array.field(i) for i in range(width)]
-            array = struct_of([*columns, moments], array.field(width), self._spec.schema, len(array))
-        self.out.emit(Batch(self.context.output_type, array=array))
-
-
 def stream_plan(session: Session, stream: DataStream, given: Sequence[Any], mode: ChangelogMode, name: str) -> l.Plan:
     """A stream as a table: its fields are columns, renamed or computed as a schema says."""
     kind = stream.get_type()
@@ -335,8 +297,6 @@ def stream_plan(session: Session, stream: DataStream, given: Sequence[Any], mode
 
 
 def _by_names(plan: l.Plan, given: Sequence[Any]) -> l.Plan:
-    from millstream.table.expression import Expression, node
-
     names = []
     for each in given:
         if isinstance(each, Expression):
@@ -367,8 +327,6 @@ def _by_schema(session: Session, plan: l.Plan, schema: Schema) -> l.Plan:
             index = plan.schema.names.index(source)
             reference: Bound = Ref(plan.schema.types[index], index)
             if kind is not None and not reference.type.same(kind):
-                from millstream.sql.bind.expressions import coerced
-
                 reference = coerced(reference, kind)
             exprs.append(reference)
         made = l.project(plan, exprs, [name for name, *_ in schema._columns])

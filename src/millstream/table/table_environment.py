@@ -299,7 +299,7 @@ class TableEnvironment:
 
     def from_path(self, path: str) -> Table:
         """A table or view by its name."""
-        return Table(table_plan(self._session(), _path(path), (), None), self)
+        return Table(table_plan(QueryBinder(self._session()), _path(path), (), None), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """A table as a description says it."""
@@ -308,7 +308,7 @@ class TableEnvironment:
         full = self._catalogs.full_name((name,))
         self._catalogs.temporary[full] = definition
         try:
-            return Table(table_plan(self._session(), full, (), None), self)
+            return Table(table_plan(QueryBinder(self._session()), full, (), None), self)
         finally:
             del self._catalogs.temporary[full]
 

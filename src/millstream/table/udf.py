@@ -6,6 +6,7 @@ Does not know: how functions are called."""
 from __future__ import annotations
 
 import abc
+import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -284,8 +285,6 @@ class _Awaited:
 
     def eval(self, *args: Any) -> Any:
         """The awaited value."""
-        import asyncio
-
         call = self._function.eval if hasattr(self._function, "eval") else self._function
         loop = asyncio.new_event_loop()
         try:

@@ -20,6 +20,7 @@ SIZES = ("ci", "normal", "long")
 
 CASES: Mapping[str, tuple[str, str]] = {
     "kills": ("chaos_kills", "files > keyed state, timers, windows > exactly-once files; workers and drivers killed"),
+    "kafka": ("chaos_kafka", "Kafka > keyed state, timers, windows > Kafka exactly-once; workers and drivers killed"),
     "executors": ("chaos_executors", "the same on a standalone cluster; executors and whole machines killed"),
     "leaders": ("chaos_leaders", "two drivers for one job; the old one wakes at every step it can do"),
     "rescale": (

@@ -143,7 +143,7 @@ def fault_free(specification: Specification, directory: Path) -> dict[str, list[
     """The output of the same job without faults, in this process."""
     (directory / "output").mkdir(parents=True)
     (directory / "input").symlink_to(specification.input.resolve())
-    plain = replace(specification, directory=str(directory), parallelism=1, skew_seconds=0, options={})
+    plain = replace(specification, directory=str(directory), parallelism=1, skew_seconds=0, options={}, kafka="")
     with inline():
         build(plain).execute("without faults")
     return lines_by_file(plain.output)

@@ -14,6 +14,7 @@ from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_driven import Drivers, options
 from millstream.testing.chaos_job import Specification, write_input
 from millstream.testing.chaos_kills import compare, kills_of, measure
+from millstream.testing.chaos_output import lines_by_file
 from millstream.testing.spark_cluster import SparkCluster, kill
 
 _SIZES = {
@@ -43,7 +44,7 @@ def play(trace: Trace, directory: Path) -> Report:
                 _kill(cluster, drivers, step, report)
             drivers.wait(drivers.ended, "the end of the job", 600)
         report.figures["seconds"] = round(time.monotonic() - started, 1)
-    compare(specification, directory, report)
+    compare(specification, directory, report, lines_by_file(specification.output))
     return report
 
 

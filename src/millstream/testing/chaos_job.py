@@ -20,11 +20,15 @@ import numpy as np
 from millstream.client.job_client import JobClient
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
 from millstream.connectors.files import FileSink, FileSource, StreamFormat
+from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
+from millstream.datastream.connectors.base import DeliveryGuarantee
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.assigners import TumblingEventTimeWindows
 from millstream.model.configuration import Configuration
 from millstream.model.functions import KeyedProcessFunction, MapFunction, ProcessWindowFunction
-from millstream.model.serialization import Encoder
+from millstream.model.serialization import Encoder, SerializationSchema, SimpleStringSchema
+from millstream.model.sink import Sink
+from millstream.model.source import Source
 from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.model.time import Duration, Time
 from millstream.model.types import Types
@@ -48,6 +52,7 @@ class Specification:
     skew_seconds: int = 0
     options: dict[str, str] = field(default_factory=dict)
     commands: bool = False
+    kafka: str = ""  # the servers of a broker with topics "input", "running" and "windowed", in place of files
 
     @property
     def input(self) -> Path:
@@ -158,7 +163,7 @@ def build(specification: Specification) -> StreamExecutionEnvironment:
         configuration.set_string(key, value)
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     environment.set_parallelism(specification.parallelism)
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(specification.input)).build()
+    source = _source(specification)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(DISORDER))
     lines = environment.from_source(source, strategy.with_timestamp_assigner(EventTime()), "files").uid("files")
     events = lines.map(Parse(specification.skew_seconds), EVENT).uid("parse")
@@ -167,9 +172,35 @@ def build(specification: Specification) -> StreamExecutionEnvironment:
     windows = TumblingEventTimeWindows.of(Time.milliseconds(WINDOW))
     windowed = keyed.window(windows).process(Windowed(), Types.STRING()).uid("windowed")
     for name, stream in (("running", running), ("windowed", windowed)):
-        target = str(specification.output / name)
-        stream.sink_to(FileSink.for_row_format(target, Encoder.simple_string_encoder()).build()).uid(f"{name} files")
+        stream.sink_to(_sink(specification, name)).uid(f"{name} output")
     return environment
+
+
+def _source(specification: Specification) -> Source:
+    if not specification.kafka:
+        return FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(specification.input)).build()
+    builder = KafkaSource.builder().set_bootstrap_servers(specification.kafka).set_topics("input")
+    builder.set_starting_offsets(KafkaOffsetsInitializer.earliest()).set_bounded(KafkaOffsetsInitializer.latest())
+    return builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+
+def _sink(specification: Specification, name: str) -> Sink:
+    if not specification.kafka:
+        target = str(specification.output / name)
+        return FileSink.for_row_format(target, Encoder.simple_string_encoder()).build()
+    records = KafkaRecordSerializationSchema.builder().set_topic(name).set_key_serialization_schema(KeyOfLine())
+    builder = KafkaSink.builder().set_bootstrap_servers(specification.kafka)
+    builder.set_record_serializer(records.set_value_serialization_schema(SimpleStringSchema()).build())
+    builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(f"chaos-{name}")
+    return builder.set_staging_directory(str(specification.output / name)).build()
+
+
+class KeyOfLine(SerializationSchema):
+    """The key of a line is its second word: a key's lines are in one partition."""
+
+    def serialize(self, value: str) -> bytes:
+        """Its bytes."""
+        return value.split(" ", 2)[1].encode()
 
 
 class Telling:

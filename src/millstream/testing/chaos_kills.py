@@ -62,14 +62,19 @@ def play(trace: Trace, directory: Path) -> Report:
         str(directory), skew_seconds=86_400, options=options(directory, epoch_records=parameters["epoch_records"])
     )
     write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
+    kill_as_planned(specification, report)
+    compare(specification, directory, report, lines_by_file(specification.output))
+    return report
+
+
+def kill_as_planned(specification: Specification, report: Report) -> None:
+    """Run the job to its end, with the kills of the trace."""
     started = time.monotonic()
     with Drivers(specification, standby=1) as drivers:
-        for step in trace.steps:
+        for step in report.trace.steps:
             _kill(drivers, step, report)
         drivers.wait(drivers.ended, "the end of the job", 600)
     report.figures["seconds"] = round(time.monotonic() - started, 1)
-    compare(specification, directory, report)
-    return report
 
 
 def _kill(drivers: Drivers, step: Any, report: Report) -> None:
@@ -100,9 +105,8 @@ def measure(drivers: Drivers, kind: str, killed_at: float, report: Report) -> No
         report.figures.setdefault(f"{kind} kills", []).append(round(took, 2))
 
 
-def compare(specification: Specification, directory: Path, report: Report) -> None:
+def compare(specification: Specification, directory: Path, report: Report, found: dict[str, list[str]]) -> None:
     """The output against that of a run without faults, and the times against their limits."""
-    found = lines_by_file(specification.output)
     for problem in differences(found, fault_free(specification, directory / "without-faults")):
         report.check(False, problem)
     lines = [line for each in found.values() for line in each]

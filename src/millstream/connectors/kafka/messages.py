@@ -86,20 +86,19 @@ class Messages:
             None if headers is None else [_unpacked(each) for each in _bytes(headers)],
         )
 
-    def pieces(self) -> Iterator[Iterator[tuple[Any, ...]]]:
-        """The messages as arguments of a producer's `produce`, some at a time: value, key, partition, two callbacks,
-        timestamp and, where there are any, headers."""
+    def pieces(self) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
+        """The values, and columns for the other arguments of a producer's `produce`, some at a time: key, partition,
+        two callbacks, timestamp and, where there are any, headers."""
         for start in range(0, len(self), _PIECE):
             piece = slice(start, start + _PIECE)
             columns: list[Iterable[Any]] = [
-                _bytes(self.values[piece]),
                 repeat(None) if self.keys is None else _bytes(self.keys[piece]),
                 repeat(-1) if self.partitions is None else self.partitions[piece].tolist(),
                 repeat(None),
                 repeat(None),
                 repeat(0) if self.timestamps is None else np.maximum(self.timestamps[piece], 0).tolist(),  # 0: now
             ]
-            yield zip(*columns) if self.headers is None else zip(*columns, self.headers[piece])
+            yield _bytes(self.values[piece]), columns if self.headers is None else [*columns, self.headers[piece]]
 
 
 def _bytes(array: pa.Array) -> list[Any]:

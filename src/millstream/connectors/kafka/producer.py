@@ -12,6 +12,8 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, configured, failure, library
@@ -54,25 +56,31 @@ class Outlet:
 
     def send(self, messages: Messages) -> None:
         """Hand messages to the producer, which sends them in the background."""
-        topic, produce = messages.topic, self.producer.produce
-        for piece in messages.pieces():
-            for message in piece:
-                try:
-                    produce(topic, *message)
-                except BufferError:
+        topic = messages.topic
+        for values, columns in messages.pieces():
+            rest = iter(values)
+            try:
+                # every message without a frame of Python's own
+                deque(map(self.producer.produce, repeat(topic), rest, *columns), maxlen=0)
+            except BufferError:
+                first = len(values) - length_hint(rest) - 1  # the one for which there was no room
+                following = (column[first:] if isinstance(column, list) else column for column in columns)
+                for message in zip(values[first:], *following, strict=False):
                     self._send_late(topic, message)
-                except library().KafkaException as problem:
-                    raise failure(problem, self._servers, f"writing to topic '{topic}'") from problem
+            except library().KafkaException as problem:
+                raise failure(problem, self._servers, f"writing to topic '{topic}'") from problem
             self.producer.poll(0)
             self._check()
 
     def _send_late(self, topic: str, message: tuple[Any, ...]) -> None:
-        """The buffer is full: wait for room."""
+        """Wait until the buffer has room."""
         began = time.monotonic()
         while True:
-            self._full(began)
-            with suppress(BufferError):
+            try:
                 self.producer.produce(topic, *message)
+            except BufferError:
+                self._full(began)
+            else:
                 return
 
     def _full(self, began: float) -> None:

@@ -91,10 +91,9 @@ class _Partition:
 
     def _sorted(self, taken: list[Any], at: int, end: int) -> tuple[list[Any], int]:
         """Those of the range, and the offset up to which all is known; what lies behind the range is kept."""
-        told = [index for index, message in enumerate(taken) if message.error() is not None]
-        if told:
-            index = told[0]
-            error = taken[index].error()
+        errors = list(map(library().Message.error, taken))
+        if set(map(type, errors)) - {type(None)}:  # errors refuse to be compared with None
+            index, error = next((index, error) for index, error in enumerate(errors) if error is not None)
             if error.code() == self._eof:
                 # the end of the log: nothing before this offset is still to come
                 batch, reached = self._cut(taken[:index], at, end)

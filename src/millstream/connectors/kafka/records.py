@@ -10,11 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.connectors.kafka.client import library
 from millstream.errors import MillstreamError, UserError
 from millstream.formats.contract import Format, OnError, settle
 from millstream.model.row import Row
@@ -22,6 +24,8 @@ from millstream.model.serialization import DeserializationSchema, SimpleStringSc
 from millstream.model.source import Records, Rejected
 from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import MIN_WATERMARK
+
+_second = itemgetter(1)
 
 
 class UnreadableMessage(UserError):
@@ -139,7 +143,7 @@ class Decoder:
         schema = self._schema
         times = _timestamps(messages)
         if isinstance(schema, ValueOnly):
-            values = [message.value() for message in messages]
+            values = list(map(library().Message.value, messages))
             if None in values and schema.format is None:
                 kept = [index for index, value in enumerate(values) if value is not None]
                 messages, times = [messages[index] for index in kept], times[kept]
@@ -184,7 +188,7 @@ class Decoder:
 
 def _timestamps(messages: Sequence[Any]) -> np.ndarray:
     """Milliseconds; that of no time where a message has none."""
-    times = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    times = np.fromiter(map(_second, map(library().Message.timestamp, messages)), np.int64, len(messages))
     return np.where(times < 0, MIN_WATERMARK, times)
 
 

@@ -15,7 +15,7 @@ from millstream.sql import types as t
 from millstream.sql.bind import literals
 from millstream.sql.bind.scope import Scope, field_of
 from millstream.sql.catalog import Catalogs
-from millstream.sql.errors import SqlError, SqlNotSupported, SqlValidationError
+from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
 from millstream.sql.functions import library, registry, temporal
 from millstream.sql.functions.aggregates import AGGREGATES
@@ -333,6 +333,16 @@ class ExpressionBinder:
         symbols: list[Expression] = [Sym(t.SymbolType(null=False), word) for word in words]
         return self.apply("JSON_QUERY", [self.bind(document), self.bind(path), *symbols], node.at)
 
+    def _json_made(self, node: s.Call) -> Expression:
+        """JSON_OBJECT and JSON_ARRAY: what other constructors made is not quoted."""
+        args: list[Expression] = []
+        for each in node.args:
+            bound = self.bind(each)
+            if isinstance(bound, Apply) and bound.function in ("JSON_OBJECT", "JSON_ARRAY"):
+                bound = Apply(t.JsonTextType(null=bound.type.null), "JSON", (bound,))
+            args.append(bound)
+        return self.apply(node.name, args, node.at)
+
     def _json_exists(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
         how = next(
@@ -363,6 +373,8 @@ _SPECIAL: dict[str, Any] = {
     "JSON_VALUE": ExpressionBinder._json_value,
     "JSON_QUERY": ExpressionBinder._json_query,
     "JSON_EXISTS": ExpressionBinder._json_exists,
+    "JSON_OBJECT": ExpressionBinder._json_made,
+    "JSON_ARRAY": ExpressionBinder._json_made,
 }
 
 
@@ -390,6 +402,3 @@ def user_arguments(user: UserFunction, args: list[Expression], at: int | None) -
             message = f"'{user.name}' takes {kind}, not {arg.type}"
             raise SqlValidationError(message, at=at)
     return [coerced(arg, kind) for arg, kind in zip(args, user.input_types, strict=True)]
-
-
-__all__ = ["ExpressionBinder", "Hooks", "Session", "SqlError", "coerced", "is_aggregate", "user_arguments"]

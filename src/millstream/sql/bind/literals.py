@@ -58,7 +58,7 @@ def exact(value: Decimal, at: int) -> Lit:
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    precision = max(len(digits) + max(exponent, 0), scale + 1 if scale else 1)  # a digit stands before the point
     if precision > t.MAX_PRECISION:
         message = f"the number has {precision} digits, more than {t.MAX_PRECISION}"
         raise SqlValidationError(message, at=at)

@@ -18,7 +18,6 @@ from millstream.runtime.operators.cep import CepSpec
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind import sources
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, is_aggregate
 from millstream.sql.bind.scope import Scope
 from millstream.sql.columns import row_type_info
@@ -179,9 +178,8 @@ def _none(_record: object) -> None:
     return None
 
 
-def bind_match(queries: QueryBinder, node: s.Matched) -> l.Plan:
-    """The plan of MATCH_RECOGNIZE."""
-    plan, scope = sources.bind_source(queries, node.input, ())
+def bind_match(queries: QueryBinder, node: s.Matched, plan: l.Plan, scope: Scope) -> l.Plan:
+    """The plan of MATCH_RECOGNIZE over a bound input."""
     if node.all_rows:
         message = "ALL ROWS PER MATCH is not supported"
         raise SqlNotSupported(message, at=node.at, hint="write ONE ROW PER MATCH")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
@@ -18,7 +17,7 @@ from millstream.sql.bind.expressions import ExpressionBinder, Hooks, Session, co
 from millstream.sql.bind.over import OverCollector
 from millstream.sql.bind.scope import Scope
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.expressions import Apply, Expression, Lit, Ref
+from millstream.sql.expressions import Expression
 
 
 class QueryBinder:
@@ -36,7 +35,7 @@ class QueryBinder:
         if node.ctes:
             inner = QueryBinder(self.session, self.ctes, self.outer)
             for name, columns, cte in node.ctes:
-                inner.ctes[name] = renamed(inner.query(cte), columns, cte.at)
+                inner.ctes[name] = l.renamed(inner.query(cte), columns, cte.at)
             return inner.query(replace(node, ctes=()))
         if isinstance(node.body, s.Select):
             plan = self._select(node.body, node.order)
@@ -273,35 +272,8 @@ def _conjuncts(node: s.Expr) -> list[s.Expr]:
     return [node]
 
 
-def renamed(plan: l.Plan, columns: tuple[str, ...], at: int) -> l.Plan:
-    """The plan with other names for its columns."""
-    if not columns:
-        return plan
-    if len(columns) > len(plan.schema):
-        message = f"{len(columns)} names for {len(plan.schema)} columns"
-        raise SqlValidationError(message, at=at)
-    names = [*columns, *plan.schema.names[len(columns) :]]
-    return l.project(plan, plan.refs(), names)
-
-
 def distinct(plan: l.Plan) -> l.Plan:
     """Each row once."""
     kinds = [t.plain(kind) for kind in plan.schema.types]
     schema = t.row_of(plan.schema.names, kinds, null=False)
     return l.Aggregate(schema, plan, tuple(range(len(plan.schema))), ())
-
-
-def always(value: bool) -> Expression:
-    """TRUE or FALSE."""
-    return Lit(t.BOOLEAN.not_null(), value)
-
-
-def equal(left: Expression, right: Expression) -> Expression:
-    """left = right, with the casts that needs."""
-    common = t.common_type([left.type, right.type])
-    assert common is not None
-    null = left.type.null or right.type.null
-    return Apply(t.BooleanType(null=null), "=", (coerced(left, common), coerced(right, common)))
-
-
-__all__: list[Any] = ["QueryBinder", "Ref", "always", "distinct", "equal", "renamed"]

@@ -13,7 +13,9 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import tables
 from millstream.sql.bind.expressions import ExpressionBinder, coerced, user_arguments
+from millstream.sql.bind.match import bind_match
 from millstream.sql.bind.scope import Relation, Scope
+from millstream.sql.bind.subqueries import lateral_join
 from millstream.sql.bind.windows import WINDOW_FUNCTIONS, window_table
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import Apply, Expression, Ref, conjunction, conjuncts, references, shifted
@@ -38,14 +40,12 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             return _join(queries, node, hints)
         case s.TableCall():
             if node.call.name in WINDOW_FUNCTIONS and not node.call.path:
-                plan = window_table(queries, node.call)
+                plan = window_table(queries, node.call, bind_source)
                 return _alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
         case s.Matched():
-            from millstream.sql.bind.match import bind_match
-
-            plan = bind_match(queries, node)
+            plan = bind_match(queries, node, *bind_source(queries, node.input, ()))
             return _alone(plan, node.alias, node.columns, node.at)
         case s.PlanSource():
             return _alone(node.plan, node.alias, (), node.at)
@@ -63,7 +63,7 @@ def bind_table(queries: QueryBinder, node: s.TableName) -> l.Plan:
     """A table, a view or a name of WITH."""
     if len(node.parts) == 1 and node.parts[0] in queries.ctes:
         return queries.ctes[node.parts[0]]
-    return tables.table_plan(queries.session, node.parts, node.hints, node.at)
+    return tables.table_plan(queries, node.parts, node.hints, node.at)
 
 
 def _alone(
@@ -321,8 +321,6 @@ def _unnest(kind: t.DataType, node: s.TableCall) -> tuple[Unnest, list[str], lis
 def _lateral(
     queries: QueryBinder, left: l.Plan, scope: Scope, node: s.Derived, kind: str, joined: s.Joined
 ) -> tuple[l.Plan, Scope]:
-    from millstream.sql.bind.subqueries import lateral_join
-
     plan, names = lateral_join(queries, left, scope, node, kind)
     width = len(left.schema)
     triples = tuple((n, plan.schema.types[width + i], width + i) for i, n in enumerate(names))

@@ -6,7 +6,6 @@ Does not know: how joins are computed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
@@ -18,7 +17,6 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import (
     AggregateCall,
     Apply,
-    Choose,
     Expression,
     Lit,
     Ref,
@@ -340,6 +338,3 @@ def _lateral_parts(plan: l.Plan, at: int) -> tuple[l.Plan, list[Expression]]:
         names = [*plan.schema.names, *(f"$c{i}" for i in needed)]
         return l.project(base, columns, names), [shifted(c, mapping) for c in conditions]
     return decorrelated(plan, at)
-
-
-__all__ = ["Choose", "Scalars", "decorrelated", "is_correlated", "lateral_join", "replace", "semi_join"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from millstream.errors import UserError
 from millstream.model.time import Duration
@@ -20,6 +21,9 @@ from millstream.sql.catalog import StreamTable, TableDefinition, ViewDefinition
 from millstream.sql.errors import SqlError, SqlValidationError
 from millstream.sql.expressions import Expression, Ref
 from millstream.sql.parser import parse_expression, parse_query
+
+if TYPE_CHECKING:
+    from millstream.sql.bind.queries import QueryBinder
 
 _UNITS = {"ms": 1, "s": 1000, "sec": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -45,13 +49,14 @@ def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:
     return session.catalogs.full_name(node.parts) if len(node.parts) <= 3 else node.parts
 
 
-def table_plan(session: Session, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
+def table_plan(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
     """The plan that reads a table or view."""
+    session = queries.session
     full, found = session.catalogs.table(path, at)
     options = tuple(pair for hint in hints if hint.name == "OPTIONS" for pair in hint.options)
     match found:
         case ViewDefinition():
-            return _view(session, full, found, at)
+            return _view(queries, full, found, at)
         case StreamTable():
             return l.Scan(found.schema, found, full, options)
         case TableDefinition():
@@ -59,22 +64,21 @@ def table_plan(session: Session, path: tuple[str, ...], hints: tuple[s.Hint, ...
     raise AssertionError(found)
 
 
-def _view(session: Session, full: tuple[str, str, str], view: ViewDefinition, at: int | None) -> l.Plan:
+def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition, at: int | None) -> l.Plan:
     if view.plan is not None:
         plan: l.Plan = view.plan
         return plan
+    session = queries.session
     if full in session.views:
         message = f"view '{'.'.join(full)}' contains itself"
         raise SqlValidationError(message, at=at)
-    from millstream.sql.bind.queries import QueryBinder, renamed
-
     inner = replace(session, views=(*session.views, full))
     try:
-        made = QueryBinder(inner).query(parse_query(view.text))
+        made = type(queries)(inner).query(parse_query(view.text))
     except SqlError as problem:
         message = f"view '{'.'.join(full)}' can no longer be used: {problem.problem}"
         raise SqlValidationError(message, at=at, hint=problem.hint) from None
-    return renamed(made, tuple(view.schema.names), 0)
+    return l.renamed(made, tuple(view.schema.names), 0)
 
 
 def _table(

@@ -6,6 +6,7 @@ Does not know: how rows are put into windows."""
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from millstream.sql.expressions import Expression, Lit, Ref
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder
 
+BindSource = Callable[["QueryBinder", s.Source, tuple[s.Hint, ...]], tuple[l.Plan, Scope]]
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -30,7 +32,7 @@ _PARAMETERS = {
 _MS = datetime.timedelta(milliseconds=1)
 
 
-def window_table(queries: QueryBinder, call: s.Call) -> l.Plan:
+def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...)) and its kin."""
     given = _arguments(call)
     data = given.get("DATA")
@@ -39,7 +41,7 @@ def window_table(queries: QueryBinder, call: s.Call) -> l.Plan:
     if not isinstance(data, s.TableArgument):
         message = f"the first argument of {call.name} must be a table"
         raise SqlValidationError(message, at=call.at, hint=f"write {call.name}(TABLE t, DESCRIPTOR(ts), ...)")
-    plan, scope = _table(queries, data)
+    plan, scope = bind(queries, data.table, ())
     column = given.get("TIMECOL")
     if not isinstance(column, s.Descriptor) or len(column.columns) != 1:
         message = f"the second argument of {call.name} must be DESCRIPTOR(time column)"
@@ -85,12 +87,6 @@ def _arguments(call: s.Call) -> dict[str, s.Expr]:
         message = f"{call.name} needs {', '.join(missing).lower()}"
         raise SqlValidationError(message, at=call.at, hint=f"its parameters are {', '.join(names)}")
     return found
-
-
-def _table(queries: QueryBinder, data: s.TableArgument) -> tuple[l.Plan, Scope]:
-    from millstream.sql.bind import sources
-
-    return sources.bind_source(queries, data.table, ())
 
 
 def _check_time(kind: t.DataType, name: str, window: str, at: int) -> None:

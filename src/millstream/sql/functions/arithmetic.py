@@ -44,7 +44,7 @@ def _sum_type(kinds: list[t.DataType]) -> t.DataType:
 def _product_type(kinds: list[t.DataType]) -> t.DataType:
     a, b = kinds
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
-        return t.decimal(a.precision + b.precision, a.scale + b.scale)
+        return t.decimal(a.precision + b.precision + 1, a.scale + b.scale)
     return a
 
 

@@ -5,12 +5,15 @@ Does not know: tables; UNNEST is a table function."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+
+import pyarrow as pa
 
 from millstream.sql import types as t
 from millstream.sql.functions import text
@@ -75,7 +78,7 @@ def _single(value: tuple[Any, ...]) -> Any:
     return value[0] if value else None
 
 
-define("ELEMENT", _C, "array", _element, by_row(_single), "The only element; NULL of an empty array.", null="always")
+define("ELEMENT", _C, "array", _element, by_row(_single), "The only element; NULL of an empty array.", null="rule")
 
 
 def _needle(kinds: list[t.DataType]) -> list[t.DataType] | None:
@@ -272,7 +275,7 @@ define(
 def _entries(kinds: list[t.DataType]) -> t.DataType:
     kind = kinds[0]
     assert isinstance(kind, t.MapType)
-    return t.ArrayType(t.row_of(["key", "value"], [kind.key, kind.value], null=False))
+    return t.ArrayType(t.row_of(["key", "value"], [kind.key, kind.value]))
 
 
 define("MAP_ENTRIES", _C, "map", _entries, by_row(lambda m: m), "The entries as rows of key and value.")
@@ -362,12 +365,12 @@ define(
 
 
 def _typeof(_frame: Any, _args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    import pyarrow as pa
-
     return pa.scalar(str(kinds[0]))
 
 
-define("TYPEOF", "conversion", ("any", "any, boolean"), t.STRING, _typeof, "The type of a value, as text.")
+define(
+    "TYPEOF", "conversion", ("any", "any, boolean"), t.STRING, _typeof, "The type of a value, as text.", null="always"
+)
 
 
 # -------------------------------------------------------------------------------------------------------------- JSON
@@ -444,7 +447,9 @@ def json_value(document: str, path: str, on_empty: tuple[str, Any], on_error: tu
     """A scalar of a document; what to do when it is missing or no scalar is said by how and a default."""
     try:
         found = _found(document, path)
-        if not found or found[0] is None:
+        if not found:
+            return None  # a lax path that leads nowhere: Flink does not count that as empty
+        if found[0] is None:
             return _otherwise(on_empty, "is empty", path)
         if len(found) > 1 or isinstance(found[0], dict | list):
             msg = "the path does not lead to a scalar"
@@ -460,8 +465,10 @@ def json_query(document: str, path: str, wrapper: str, on_empty: tuple[str, Any]
     try:
         found = _found(document, path)
         if not found:
-            return _otherwise(on_empty, "is empty", path)
+            return None  # as for JSON_VALUE
         value = found[0]
+        if value is None:
+            return _otherwise(on_empty, "is empty", path)
         if wrapper.startswith("WITH ") and not wrapper.startswith("WITHOUT"):
             conditional = "CONDITIONAL" in wrapper.split()
             keep = conditional and len(found) == 1 and isinstance(value, list)
@@ -565,13 +572,13 @@ define(
 def plain_json(kind: t.DataType, zone: str) -> Callable[[Any], Any]:
     """How an internal value becomes one that json.dumps can write."""
     match kind:
+        case t.JsonTextType():
+            return RawJson
         case t.BooleanType() | t.IntegerType() | t.FloatType() | t.DoubleType():
             return lambda value: value
         case t.DecimalType():
             return lambda value: float(value) if value != int(value) else int(value)
         case t.BinaryType() | t.VarBinaryType():
-            import base64
-
             return lambda value: base64.b64encode(value).decode()
         case t.ArrayType():
             inner = plain_json(kind.element, zone)
@@ -595,10 +602,15 @@ def _json_string(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.D
     return by_row(lambda value: json_text(make(value)))(frame, args, kinds, kind)
 
 
+define(
+    "JSON",
+    _J,
+    "string",
+    t.JsonTextType(),
+    by_row(lambda value: json_text(json.loads(value))),
+    "Text that is JSON already, inside JSON_OBJECT and JSON_ARRAY.",
+)
 define("JSON_STRING", _J, "any", t.STRING, _json_string, "A value as JSON.")
-
-
-RAW_JSON = ("JSON_OBJECT", "JSON_ARRAY", "JSON")
 
 
 def _json_object(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
@@ -677,13 +689,7 @@ def _unquote(value: str) -> str:
     return value
 
 
-define(
-    "JSON_UNQUOTE", _J, "string", t.STRING, by_row(_unquote), "The string that a JSON string stands for.", null="always"
-)
-
-
-def _parse_json(value: str) -> str:
-    return json_text(json.loads(value))
+define("JSON_UNQUOTE", _J, "string", t.STRING, by_row(_unquote), "The string that a JSON string stands for.")
 
 
 def number_text(value: Any) -> str:

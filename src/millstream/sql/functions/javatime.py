@@ -133,7 +133,7 @@ def _group(letter: str, count: int) -> str:
             return "([A-Za-z/_]+)"
         case "Z" | "X" | "x":
             return "(Z|[+-]\\d{2}:?\\d{2})"
-        case _ if letter in "dDHkhKmsQqwe":
+        case _ if letter in "dDHkhKmsQqweML":
             return f"(\\d{{{count}}})" if count > 1 else "(\\d{1,2})"
     msg = f"unknown letter '{letter}' in a date pattern"
     raise ValueError(msg)

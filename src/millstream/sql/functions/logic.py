@@ -110,6 +110,9 @@ define(
 @lru_cache(maxsize=512)
 def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
     """The regular expression of a LIKE pattern."""
+    if escape is not None and len(escape) != 1:
+        msg = f"invalid escape character '{escape}'"
+        raise ValueError(msg)
     made: list[str] = []
     i = 0
     while i < len(pattern):

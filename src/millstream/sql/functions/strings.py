@@ -37,6 +37,35 @@ def _concat(*args: Any) -> Any:
     return pc.binary_join_element_wise(*args, pa.scalar("" if pa.types.is_string(args[0].type) else b"", args[0].type))
 
 
+def _length(kind: t.DataType) -> int:
+    return int(getattr(kind, "length", t.MAX_LENGTH))
+
+
+def _same_as_first(kinds: list[t.DataType]) -> t.DataType:
+    return kinds[0]
+
+
+def _as_long_as_first(kinds: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_length(kinds[0]))
+
+
+def _as_long_as_last(kinds: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_length(kinds[-1]))
+
+
+def _overlaid(kinds: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(min(t.MAX_LENGTH, _length(kinds[0]) + _length(kinds[1])))
+
+
+def _part_of_text(kinds: list[t.DataType]) -> t.DataType:
+    length = _length(kinds[0])
+    return t.VarBinaryType(length) if t.is_bytes(kinds[0]) else t.VarCharType(length)
+
+
+def _elt_type(kinds: list[t.DataType]) -> t.DataType:
+    return t.common_type(kinds[1:]) or t.STRING
+
+
 define(
     "||",
     _S,
@@ -74,8 +103,12 @@ define(
     vectorized(lambda v: pc.cast(pc.binary_length(v), pa.int32())),
     "The number of bytes.",
 )
-define("UPPER", _S, "string", t.STRING, vectorized(pc.utf8_upper), "The string in upper case.", aliases=("UCASE",))
-define("LOWER", _S, "string", t.STRING, vectorized(pc.utf8_lower), "The string in lower case.", aliases=("LCASE",))
+define(
+    "UPPER", _S, "string", _same_as_first, vectorized(pc.utf8_upper), "The string in upper case.", aliases=("UCASE",)
+)
+define(
+    "LOWER", _S, "string", _same_as_first, vectorized(pc.utf8_lower), "The string in lower case.", aliases=("LCASE",)
+)
 define(
     "POSITION",
     _S,
@@ -97,7 +130,7 @@ define(
     "TRIM",
     _S,
     "symbol, string, string",
-    t.STRING,
+    _as_long_as_last,
     by_row(_trim),
     "The string without certain characters at its ends.",
     syntax="TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
@@ -106,7 +139,7 @@ define(
     "LTRIM",
     _S,
     ("string", "string, string"),
-    t.STRING,
+    _as_long_as_first,
     by_row(lambda v, c=" ": v.lstrip(c)),
     "The string without certain characters at its beginning.",
 )
@@ -114,7 +147,7 @@ define(
     "RTRIM",
     _S,
     ("string", "string, string"),
-    t.STRING,
+    _as_long_as_first,
     by_row(lambda v, c=" ": v.rstrip(c)),
     "The string without certain characters at its end.",
 )
@@ -138,26 +171,9 @@ def pattern(text: str) -> re.Pattern[str] | None:
         return None
 
 
-_JAVA_GROUP = re.compile(r"\\(.)|\$(\d)")
-
-
-@lru_cache(maxsize=512)
-def _replacement(text: str) -> str:
-    """Java's $1 as Python's named groups."""
-    return _JAVA_GROUP.sub(
-        lambda m: (m.group(1) if m.group(1) != "\\" else "\\\\") if m.group(1) else f"\\g<{m.group(2)}>",
-        text.replace("\\\\", "\\\\\\\\") if "\\" in text and "$" not in text else text,
-    )
-
-
 def _regexp_replace(value: str, regex: str, new: str) -> str | None:
     found = pattern(regex)
-    if found is None:
-        return None
-    try:
-        return found.sub(_replacement(new), value)
-    except (re.error, IndexError):
-        return None
+    return None if found is None else found.sub(lambda _match: new, value)
 
 
 define(
@@ -166,8 +182,7 @@ define(
     "string, string, string",
     t.STRING,
     by_row(_regexp_replace),
-    "The string with every match replaced; $1 stands for a group.",
-    null="always",
+    "The string with every match replaced.",
 )
 
 
@@ -182,7 +197,7 @@ define(
     "OVERLAY",
     _S,
     ("string, string, int", "string, string, int, int"),
-    t.STRING,
+    _overlaid,
     by_row(_overlay),
     "The string with a part replaced.",
     syntax="OVERLAY(string1 PLACING string2 FROM start [FOR length])",
@@ -228,19 +243,16 @@ def _substring_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind:
     return by_row(substring)(frame, args, kinds, kind)
 
 
-def _same_text(kinds: list[t.DataType]) -> t.DataType:
-    return t.BYTES if t.is_bytes(kinds[0]) else t.STRING
-
-
 define(
     "SUBSTRING",
     _S,
     ("string, int", "string, int, int", "bytes, int", "bytes, int, int"),
-    _same_text,
+    _part_of_text,
     _substring_quick,
     "A part of the string, from a position on.",
     syntax="SUBSTRING(string FROM start [FOR length])",
     aliases=("SUBSTR",),
+    null="always",
 )
 define(
     "REPLACE",
@@ -336,7 +348,7 @@ define(
     "INITCAP",
     _S,
     "string",
-    t.STRING,
+    _same_as_first,
     by_row(lambda v: re.sub(r"[^\W_]+", lambda m: m.group()[0].upper() + m.group()[1:].lower(), v)),
     "Every word with a capital first letter.",
 )
@@ -361,7 +373,6 @@ define(
     t.STRING,
     _pad(left=True),
     "The string, filled on the left to a length.",
-    null="always",
 )
 define(
     "RPAD",
@@ -370,7 +381,6 @@ define(
     t.STRING,
     _pad(left=False),
     "The string, filled on the right to a length.",
-    null="always",
 )
 
 
@@ -381,9 +391,7 @@ def _from_base64(value: str) -> str | None:
         return None
 
 
-define(
-    "FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "The string that base 64 stands for.", null="always"
-)
+define("FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "The string that base 64 stands for.")
 define(
     "TO_BASE64",
     _S,
@@ -393,7 +401,15 @@ define(
     "The string in base 64.",
 )
 define("ASCII", _S, "string", t.INT, by_row(lambda v: v.encode()[0] if v else 0), "The number of the first character.")
-define("CHR", _S, "bigint", t.STRING, by_row(lambda v: "" if v < 0 else chr(v & 0xFF)), "The character of a number.")
+define(
+    "CHR",
+    _S,
+    "bigint",
+    t.STRING,
+    by_row(lambda v: "" if v < 0 else chr(v & 0xFF)),
+    "The character of a number.",
+    null="always",
+)
 
 
 def _decode(value: bytes, charset: str) -> str | None:
@@ -410,8 +426,8 @@ def _encode(value: str, charset: str) -> bytes | None:
         return None
 
 
-define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Bytes as a string in a character set.", null="always")
-define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "A string as bytes in a character set.", null="always")
+define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Bytes as a string in a character set.")
+define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "A string as bytes in a character set.")
 define(
     "INSTR",
     _S,
@@ -420,8 +436,24 @@ define(
     by_row(lambda v, n: v.find(n) + 1),
     "Where the second string begins in the first; 0 when it does not.",
 )
-define("LEFT", _S, "string, int", t.STRING, by_row(lambda v, n: v[: max(n, 0)]), "The first characters.")
-define("RIGHT", _S, "string, int", t.STRING, by_row(lambda v, n: v[-n:] if n > 0 else ""), "The last characters.")
+define(
+    "LEFT",
+    _S,
+    "string, int",
+    _part_of_text,
+    by_row(lambda v, n: v[: max(n, 0)]),
+    "The first characters.",
+    null="always",
+)
+define(
+    "RIGHT",
+    _S,
+    "string, int",
+    _part_of_text,
+    by_row(lambda v, n: v[-n:] if n > 0 else ""),
+    "The last characters.",
+    null="always",
+)
 define(
     "LOCATE",
     _S,
@@ -498,7 +530,7 @@ define(
     "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, FILE, AUTHORITY or USERINFO.",
     null="always",
 )
-define("REVERSE", _S, "string", t.STRING, vectorized(pc.utf8_reverse), "The string backwards.")
+define("REVERSE", _S, "string", t.STRING, vectorized(pc.utf8_reverse), "The string backwards.", null="always")
 define(
     "SPLIT",
     _S,
@@ -544,12 +576,13 @@ define(
     t.MapType(t.STRING, t.STRING),
     by_row(_str_to_map),
     "A map from text such as k1=v1,k2=v2.",
+    null="always",
 )
 define(
     "ELT",
     _S,
     "int, string...",
-    t.STRING,
+    _elt_type,
     by_row(lambda i, *parts: parts[i - 1] if i is not None and 1 <= i <= len(parts) else None, strict=False),
     "The string at an index, counted from 1.",
     null="always",
@@ -586,8 +619,10 @@ def _hash(algorithm: str) -> Any:
     return by_row(digest)
 
 
-for _name in ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"):
-    define(_name, _H, "text or bytes", t.STRING, _hash(_name.lower()), f"The {_name} hash in hexadecimal digits.")
+for _name, _size in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
+    define(
+        _name, _H, "text or bytes", t.CharType(_size), _hash(_name.lower()), f"The {_name} hash in hexadecimal digits."
+    )
 
 
 def _sha2(value: str, bits: int) -> str:
@@ -597,4 +632,11 @@ def _sha2(value: str, bits: int) -> str:
     return hashlib.new(f"sha{bits}", value.encode(), usedforsecurity=False).hexdigest()
 
 
-define("SHA2", _H, "string, int", t.STRING, by_row(_sha2), "The SHA-2 hash of so many bits in hexadecimal digits.")
+define(
+    "SHA2",
+    _H,
+    "string, int",
+    t.VarCharType(128),
+    by_row(_sha2),
+    "The SHA-2 hash of so many bits in hexadecimal digits.",
+)

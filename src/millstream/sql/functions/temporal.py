@@ -150,6 +150,7 @@ define(
     t.STRING,
     _from_unix,
     "Seconds since 1970 as text, by a pattern, in the session's zone.",
+    null="always",
 )
 
 
@@ -518,6 +519,7 @@ define(
     t.STRING,
     _date_format,
     "A moment as text, by a pattern of Java's.",
+    null="always",
 )
 
 

@@ -102,8 +102,10 @@ class Partials:
             if how in ("min", "max"):
                 made.append((pc.min_element_wise if how == "min" else pc.max_element_wise)(one, other))
             elif pa.types.is_decimal(one.type):
-                total = pc.add(pc.coalesce(one, other), pc.if_else(pc.is_null(one), _zero(other), _or_zero(other)))
-                made.append(total.cast(one.type))
+                wide = pa.decimal256(60, one.type.scale)
+                total = pc.add(_or_zero(one).cast(wide), _or_zero(other).cast(wide)).cast(one.type)
+                unknown = pc.and_(pc.is_null(one), pc.is_null(other))
+                made.append(pc.if_else(unknown, pa.scalar(None, total.type), total))
             else:
                 both = pc.add(_or_zero(one), _or_zero(other))
                 unknown = pc.and_(pc.is_null(one), pc.is_null(other))
@@ -133,10 +135,6 @@ class Partials:
 
 def _or_zero(values: pa.Array) -> pa.Array:
     return pc.fill_null(values, pa.scalar(0, pa.int8()).cast(values.type))
-
-
-def _zero(values: pa.Array) -> pa.Array:
-    return pa.repeat(pa.scalar(0, pa.int8()).cast(values.type), len(values))
 
 
 def _summable(values: pa.Array) -> pa.Array:

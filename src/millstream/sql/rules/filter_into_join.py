@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.sql import logical as l
 from millstream.sql.expressions import Expression, Ref, conjunction, conjuncts, references, shifted, substituted
-from millstream.sql.rules.everywhere import everywhere
+from millstream.sql.rewriting import everywhere
 
 
 def filter_into_join(plan: l.Plan) -> l.Plan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.expressions import Apply, Convert, Expression, Lit, Ref, conjunction, conjuncts, references
-from millstream.sql.rules.everywhere import everywhere
+from millstream.sql.rewriting import everywhere
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _NO_END = 2**62

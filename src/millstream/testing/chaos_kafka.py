@@ -1,0 +1,55 @@
+"""Python workers and drivers are killed while a job reads from Kafka and writes to it, exactly once.
+
+Promises: a consumer that reads what is committed finds the output of a run without faults: every line once, each key's
+in the order of its partition; how long the job took to go on after each kill is measured.
+Does not know: brokers that die."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.testing.chaos import Report, Trace
+from millstream.testing.chaos_driven import options
+from millstream.testing.chaos_job import Specification, write_input
+from millstream.testing.chaos_kills import compare, kill_as_planned, kills_of
+from millstream.testing.kafka import KafkaBroker
+
+_SIZES = {
+    "ci": {"records": 16_000, "keys": 400, "epoch_records": 300, "kills": 8, "drivers": 1},
+    "normal": {"records": 120_000, "keys": 5_000, "epoch_records": 800, "kills": 20, "drivers": 3},
+    "long": {"records": 1_000_000, "keys": 100_000, "epoch_records": 800, "kills": 200, "drivers": 20},
+}
+OUTPUTS = ("running", "windowed")
+
+
+def plan(seed: int, size: str) -> Trace:
+    """Which process is killed after which epoch."""
+    parameters = dict(_SIZES[size])
+    return Trace("kafka", seed, size, parameters, kills_of(seed, parameters, ("worker",), ("driver",)))
+
+
+def play(trace: Trace, directory: Path) -> Report:
+    """Start a broker, run the job, kill as planned, and compare what is committed."""
+    report = Report(trace)
+    parameters = trace.parameters
+    with KafkaBroker() as broker:
+        specification = Specification(
+            str(directory),
+            skew_seconds=86_400,
+            options=options(directory, epoch_records=parameters["epoch_records"]),
+            kafka=broker.bootstrap_servers,
+        )
+        for name in OUTPUTS:
+            (specification.output / name).mkdir()
+        write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
+        for name in ("input", *OUTPUTS):
+            broker.create_topic(name, 4)
+        for partition, file in enumerate(sorted(specification.input.iterdir())):
+            broker.produce("input", file.read_text(encoding="utf-8").splitlines(), partition=partition)
+        kill_as_planned(specification, report)
+        found: dict[str, list[str]] = {}
+        for name in OUTPUTS:
+            for message in broker.read(name):
+                found.setdefault(f"{name}/{message.partition()}", []).append((message.value() or b"").decode())
+    compare(specification, directory, report, found)
+    return report

@@ -1,0 +1,43 @@
+"""Tables in files."""
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from millstream.sql.errors import SqlError
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+OPTIONS = "'connector' = 'filesystem', 'path' = '{}', 'format' = '{}'"
+COLUMNS = "id INT, name STRING, price DECIMAL(10, 2), at_time TIMESTAMP(3), tags ARRAY<STRING>"
+
+
+@pytest.mark.parametrize("name", ["json", "parquet", "avro"])
+def test_what_is_written_is_read_again(name: str, tmp_path: Path, inline_engine: None) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.get_config().set("parallelism.default", "1")
+    env.execute_sql(f"CREATE TABLE f ({COLUMNS}) WITH ({OPTIONS.format(tmp_path, name)})")
+    env.execute_sql(
+        "INSERT INTO f VALUES (1, 'a', 1.50, TIMESTAMP '2024-01-01 10:00:00.123', ARRAY['x', 'y']), "
+        "(2, CAST(NULL AS STRING), 2.25, CAST(NULL AS TIMESTAMP(3)), ARRAY['z'])"
+    ).wait()
+    with env.execute_sql("SELECT * FROM f").collect() as rows:
+        found = sorted((tuple(row) for row in rows), key=lambda row: row[0])
+    moment = datetime.datetime(2024, 1, 1, 10, 0, 0, 123000)  # noqa: DTZ001
+    assert found == [(1, "a", Decimal("1.50"), moment, ["x", "y"]), (2, None, Decimal("2.25"), None, ["z"])]
+
+
+def test_csv_is_read(tmp_path: Path, inline_engine: None) -> None:
+    (tmp_path / "a.csv").write_text("1,x,2024-01-01\n2,,2024-01-02\n")
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql(f"CREATE TABLE f (id INT, s STRING, d DATE) WITH ({OPTIONS.format(tmp_path, 'csv')})")
+    with env.execute_sql("SELECT id, d FROM f").collect() as rows:
+        assert sorted(tuple(row) for row in rows) == [(1, datetime.date(2024, 1, 1)), (2, datetime.date(2024, 1, 2))]
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path, inline_engine: None) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql(f"CREATE TABLE f (id INT) WITH ({OPTIONS.format(tmp_path, 'jsn')})")
+    with pytest.raises(SqlError, match="did you mean 'json'"):
+        env.execute_sql("SELECT * FROM f")
