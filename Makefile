@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test check lint bench clean
+.PHONY: help demo test check lint bench chaos clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -28,6 +28,9 @@ lint: $(READY)  ## format, lint, types and imports only
 
 bench: $(READY)  ## throughput and latency of this machine
 	$(PYTHON) benchmarks/run.py
+
+chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared
+	$(VENV)/bin/millstream chaos all --size long
 
 clean:  ## remove what was made here, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -89,7 +89,7 @@ def run(name, capsys):
 
 def test_every_example_has_a_test():
     here = {path.name for path in EXAMPLES.glob("*.py")} - FLAGSHIP
-    assert here == {*PRINTED, "word_count.py", "built_in_aggregations.py"}
+    assert here == {*PRINTED, "word_count.py", "built_in_aggregations.py", "kafka_exactly_once.py"}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -11,7 +11,7 @@ import yaml
 
 from millstream.sql import types as t
 from millstream.sql.builtin_connectors import offered
-from millstream.sql.columns import SqlTypeInfo, converter
+from millstream.sql.columns import converter
 from millstream.sql.functions import text
 from millstream.sql.parser import parse_type
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -89,6 +89,3 @@ def materialised(rows: list[list[str]]) -> Counter[tuple[str, ...]]:
     for kind, *cells in rows:
         counts[tuple(cells)] += 1 if kind in ("+I", "+U") else -1
     return Counter({row: count for row, count in counts.items() if count})
-
-
-__all__ = ["SqlTypeInfo", "changelog", "content", "environment", "materialised"]

@@ -153,8 +153,14 @@ def submit(
             run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
         )
 
+    laid_out = graph
+
     def replan(wanted: Wanted) -> ExecutionPlan:
-        return execution_plan(job_graph(rescaled(graph, wanted), name))
+        nonlocal laid_out  # one change adds to those before it
+        made = rescaled(laid_out, wanted)
+        plan = execution_plan(job_graph(made, name))
+        laid_out = made
+        return plan
 
     most = most_useful(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None

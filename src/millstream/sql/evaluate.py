@@ -89,7 +89,7 @@ def _apply(expression: Apply) -> Computed:
     def run(frame: Frame) -> Datum:
         try:
             return evaluate(frame, [arg(frame) for arg in args], kinds, kind)
-        except (pa.ArrowInvalid, ZeroDivisionError, ArithmeticError, ValueError, OverflowError) as problem:
+        except (pa.ArrowException, ArithmeticError, ValueError) as problem:
             raise EvaluationFailed(_said(expression.function, problem)) from None
 
     return run
@@ -109,7 +109,7 @@ def _cast(expression: Convert) -> Computed:
     def run(frame: Frame) -> Datum:
         try:
             return casts.cast(frame, operand(frame), source, target, safe=safe)
-        except (pa.ArrowInvalid, ArithmeticError, ValueError, OverflowError) as problem:
+        except (pa.ArrowException, ArithmeticError, ValueError) as problem:
             raise EvaluationFailed(_said(f"CAST to {target}", problem)) from None
 
     return run

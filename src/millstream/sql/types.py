@@ -6,7 +6,7 @@ Does not know: Arrow, Python values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -47,6 +47,14 @@ class DataType:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    @classmethod
+    def type_name(cls) -> str:
+        """Flink's word for the type."""
+        return cls.root
 
     def same(self, other: DataType) -> bool:
         """Whether both are equal but for nullability."""
@@ -270,6 +278,7 @@ class YearMonthIntervalType(AtomicType):
     resolution: str = "YEAR TO MONTH"
     precision: int = 2
     root: ClassVar[str] = "INTERVAL_YEAR_MONTH"
+    DEFAULT_PRECISION: ClassVar[int] = 2
 
     def text(self) -> str:
         """As DataType promises."""
@@ -286,6 +295,8 @@ class DayTimeIntervalType(AtomicType):
     day_precision: int = 2
     fraction: int = 6
     root: ClassVar[str] = "INTERVAL_DAY_TIME"
+    DEFAULT_DAY_PRECISION: ClassVar[int] = 2
+    DEFAULT_FRACTIONAL_PRECISION: ClassVar[int] = 6
 
     def text(self) -> str:
         """As DataType promises."""
@@ -378,6 +389,14 @@ class RowType(DataType):
 
     def __len__(self) -> int:
         return len(self.fields)
+
+    def __iter__(self) -> Iterator[RowField]:
+        return iter(self.fields)
+
+    def __getitem__(self, key: int | str | slice) -> Any:
+        if isinstance(key, str):
+            return self.fields[self.names.index(key)]
+        return RowType(self.fields[key], null=self.null) if isinstance(key, slice) else self.fields[key]
 
 
 @dataclass(frozen=True, repr=False)

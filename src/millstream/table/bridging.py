@@ -18,7 +18,7 @@ from millstream.connectors.collection import CollectionSource
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
 from millstream.errors import UserError
-from millstream.graph.transformations import Input
+from millstream.graph.transformations import Input, Transformation
 from millstream.model import basic_types as basic
 from millstream.model.collection_types import ListTypeInfo, MapTypeInfo
 from millstream.model.composite_types import StructTypeInfo
@@ -259,6 +259,18 @@ _BASIC: dict[str, t.DataType] = {
 }
 
 
+def _lineage(program: Program, inputs: Sequence[Input]) -> dict[int, Transformation]:
+    """The steps a stream is made of, and no others."""
+    found: dict[int, Transformation] = {}
+    waiting = [given.upstream for given in inputs]
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found[number] = program.transformations[number]
+            waiting.extend(given.upstream for given in found[number].inputs)
+    return dict(sorted(found.items()))
+
+
 def stream_plan(session: Session, stream: DataStream, given: Sequence[Any], mode: ChangelogMode, name: str) -> l.Plan:
     """A stream as a table: its fields are columns, renamed or computed as a schema says."""
     kind = stream.get_type()
@@ -276,7 +288,7 @@ def stream_plan(session: Session, stream: DataStream, given: Sequence[Any], mode
         spec = EnterSpec(whole, wrapped, timed)
         return (Input(program.add("DataStreamToTable", spec, row_type_info(whole), inputs, follows_input=True)),)
 
-    lineage = dict(stream._env._program.transformations)
+    lineage = _lineage(stream._env._program, inputs)
 
     def origin(shown: str, scanned: t.RowType, how: ChangelogMode, keys: Any) -> Operation:
         def with_lineage(program: Program) -> tuple[Input, ...]:

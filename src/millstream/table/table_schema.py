@@ -79,5 +79,8 @@ class TableSchema:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((tuple(self._names), tuple(self._types)))

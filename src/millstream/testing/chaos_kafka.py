@@ -43,7 +43,7 @@ def play(trace: Trace, directory: Path) -> Report:
             (specification.output / name).mkdir()
         write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
         for name in ("input", *OUTPUTS):
-            broker.create_topic(name, 4)
+            broker.create_topic(name, 4, {"retention.ms": "-1"})  # event times are of 1970: a broker forgets such
         for partition, file in enumerate(sorted(specification.input.iterdir())):
             broker.produce("input", file.read_text(encoding="utf-8").splitlines(), partition=partition)
         kill_as_planned(specification, report)

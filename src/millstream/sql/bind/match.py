@@ -48,7 +48,7 @@ class _Binder:
         def place(ref: PatternRef, kind: t.DataType) -> Expression:
             if ref not in refs:
                 refs.append(ref)
-            return Ref(kind.nullable(), refs.index(ref))
+            return Ref(kind if ref.call is not None else kind.nullable(), refs.index(ref))
 
         def pattern(each: s.Expr) -> Expression | None:
             match each:

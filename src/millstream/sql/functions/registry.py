@@ -175,7 +175,24 @@ def _expanded(shape: tuple[str, ...], count: int) -> list[str] | None:
     return parts[:count] if len(required) <= count <= len(parts) else None
 
 
+_UNTYPED: dict[str, t.DataType] = {
+    "boolean": t.BOOLEAN,
+    "number": t.INT,
+    "integer": t.INT,
+    "decimal": t.DecimalType(10, 0),
+    "bytes": t.BYTES,
+    "text or bytes": t.STRING,
+    "date": t.DATE,
+    "time": t.TIME,
+    "timestamp": t.TimestampType(3),
+    "instant": t.LocalZonedTimestampType(3),
+    "temporal": t.TimestampType(3),
+}
+
+
 def _brought(family: str, kind: t.DataType) -> t.DataType:
+    if isinstance(kind, t.NullType) and family in _UNTYPED:
+        return _UNTYPED[family]
     wanted = _WANTED.get(family)
     if wanted is None or (family == "string" and not isinstance(kind, t.NullType)):
         return t.plain(kind)

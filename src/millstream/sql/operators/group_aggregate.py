@@ -100,6 +100,7 @@ class GroupAggregateOperator(TableOperator):
             if single:
                 self._emit(key, live)
                 self._before.clear()
+                self._keys.clear()
         self.flush()
 
     def _pending(self, key: Any) -> bool:
