@@ -238,7 +238,7 @@ def _own_path() -> list[str]:
 
 def processes() -> Iterator[Process]:
     """Every process of this machine."""
-    told = subprocess.run(["ps", "-Ao", "pid=,ppid=,command="], capture_output=True, text=True, check=True)
+    told = subprocess.run(["ps", "-Awwo", "pid=,ppid=,command="], capture_output=True, text=True, check=True)
     for line in told.stdout.splitlines():
         pid, parent, *command = line.split(None, 2)
         yield Process(int(pid), int(parent), command[0] if command else "")

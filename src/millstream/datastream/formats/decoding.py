@@ -20,7 +20,8 @@ from millstream.model.types import Types
 
 __all__ = ["DEAD_LETTERS", "Decode", "decode"]
 
-#: Where the dead letters of a decoder or of a source go: rows with the bytes of the record and the reason why it could not be read.
+#: Where the dead letters of a decoder or of a source go: rows with the bytes of the record and the reason why it could
+#: not be read.
 DEAD_LETTERS = OutputTag(
     source.DEAD_LETTERS, Types.ROW_NAMED(["data", "reason"], [Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.STRING()])
 )

@@ -63,6 +63,8 @@ _ALWAYS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "millstream.engine.spark.daemon",
+    # A worker that hangs when its epoch is cancelled keeps a slot from the next attempt for this long.
+    "spark.python.task.killTimeout": "200ms",
     "spark.task.maxFailures": TASK_FAILURES,
     # An executor that dies takes the shuffle files of several stages with it; each costs one attempt.
     "spark.stage.maxConsecutiveAttempts": "8",
