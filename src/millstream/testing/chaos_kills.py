@@ -116,6 +116,7 @@ def compare(specification: Specification, directory: Path, report: Report, found
     for kind in [name.removesuffix(" kills") for name in report.figures if name.endswith(" kills")]:
         times = report.figures[f"{kind} kills"]
         report.figures[f"{kind} p95 s"] = p95 = percentile(times, 0.95)
-        report.check(busy or p95 <= LIMITS[kind], f"95 of 100 {kind} kills took up to {p95} s")
+        judged = report.trace.size != "ci" and not busy  # a few kills on a machine of strangers tell no 95 of 100
+        report.check(not judged or p95 <= LIMITS[kind], f"95 of 100 {kind} kills took up to {p95} s")
     planned = len(report.trace.steps)
     report.check(report.figures.get("too late", 0) <= planned // 2, "the job ended before half of the kills")
