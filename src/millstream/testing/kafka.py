@@ -48,6 +48,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=4
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+log.retention.ms=-1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0

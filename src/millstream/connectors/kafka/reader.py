@@ -24,7 +24,6 @@ from millstream.model.source import Records, Rejected, SourceReader, SplitRange
 
 _OPEN = 64  # consumers a reader keeps
 _TURN = 0.02  # seconds to wait for a full batch
-_KNOWN_BY = 5.0  # seconds in which a new leader knows its log
 _SILENCE = 60.0  # seconds without a message that are too many
 _BATCH = 10_000
 
@@ -122,28 +121,10 @@ class _Partition:
     def _check(self, error: Any, at: int, end: int) -> None:
         codes = library().KafkaError
         if error.code() in (codes._AUTO_OFFSET_RESET, codes.OFFSET_OUT_OF_RANGE):
-            self._look_again(at, end, error)
-            return
+            raise OffsetsGone(self._split, at, end, error.str())
         if error.fatal() or error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes.TOPIC_AUTHORIZATION_FAILED):
             raise KafkaFailure(doing=f"reading {self._split} at offset {at}", reason=f"{error.name()}: {error.str()}")
         self._reasons.append(error.str())
-
-    def _look_again(self, at: int, end: int, error: Any) -> None:
-        """A leader of a moment ago may not know yet what it has; what it has lost is an error."""
-        partition = library().TopicPartition(self._of.topic, self._of.partition)
-        deadline = time.monotonic() + _KNOWN_BY
-        while True:
-            try:
-                first, last = self._consumer.get_watermark_offsets(partition, timeout=_KNOWN_BY)
-            except library().KafkaException as problem:  # no answer: waited for as for any other
-                self._reasons.append(str(problem))
-                first, last = at, end
-            if first <= at and end <= last:
-                self._seek(at)
-                return
-            if first > at or time.monotonic() > deadline:
-                raise OffsetsGone(self._split, at, end, f"{error.str()}; the log has {first} to {last}")
-            time.sleep(_TURN)
 
     def _seek(self, start: int) -> None:
         self._left = []

@@ -6,6 +6,7 @@ Does not know: commits."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from millstream.model.functions.checkpointed import CheckpointedFunction
@@ -38,7 +39,8 @@ class SinkOperator(Operator):
 
     def begin_epoch(self) -> None:
         """What an earlier attempt left open is not ours."""
-        self._writer = None
+        with contextlib.suppress(Exception):
+            self.abandon()
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Write the records."""
@@ -79,10 +81,11 @@ class SinkOperator(Operator):
     def end_epoch(self) -> None:
         """Stage what was written; the report carries the committables."""
         if self._writer is not None:
-            writer, self._writer = self._writer, None
+            writer = self._writer  # until it is closed it can be abandoned
             staged = rowwise.guarded(self.context, writer.prepare_commit)
             if isinstance(writer, CheckpointedFunction):
                 rowwise.guarded(self.context, writer.snapshot_state, SnapshotContext(self.context))
             if staged:
                 self.context.memory["result"] = staged
             rowwise.guarded(self.context, writer.close)
+            self._writer = None
