@@ -20,13 +20,14 @@ from millstream.connectors.kafka.commit import KafkaCommitter
 from millstream.connectors.kafka.marks import TOPIC, Marks
 from millstream.connectors.kafka.messages import StagedOutputDamaged
 from millstream.connectors.kafka.sink import IncompleteKafkaSink
-from millstream.connectors.kafka.staging import NotStagedHere, StagedOutputLost, Staging
+from millstream.connectors.kafka.staging import StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.model.serialization import SerializationSchema
+from millstream.model.staged import NotStaged
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
@@ -226,7 +227,7 @@ def test_staged_output_that_is_lost_or_damaged_is_an_error(broker, topic, stagin
     with pytest.raises(StagedOutputDamaged):
         sink.create_committer().commit(1, damaged)
     for name in ("../../etc/passwd", "a@1@b/../c"):
-        with pytest.raises(NotStagedHere):
+        with pytest.raises(NotStaged):
             sink.create_committer().commit(1, [{**damaged[0], "name": name}])
     assert broker.values(topic) == []
 

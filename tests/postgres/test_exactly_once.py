@@ -234,7 +234,7 @@ def test_crashes_of_recovery_itself_lose_nothing_and_double_nothing(database, it
 def test_what_a_dead_job_left_can_be_listed_and_rolled_back(database, items):
     written(prepared(database), [Row(1, "a")])
     (left,) = leftovers(database.url)
-    assert (left.job, left.sink, left.epoch) == ("job", "sink", 1)
+    assert (left.owner, left.epoch) == ("millstream:job:sink", 1)
     roll_back(database.url, [left, left])
     assert leftovers(database.url) == []
 

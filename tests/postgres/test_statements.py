@@ -8,7 +8,7 @@ import pytest
 
 from millstream.common import Row, Types
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
-from millstream.connectors.jdbc.proofs import Gid, NotAnOutput
+from millstream.connectors.jdbc.proofs import Gid
 from millstream.connectors.jdbc.statements import quoted_table, statement
 from millstream.connectors.jdbc.targets import StatementTarget
 from millstream.connectors.jdbc.types import pg_type
@@ -16,6 +16,7 @@ from millstream.connectors.jdbc.values import WrongWidth, parameters
 from millstream.datastream.connectors.jdbc import JdbcSink
 from millstream.errors import UserError
 from millstream.model.sink import WriterContext
+from millstream.model.staged import NotStaged
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_an_output_is_known_by_its_name():
     assert (gid.generation, gid.epoch, gid.subtask) == (2, 17, 3)
     assert len(str(Gid.of(WriterContext("j" * 300, "s" * 300, 1, 1, 10**9, "0-" + "a" * 300, 0)))) <= 200
     for text in ("millstream:a:b:c:1:x", "other:a:b:1:1:x", "", None, {"gid": 1}):
-        with pytest.raises(NotAnOutput):
+        with pytest.raises(NotStaged):
             Gid.parse(text)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from millstream.cluster.job_master import StateRefused
+from millstream.cluster.failures import StateRefused
 from millstream.common import Types
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.datastream.functions import KeyedProcessFunction, ProcessWindowFunction

@@ -204,7 +204,7 @@ def test_compaction_does_not_show(name, seed, monkeypatch):
 
     setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")
     expected = reference(setup)
-    monkeypatch.setattr(job_master, "_compactions", compactions)
+    monkeypatch.setattr(job_master, "compactions", compactions)
     with World() as world:
         faults = Faults(forget=0.3, flip=0.3, seed=seed, storage=(60, "after"))
         life = run(setup, world, faults)

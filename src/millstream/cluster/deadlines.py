@@ -1,14 +1,16 @@
 """Work with a deadline: every wait ends, with a reason.
 
 Promises: gives the result, raises what the work raised, or raises `late` when it has not ended in time.
-Does not know: how to stop the work; it is left behind, and what it does later must do no harm."""
+Does not know: what the work is. What cannot be cancelled is left behind, and what it does later must do no harm."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Thread
+from threading import Event, Thread, Timer
 from typing import TypeVar
+
+from millstream.errors import ExternalError
 
 T = TypeVar("T")
 
@@ -30,3 +32,24 @@ def within(millis: int, work: Callable[[], T], late: Exception) -> T:
         if outcome.done():  # the work itself raised it
             raise
         raise late from None
+
+
+def watched(millis: int, work: Callable[[], T], cancel: Callable[[], None], late: Exception) -> T:
+    """The result of `work`, done in this thread and cancelled from another one after `millis` milliseconds."""
+    expired = Event()
+
+    def expire() -> None:
+        expired.set()
+        cancel()
+
+    watchdog = Timer(millis / 1000, expire)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        return work()
+    except ExternalError:
+        if expired.is_set():
+            raise late from None
+        raise
+    finally:
+        watchdog.cancel()

@@ -13,18 +13,18 @@ import functools
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
 from millstream.checkpoint.storage import CheckpointTaken
 from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
-from millstream.cluster.deadlines import within
+from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
     CancelEpoch,
     CancelRequested,
@@ -38,11 +38,13 @@ from millstream.cluster.events import (
     Stopped,
     Superseded,
 )
+from millstream.cluster.failures import CheckpointExpired, EndedElsewhere, EpochTimedOut, StateRefused, failure_of
 from millstream.cluster.job_machine import Job, on_event
 from millstream.cluster.leadership import Leadership, LeadershipLost, take_over
-from millstream.cluster.lease import Outcome
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
-from millstream.cluster.rescale import Adaptive, Wanted
+from millstream.cluster.measuring import epoch_done
+from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
+from millstream.cluster.progress import Progress, compactions
+from millstream.cluster.rescale import Adaptive, Rescaling, Wanted
 from millstream.cluster.savepoints import NoSavepointDirectory, SavepointFailed, SavepointRequest, Savepoints, undrained
 from millstream.cluster.settings import JobSettings
 from millstream.cluster.sinks import Sinks
@@ -51,58 +53,14 @@ from millstream.cluster.sources import EpochPlan, Sources
 from millstream.engine.contract import Deployment, Engine, EpochRequest, EpochResult
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.accumulators import merged
 from millstream.model.job_status import JobStatus
 from millstream.model.source import Budget
 from millstream.model.time import Clock
-from millstream.model.watermarks import MIN_WATERMARK
-from millstream.runtime.metrics import combined
-from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.handles import Lineage
 
 _log = logging.getLogger("millstream.job")
 
 _SWEEP_EVERY = 100  # epochs, when no checkpoint cleans up
-_MERGE_AFTER = 64  # own files before small ones are merged
-_RESCALED_RECORDS = 1_000  # read by the first epoch at another parallelism, at most: it has state to take over
-
-
-class EpochTimedOut(ExternalError):
-    """An epoch did not end by its deadline."""
-
-    def __init__(self, epoch: int, deadline: int) -> None:
-        super().__init__(
-            f"epoch {epoch} did not end within {deadline / 1000:g} s and was cancelled",
-            hint="a function may be waiting for ever; else raise millstream.epoch.deadline",
-        )
-
-
-class CheckpointExpired(ExternalError):
-    """A checkpoint was not durable in time."""
-
-    def __init__(self, checkpoint: int, after: int) -> None:
-        self.checkpoint, self.after = checkpoint, after
-        super().__init__(
-            f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
-            hint="raise execution.checkpointing.timeout or see what slows the checkpoint directory",
-        )
-
-
-class EndedElsewhere(ExternalError):
-    """The job failed under another driver."""
-
-    hint = "to run it anew, give another high-availability.cluster-id or delete the job's directory in the storageDir"
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(f"another driver's run of this job ended as {outcome.status}: {outcome.cause}")
-
-
-class StateRefused(UserError):
-    """The state a job was to start from cannot be read by its program: trying again would not help."""
-
-
-class TaskFailed(ExternalError):
-    """A task failed for a reason that is not the program's."""
 
 
 @dataclass(frozen=True)
@@ -117,18 +75,6 @@ class SubmittedJob:
     leadership: Leadership | None = None
     replan: Callable[[Wanted], ExecutionPlan] | None = None
     adaptive: Adaptive | None = None
-
-
-@dataclass
-class Progress:
-    """Where the job is: everything a checkpoint holds, as of the last accepted epoch."""
-
-    epoch: int = 0
-    generation: int = 0
-    now: int = 0
-    lineages: dict[str, tuple[Lineage, ...]] = field(default_factory=dict)
-    memory: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
-    next_timer: int | None = None
 
 
 class JobMaster:
@@ -161,9 +107,7 @@ class JobMaster:
         self._cancel = threading.Event()
         self._failed_checkpoints = 0
         self._earliest = 0.0  # when the next epoch may start, by the clock that is never set
-        self._adaptive = job.adaptive
-        self._rescale_ordered: tuple[ExecutionPlan, Future[int]] | None = None
-        self._rescaling: tuple[float, Future[int]] | None = None
+        self._rescaling = Rescaling(job.adaptive)
         self._savepoints = Savepoints(checkpoints)
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
@@ -193,10 +137,7 @@ class JobMaster:
 
         Refuses at once what cannot run; a later order replaces one that was not carried out yet."""
         assert self._submitted.replan is not None
-        plan, done = self._submitted.replan(wanted), Future[int]()
-        replaced, self._rescale_ordered = self._rescale_ordered, (plan, done)
-        if replaced is not None:
-            replaced[1].cancel()
+        done = self._rescaling.order(self._submitted.replan(wanted))
         if self.job.status.is_terminal_state():
             done.cancel()
         return done
@@ -370,20 +311,14 @@ class JobMaster:
         """Between two epochs, all state is in files: tasks of another parallelism go on from them as after a restore.
 
         A crash later restores the last checkpoint at whatever parallelism the program then has."""
-        adaptive, now = self._adaptive, self._clock.now()
-        if adaptive is not None and self._rescale_ordered is None and adaptive.look_due(now):
-            adaptive = self._adaptive = adaptive.after(self._engine.slots(), now)
-            wanted = adaptive.wanted(now, self._plan.slots)
-            if wanted is not None:
-                self._adaptive = adaptive.rescaled(now)
-                self.rescale(wanted)
-        written = not any(part.restored for parts in self._progress.lineages.values() for part in parts)
-        if self._rescale_ordered is None or not written or self._replay:
+        wanted = self._rescaling.wanted(self._engine.slots, self._clock.now(), self._plan.slots)
+        if wanted is not None:
+            self.rescale(wanted)
+        if not self._rescaling.ordered or self._progress.restored or self._replay:
             return
         assert self._sources is not None
         cut = replace(self._snapshot(), committables={})  # what is staged waits for a checkpoint as before
-        (self._plan, done), self._rescale_ordered = self._rescale_ordered, None
-        self._rescaling = self._clock.precise(), done
+        self._plan = self._rescaling.begin(self._clock.precise())
         self._sources.close()
         self._restore(cut)
 
@@ -396,8 +331,7 @@ class JobMaster:
             return plan
         progress = self._progress
         now = max(self._clock.now(), progress.now)
-        most = self._size.budget if self._rescaling is None else min(self._size.budget, _RESCALED_RECORDS)
-        budget = Budget(most, self._settings.epoch_bytes, now)
+        budget = Budget(self._rescaling.limited(self._size.budget), self._settings.epoch_bytes, now)
         plan = self._sources.plan(progress.epoch + 1, budget, progress.memory)
         timer_due = progress.next_timer is not None and progress.next_timer <= now
         if not plan.ranges and not plan.ends and not timer_due and progress.epoch > 0:
@@ -416,28 +350,13 @@ class JobMaster:
             lineages=progress.lineages,
             memory=progress.memory,
             work=self._sources.work(plan, progress.memory),
-            compact=_compactions(progress.lineages),
+            compact=compactions(progress.lineages),
             last=plan.ends or plan.stop,
         )
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            self._engine.cancel()
-
-        watchdog = threading.Timer(self._settings.deadline / 1000, expire)
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            result = self._engine.run_epoch(request)
-        except ExternalError:
-            if expired.is_set():
-                raise EpochTimedOut(plan.epoch, self._settings.deadline) from None
-            raise
-        finally:
-            watchdog.cancel()
+        late = EpochTimedOut(plan.epoch, self._settings.deadline)
+        result = watched(self._settings.deadline, lambda: self._engine.run_epoch(request), self._engine.cancel, late)
         if result.failures:
-            raise _failure(result.failures[0])
+            raise failure_of(result.failures[0])
         return result
 
     def _accept(self, plan: EpochPlan, result: EpochResult, seconds: float) -> None:
@@ -448,71 +367,20 @@ class JobMaster:
         if len(result.reports) != expected:
             msg = f"epoch {plan.epoch}: {len(result.reports)} reports from {expected} subtasks"
             raise InternalError(msg)
-        progress = self._progress
-        lineages = {name: list(parts) for name, parts in progress.lineages.items()}
-        memory = {name: list(parts) for name, parts in progress.memory.items()}
-        timers: list[int] = []
         for report in result.reports:
-            subtask = report["subtask"]
-            for operator, handle in report["states"].items():
-                lineages[operator][subtask] = lineages[operator][subtask].extended(handle)
-            for operator, remembered in report["memory"].items():
-                memory[operator][subtask] = remembered
-            if report["timer"] is not None:
-                timers.append(report["timer"])
             if report["printed"]:
                 self._show(report["printed"])
-        self._progress = Progress(
-            plan.epoch,
-            progress.generation,
-            plan.now,
-            {name: tuple(parts) for name, parts in lineages.items()},
-            {name: tuple(parts) for name, parts in memory.items()},
-            min(timers, default=None),
-        )
+        self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
         self._sinks.stage(result.reports)
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
-            self._checkpoints.sweep(
-                [h for parts in self._progress.lineages.values() for each in parts for h in each.handles]
-            )
-        records = self._measure(plan, result, seconds)
-        if self._rescaling is None:
-            self._size = self._size.after(records, seconds)
+            self._checkpoints.sweep(self._progress.handles())
+        done = epoch_done(self._plan, plan, result, seconds, self._sources.lag())
+        self._observe(done)
+        if not self._rescaling.under_way:
+            self._size = self._size.after(done.records, seconds)
         else:  # it took its time to take state over, not to read
-            (since, done), self._rescaling = self._rescaling, None
-            self._observe(RescaleDone(plan.epoch, self._plan.slots, (self._clock.precise() - since) * 1000))
-            if not done.cancelled():
-                done.set_result(self._plan.slots)
-
-    def _measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> int:
-        metrics: dict[str, dict[str, Any]] = {}
-        for report in result.reports:
-            for operator, counts in report["metrics"].items():
-                totals = metrics.setdefault(operator, {})
-                for name, count in counts.items():
-                    totals[name] = combined(totals[name], count) if name in totals else count
-        records: int = sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources)
-        marks = [report["watermark"] for report in result.reports]
-        names = {planned.task.vertex: planned.task.name for planned in self._plan.vertices}
-        busy: dict[str, float] = {}
-        for report in result.reports:
-            name = names[report["vertex"]]
-            busy[name] = busy.get(name, 0.0) + report["busy"] * 1000
-        assert self._sources is not None
-        self._observe(
-            EpochDone(
-                epoch=plan.epoch,
-                records=records,
-                duration_ms=seconds * 1000,
-                watermark=min(marks, default=MIN_WATERMARK),
-                lag=self._sources.lag(),
-                busy_ms=sum(report["busy"] for report in result.reports) * 1000,
-                metrics=metrics,
-                accumulators=functools.reduce(merged, (report["accumulators"] for report in result.reports), {}),
-                vertex_busy_ms=busy,
-            )
-        )
-        return records
+            pause = self._rescaling.done(self._plan.slots, self._clock.precise())
+            self._observe(RescaleDone(plan.epoch, self._plan.slots, pause * 1000))
 
     # -------------------------------------------------------------------------------------------- a checkpoint
 
@@ -641,19 +509,7 @@ class JobMaster:
         assert self._sinks is not None
         assert self._sources is not None
         progress = self._progress
-        operators = tuple(
-            OperatorSnapshot(
-                node.operator,
-                node.name,
-                node.uid,
-                planned.task.parallelism,
-                planned.task.max_parallelism,
-                progress.lineages[node.operator],
-                progress.memory[node.operator],
-            )
-            for planned in self._plan.vertices
-            for node in planned.vertex.nodes
-        )
+        operators = progress.operators(self._plan)
         return CheckpointMetadata(
             checkpoint=self._checkpoints.next_id,
             epoch=progress.epoch,
@@ -669,29 +525,11 @@ class JobMaster:
             ended=self._stopping,
         )
 
-    def _concluded(self) -> bool:
-        """Whether the end of the job is this driver's to tell; then it is told, before checkpoints may go."""
-        leadership, status = self._submitted.leadership, self.job.status
-        if leadership is None:
-            return True
-        try:
-            if leadership.term == 0 or not status.is_globally_terminal_state():
-                return False
-            leadership.verify()
-            leadership.conclude(status.name, self.job.cause if status is JobStatus.FAILED else None)
-        except ExternalError as problem:
-            _log.warning("the end of the job could not be told to other drivers: %s", problem)
-            return False
-        finally:
-            leadership.close()
-        return True
-
     def _end(self) -> None:
         """Let go of everything; keep or delete checkpoints as asked. What cannot be tidied up changes no result."""
-        for waiting in (self._rescale_ordered, self._rescaling):
-            if waiting is not None:
-                waiting[1].cancel()
-        final = self._concluded()
+        self._rescaling.close()
+        leadership, status = self._submitted.leadership, self.job.status
+        final = leadership is None or leadership.tell_end(status, self.job.cause)
         self._savepoints.close(self._submitted.name, self.job.status.name, self._settings.checkpoint_timeout / 1000)
         cancelled = self.job.status is JobStatus.CANCELED
         keep = (self._settings.retain_on_cancel and cancelled) or self.job.status is JobStatus.FAILED or not final
@@ -710,33 +548,3 @@ class JobMaster:
                 _log.warning("the job has ended, but something is left behind: %s", problem)
         if self._stopped_with is not None:
             self._stopped_with[0].done(self._stopped_with[1])
-
-
-def _compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, int]]:
-    """Which subtasks write one file for many: {operator: {subtask: first own file that is replaced}}.
-
-    Everything becomes a new base after a change of parallelism, and when the changes outweigh the base."""
-    wanted: dict[str, dict[int, int]] = {}
-    for operator, parts in lineages.items():
-        for subtask, lineage in enumerate(parts):
-            own = lineage.own
-            base = own[0].size if own and own[0].base else 0
-            changes = sum(handle.size for handle in own) - base
-            if lineage.restored or (len(own) >= 8 and changes > max(2 * base, 1 << 20)):
-                wanted.setdefault(operator, {})[subtask] = 0
-                continue
-            small = [index for index, handle in enumerate(own) if not handle.base and not handle.covers]
-            if len(small) >= _MERGE_AFTER:
-                wanted.setdefault(operator, {})[subtask] = max(small[0], 1 if base else 0)
-    return wanted
-
-
-def _failure(data: Mapping[str, Any]) -> MillstreamError:
-    if data["domain"] == "refused":
-        return StateRefused(data["problem"], hint=data["hint"])
-    if data["domain"] == "user":
-        return UserFunctionFailed.from_json(dict(data))
-    text = f"{data['problem']} (in {data['vertex']})"
-    if data["domain"] == "external":
-        return TaskFailed(text)
-    return InternalError(f"{text}\n{data['trace']}")

@@ -22,6 +22,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointTaken
 from millstream.cluster.lease import Lease, Outcome, Watch
 from millstream.errors import ExternalError, MillstreamError
+from millstream.model.job_status import JobStatus
 
 _log = logging.getLogger("millstream.leadership")
 
@@ -118,6 +119,20 @@ class Leadership:
     def conclude(self, status: str, cause: str | None) -> None:
         """The job has ended: nobody is to run it again."""
         self._lease.conclude(Outcome(status, cause))
+
+    def tell_end(self, status: JobStatus, cause: str | None) -> bool:
+        """Whether the end of the job is this driver's to tell; then it is told, before checkpoints may go."""
+        try:
+            if self.term == 0 or not status.is_globally_terminal_state():
+                return False
+            self.verify()
+            self.conclude(status.name, cause if status is JobStatus.FAILED else None)
+        except ExternalError as problem:
+            _log.warning("the end of the job could not be told to other drivers: %s", problem)
+            return False
+        finally:
+            self.close()
+        return True
 
     def close(self) -> None:
         """Say no more; another driver may lead after the duration of the lease."""

@@ -2,17 +2,21 @@
 
 Promises: a rescaled program has the same operators, ids and max parallelism, so state finds its place; what cannot run
 is refused before anything stops; the adaptive rule waits until the cluster has settled, and rests after a change.
-Does not know: threads, engines, checkpoints."""
+Does not know: engines, checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from millstream.errors import UserError
+from millstream.graph.execution_plan import ExecutionPlan
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 
 Wanted = int | Mapping[str, int]
+
+_FIRST_RECORDS = 1_000  # read by the first epoch at another parallelism, at most: it has state to take over
 
 
 class NoSuchOperator(UserError):
@@ -100,3 +104,66 @@ class Adaptive:
     def rescaled(self, now: int) -> Adaptive:
         """A change was ordered."""
         return replace(self, rescaled_at=now)
+
+
+class Rescaling:
+    """The change of parallelism of one job: ordered from any thread, begun and done by the one that runs the job."""
+
+    def __init__(self, adaptive: Adaptive | None) -> None:
+        self._adaptive = adaptive
+        self._order: tuple[ExecutionPlan, Future[int]] | None = None
+        self._begun: tuple[float, Future[int]] | None = None
+
+    def order(self, plan: ExecutionPlan) -> Future[int]:
+        """Ask for another plan; what was asked for before and is not begun is given up."""
+        done = Future[int]()
+        replaced, self._order = self._order, (plan, done)
+        if replaced is not None:
+            replaced[1].cancel()
+        return done
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a change waits."""
+        return self._order is not None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the next epoch is the first at another parallelism."""
+        return self._begun is not None
+
+    def wanted(self, slots: Callable[[], int | None], now: int, current: int) -> int | None:
+        """The parallelism that the adaptive rule asks for by itself; `slots` looks at the cluster."""
+        adaptive = self._adaptive
+        if adaptive is None or self.ordered or not adaptive.look_due(now):
+            return None
+        adaptive = self._adaptive = adaptive.after(slots(), now)
+        wanted = adaptive.wanted(now, current)
+        if wanted is not None:
+            self._adaptive = adaptive.rescaled(now)
+        return wanted
+
+    def begin(self, at: float) -> ExecutionPlan:
+        """Carry out what is ordered, from `at` on."""
+        assert self._order is not None
+        (plan, done), self._order = self._order, None
+        self._begun = at, done
+        return plan
+
+    def limited(self, records: int) -> int:
+        """How many of so many records the next epoch reads."""
+        return min(records, _FIRST_RECORDS) if self.under_way else records
+
+    def done(self, slots: int, at: float) -> float:
+        """The first epoch is accepted; gives the seconds since it was begun."""
+        assert self._begun is not None
+        (since, done), self._begun = self._begun, None
+        if not done.cancelled():
+            done.set_result(slots)
+        return at - since
+
+    def close(self) -> None:
+        """The job has ended: what was not done will not be."""
+        for waiting in (self._order, self._begun):
+            if waiting is not None:
+                waiting[1].cancel()

@@ -23,7 +23,7 @@ from millstream.model.timers import TimeDomain, TimerService
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
-from millstream.runtime.operator import Operator, OperatorContext
+from millstream.runtime.operator import OperatorContext
 from millstream.runtime.timers import Timers
 from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
 
@@ -202,11 +202,11 @@ class TimersNotHere(UserError):
 class KeyedTimerService(TimerService):
     """Timers of the current key and namespace."""
 
-    def __init__(self, operator: Operator, scope: Scope) -> None:
-        self._operator = operator
+    def __init__(self, context: OperatorContext, scope: Scope) -> None:
+        self._context = context
         self._scope = scope
-        self.event = Timers(operator.context.state, "event")
-        self.processing = Timers(operator.context.state, "processing")
+        self.event = Timers(context.state, "event")
+        self.processing = Timers(context.state, "processing")
 
     def current_processing_time(self) -> int:
         """The processing time of the epoch."""
@@ -214,7 +214,7 @@ class KeyedTimerService(TimerService):
 
     def current_watermark(self) -> int:
         """The operator's watermark."""
-        return self._operator.watermark
+        return self._context.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Call on_timer when processing time has come to `timestamp`."""
@@ -228,8 +228,8 @@ class KeyedTimerService(TimerService):
 
     def _over(self) -> bool:
         """Whether a batch's time has come to its end for the key: timers set now are dropped, as in Flink."""
-        context = self._operator.context
-        if not context.batch or self._operator.watermark != MAX_WATERMARK:
+        context = self._context
+        if not context.batch or context.watermark != MAX_WATERMARK:
             return False
         context.metrics.count(TIMERS_DROPPED)
         return True
@@ -246,19 +246,19 @@ class KeyedTimerService(TimerService):
 class TimeOnly(TimerService):
     """The timer service of a stream without keys: it tells the time and refuses timers."""
 
-    def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
 
     def current_processing_time(self) -> int:
         """The processing time of the epoch."""
-        return self._operator.context.now
+        return self._context.now
 
     def current_watermark(self) -> int:
         """The operator's watermark."""
-        return self._operator.watermark
+        return self._context.watermark
 
     def _refuse(self, timestamp: int) -> None:
-        raise TimersNotHere(self._operator.context.name)
+        raise TimersNotHere(self._context.name)
 
     register_processing_time_timer = register_event_time_timer = _refuse
     delete_processing_time_timer = delete_event_time_timer = _refuse

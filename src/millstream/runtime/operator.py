@@ -65,6 +65,11 @@ class OperatorContext:
         """The processing time of the epoch, from its plan."""
         return self.scope.now
 
+    @property
+    def watermark(self) -> int:
+        """The last watermark seen; kept across epochs."""
+        return int(self.memory.get("watermark", MIN_WATERMARK))
+
 
 class OperatorSpec(ABC):
     """What an operator does, as a frozen, picklable value."""
@@ -74,8 +79,8 @@ class OperatorSpec(ABC):
         """The operator. All its state tables are declared here or in its `open`."""
 
 
-class Operator:
-    """One operator of one subtask. Subclasses override what they need; watermarks pass through."""
+class Operator(ABC):
+    """One operator of one subtask. Subclasses say what they do with records; watermarks pass through."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
@@ -84,7 +89,7 @@ class Operator:
     @property
     def watermark(self) -> int:
         """The last watermark seen; kept across epochs."""
-        return int(self.context.memory.get("watermark", MIN_WATERMARK))
+        return self.context.watermark
 
     def open(self) -> None:
         """Once per worker, before the first batch: user functions are opened here."""
@@ -99,9 +104,9 @@ class Operator:
         """The work of an operator that has no input; control goes back after every batch."""
         return iter(())
 
+    @abstractmethod
     def on_batch(self, batch: Batch, side: int) -> None:
         """Records of input `side` (0, or 1 for the second input)."""
-        raise NotImplementedError
 
     def on_sorted(self, unit: SortedUnit) -> None:
         """Records of a batch job that come sorted by key and time."""

@@ -77,27 +77,30 @@ class NullType(AtomicType):
 
 
 @dataclass(frozen=True, repr=False)
-class CharType(AtomicType):
-    """Strings of a fixed number of characters."""
+class SizedType(AtomicType):
+    """Characters or bytes, so many of them; `unlimited` names the type of any number, where it has a name."""
 
     length: int = 1
-    root: ClassVar[str] = "CHAR"
+    unlimited: ClassVar[str] = ""
 
     def text(self) -> str:
         """As DataType promises."""
-        return f"CHAR({self.length})"
+        return self.unlimited if self.unlimited and self.length == MAX_LENGTH else f"{self.root}({self.length})"
 
 
 @dataclass(frozen=True, repr=False)
-class VarCharType(AtomicType):
+class CharType(SizedType):
+    """Strings of a fixed number of characters."""
+
+    root: ClassVar[str] = "CHAR"
+
+
+@dataclass(frozen=True, repr=False)
+class VarCharType(SizedType):
     """Strings up to a number of characters."""
 
-    length: int = 1
     root: ClassVar[str] = "VARCHAR"
-
-    def text(self) -> str:
-        """As DataType promises."""
-        return "STRING" if self.length == MAX_LENGTH else f"VARCHAR({self.length})"
+    unlimited: ClassVar[str] = "STRING"
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,27 +118,18 @@ class BooleanType(AtomicType):
 
 
 @dataclass(frozen=True, repr=False)
-class BinaryType(AtomicType):
+class BinaryType(SizedType):
     """A fixed number of bytes."""
 
-    length: int = 1
     root: ClassVar[str] = "BINARY"
-
-    def text(self) -> str:
-        """As DataType promises."""
-        return f"BINARY({self.length})"
 
 
 @dataclass(frozen=True, repr=False)
-class VarBinaryType(AtomicType):
+class VarBinaryType(SizedType):
     """Up to a number of bytes."""
 
-    length: int = 1
     root: ClassVar[str] = "VARBINARY"
-
-    def text(self) -> str:
-        """As DataType promises."""
-        return "BYTES" if self.length == MAX_LENGTH else f"VARBINARY({self.length})"
+    unlimited: ClassVar[str] = "BYTES"
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,44 +225,33 @@ ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
 
 
 @dataclass(frozen=True, repr=False)
-class TimestampType(AtomicType):
-    """Date and time without a zone. `attribute` is ROWTIME or PROCTIME for a time attribute, which takes no part in
-    comparisons."""
+class MomentType(AtomicType):
+    """Date and time. `attribute` is ROWTIME or PROCTIME for a time attribute, which takes no part in comparisons."""
 
     precision: int = 6
     attribute: str | None = field(default=None, compare=False)
-    root: ClassVar[str] = "TIMESTAMP"
 
     def text(self) -> str:
         """As DataType promises."""
-        return f"TIMESTAMP({self.precision})"
+        return f"{self.root}({self.precision})"
 
     def __str__(self) -> str:
         base = super().__str__()
         return base if self.attribute is None else f"{base} *{self.attribute}*"
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True, repr=False)
-class LocalZonedTimestampType(AtomicType):
+class TimestampType(MomentType):
+    """Date and time without a zone."""
+
+    root: ClassVar[str] = "TIMESTAMP"
+
+
+@dataclass(frozen=True, repr=False)
+class LocalZonedTimestampType(MomentType):
     """Points in time, shown in the session's time zone."""
 
-    precision: int = 6
-    attribute: str | None = field(default=None, compare=False)
     root: ClassVar[str] = "TIMESTAMP_LTZ"
-
-    def text(self) -> str:
-        """As DataType promises."""
-        return f"TIMESTAMP_LTZ({self.precision})"
-
-    def __str__(self) -> str:
-        base = super().__str__()
-        return base if self.attribute is None else f"{base} *{self.attribute}*"
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True, repr=False)

@@ -104,8 +104,7 @@ def _mix(number: int) -> int:
     return x ^ (x >> 31)
 
 
-def mix_many(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The hash of each whole number of 64 bits; no two numbers have the same one."""
+def _mix_many(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     x = numbers + np.uint64(_STEP)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
@@ -259,51 +258,50 @@ def _dataclass_form(kind: type) -> _Form:
 # -------------------------------------------------------------------------------------------------- keys to groups
 
 
-class _Groups(dict[Any, int]):
-    """The groups of keys seen lately; a look-up that finds nothing computes."""
+class _Seen(dict[Any, int]):
+    """The numbers of keys seen lately; a look-up that finds nothing computes."""
 
-    def __init__(self, max_parallelism: int, limit: int) -> None:
-        self._max_parallelism = max_parallelism
+    def __init__(self, of_hash: Callable[[int], int], limit: int) -> None:
+        self._of_hash = of_hash
         self._limit = limit
 
     def __missing__(self, key: Any) -> int:
-        group = stable_hash(key) % self._max_parallelism
+        found = self._of_hash(stable_hash(key))
         if len(self) >= self._limit:
             self.clear()
-        self[key] = group
-        return group
+        self[key] = found
+        return found
 
 
-class KeyGrouper:
-    """Key groups of many keys. A key seen lately costs a dictionary look-up."""
+class KeyNumbers:
+    """A number for each of many keys, made of its hash. A key seen lately costs a dictionary look-up.
 
-    def __init__(self, max_parallelism: int, *, remember: int = 1 << 18) -> None:
-        check_parallelism(1, max_parallelism)
-        self.max_parallelism = max_parallelism
-        self._groups = _Groups(max_parallelism, remember)
+    `of_hash` makes it, of one hash or of an array of them."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return KeyGrouper, (self.max_parallelism,)
+    def __init__(self, of_hash: Callable[[Any], Any], kind: type[np.integer[Any]], remember: int) -> None:
+        self._of_hash = of_hash
+        self._kind = kind
+        self._seen = _Seen(of_hash, remember)
 
     def of(self, key: Any) -> int:
-        """The key group of a key."""
+        """The number of a key."""
         try:
-            return self._groups[key]
+            return self._seen[key]
         except TypeError as error:  # not hashable, not even for Python
             raise UnusableKey(key) from error
 
-    def of_many(self, keys: Sequence[Any]) -> KeyGroups:
-        """The key group of each key."""
+    def of_many(self, keys: Sequence[Any]) -> npt.NDArray[Any]:
+        """The number of each key."""
         if len(keys) >= _MANY and set(map(type, keys)) == {int}:
             with suppress(OverflowError):  # wider than a column of whole numbers
                 return self._of_integers(pa.array(keys, pa.int64()))
         try:
-            return np.fromiter(map(self._groups.__getitem__, keys), np.int32, len(keys))
+            return np.fromiter(map(self._seen.__getitem__, keys), self._kind, len(keys))
         except TypeError:
-            return np.fromiter(map(self.of, keys), np.int32, len(keys))  # tells which key it was
+            return np.fromiter(map(self.of, keys), self._kind, len(keys))  # tells which key it was
 
-    def of_column(self, column: pa.Array | pa.ChunkedArray) -> KeyGroups:
-        """The key group of each value, as `of` says of its Python value; a struct is the tuple of its fields."""
+    def of_column(self, column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+        """The number of each value, as `of` says of its Python value; a struct is the tuple of its fields."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_dictionary(column.type):
@@ -313,26 +311,37 @@ class KeyGrouper:
         if pa.types.is_integer(column.type):
             return self._of_integers(column)
         if pa.types.is_nested(column.type):
-            return self.of_many(nested_values(column))
+            return self.of_many(_nested_values(column))
         distinct = column.dictionary_encode("encode")
-        groups: KeyGroups = self.of_many(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
-        return groups
+        numbers: npt.NDArray[Any] = self.of_many(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
+        return numbers
 
-    def _of_integers(self, column: pa.Array) -> KeyGroups:
+    def _of_integers(self, column: pa.Array) -> npt.NDArray[Any]:
         wide = np.uint64 if pa.types.is_unsigned_integer(column.type) else np.int64
         dense = pc.fill_null(column, 0) if column.null_count else column
-        hashes = mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64))
-        groups: KeyGroups = (hashes % np.uint64(self.max_parallelism)).astype(np.int32)
+        hashes = _mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64))
+        numbers: npt.NDArray[Any] = self._of_hash(hashes).astype(self._kind, copy=False)
         if column.null_count:
-            groups[column.is_null().to_numpy(zero_copy_only=False)] = self.of(None)
-        return groups
+            numbers[column.is_null().to_numpy(zero_copy_only=False)] = self.of(None)
+        return numbers
 
 
-def nested_values(column: pa.Array) -> list[Any]:
-    """The values of a column of structs or lists in Python, structs as tuples."""
+class KeyGrouper(KeyNumbers):
+    """Key groups of many keys."""
+
+    def __init__(self, max_parallelism: int, *, remember: int = 1 << 18) -> None:
+        check_parallelism(1, max_parallelism)
+        self.max_parallelism = max_parallelism
+        super().__init__(lambda hashes: hashes % max_parallelism, np.int32, remember)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyGrouper, (self.max_parallelism,)
+
+
+def _nested_values(column: pa.Array) -> list[Any]:
     if not pa.types.is_struct(column.type):
         return python_values(column)
-    children = [nested_values(child) for child in column.flatten()]
+    children = [_nested_values(child) for child in column.flatten()]
     values: list[Any] = list(zip(*children, strict=True)) if children else [()] * len(column)
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)

@@ -13,7 +13,7 @@ from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.context import KeyedTimerService, StreamingRuntimeContext
-from millstream.runtime.operator import Operator, OperatorContext
+from millstream.runtime.operator import OperatorContext
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.evolution import unstamped
@@ -54,7 +54,7 @@ class LoneOperator:
             memory={"watermark": MIN_WATERMARK},
             epoch=1,
         )
-        self.timers = KeyedTimerService(Operator(self.context), self.context.scope)
+        self.timers = KeyedTimerService(self.context, self.context.scope)
 
     def runtime(self, *, keyed: bool) -> StreamingRuntimeContext:
         """What a function's `open` is given."""

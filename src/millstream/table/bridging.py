@@ -37,7 +37,8 @@ from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.stamp import StampSpec
 from millstream.sql.parser import parse_expression
 from millstream.sql.physical import FORWARD, ChangelogMode, Operation
-from millstream.table.expression import Expression, node
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import node
 from millstream.table.schema import Schema
 
 # -------------------------------------------------------------------------------------------------------- Python values

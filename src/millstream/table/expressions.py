@@ -11,7 +11,9 @@ from millstream.errors import UserError
 from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.parser import parse_expression
-from millstream.table.expression import Expression, JsonOnNull, TimePointUnit, made, node, symbol
+from millstream.table.expression import Expression, JsonOnNull, TimePointUnit
+from millstream.table.expression.expression import made
+from millstream.table.expression.terms import node, symbol
 
 CURRENT_ROW = Expression(s.Symbol(0, "CURRENT ROW"))
 CURRENT_RANGE = Expression(s.Symbol(0, "CURRENT RANGE"))

@@ -5,11 +5,12 @@ Does not know: what a plan holds."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
 
-class PlanReference:
+class PlanReference(ABC):
     """A plan in a file, in text, or in bytes."""
 
     @staticmethod
@@ -27,9 +28,9 @@ class PlanReference:
         """A plan in bytes."""
         return BytesContentPlanReference(smile_bytes)
 
+    @abstractmethod
     def text(self) -> str:
         """The plan as JSON."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.table.expression import Expression, text_of
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import text_of
 
 
 class ResolvedExpression(Expression):

@@ -10,7 +10,8 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.sql import types as t
-from millstream.table.expression import Expression, text_of
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import text_of
 from millstream.table.udf import as_type
 
 

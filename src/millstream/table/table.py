@@ -18,7 +18,8 @@ from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.user_functions import AGGREGATE, TABLE_AGGREGATE, UserFunction
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.explain_detail import ExplainDetail
-from millstream.table.expression import Expression, node
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import node
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.table_pipeline import TablePipeline
 from millstream.table.table_result import TableResult

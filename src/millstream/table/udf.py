@@ -18,7 +18,8 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.parser import parse_type
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
-from millstream.table.expression import Expression, node
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import node
 
 __all__ = [
     "AggregateFunction",

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.sql import syntax as s
-from millstream.table.expression import Expression, node
+from millstream.table.expression import Expression
+from millstream.table.expression.terms import node
 
 __all__ = [
     "GroupWindow",

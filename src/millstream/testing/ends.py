@@ -59,6 +59,10 @@ class FeedOperator(Operator):
         super().__init__(context)
         self._kind = kind
 
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """A feed has no input."""
+        raise AssertionError(batch, side)
+
     def pump(self) -> Iterator[None]:
         """Emit one piece of work after the other."""
         for piece in self.context.memory.get("work") or ():

@@ -333,7 +333,7 @@ def test_structs_are_tuples_and_dictionaries_their_values() -> None:
 def test_memory_of_a_grouper_is_bounded_and_stays_behind() -> None:
     grouper = KeyGrouper(128, remember=10)
     grouper.of_many(list(range(1000)))
-    assert len(grouper._groups) <= 10
+    assert len(grouper._seen) <= 10
     assert pickle.loads(pickle.dumps(grouper)).of("a") == grouper.of("a")
 
 

@@ -26,7 +26,6 @@ All staged objects there mean 1; some mean that the final one is complete, so 2;
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -37,12 +36,12 @@ from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import ExternalError
 from millstream.model.sink import Committer
+from millstream.model.staged import outlived
 
 #: Makes one file of several of its format.
 Merge = Callable[[Sequence[BinaryIO], BinaryIO], None]
 
 _MERGED = ".merged"
-_NAME = re.compile(r"(?P<owner>[^@]+)@(?P<epoch>\d+)@.+")
 
 
 class OutputLost(ExternalError):
@@ -188,17 +187,10 @@ class FileCommitter(Committer):
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
         """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now."""
-        latest: dict[str, int] = {}
-        for part in staged:
-            found = _NAME.fullmatch(part.staged.rpartition("/")[2])
-            if found is not None:
-                owner = found["owner"]
-                latest[owner] = max(latest.get(owner, -1), int(found["epoch"]))
+        committed = [part.staged.rpartition("/")[2] for part in staged]
         with suppress(OSError):
-            for name in self._files.names(joined(self._base, STAGING)):
-                found = _NAME.fullmatch(name)
-                if found is not None and int(found["epoch"]) <= latest.get(found["owner"], -1):
-                    self._files.remove(joined(self._base, f"{STAGING}/{name}"))
+            for name in outlived(self._files.names(joined(self._base, STAGING)), committed):
+                self._files.remove(joined(self._base, f"{STAGING}/{name}"))
 
     def _path(self, name: str) -> str:
         return joined(self._base, name)

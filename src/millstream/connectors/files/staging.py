@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
-from urllib.parse import quote
+from typing import Any, BinaryIO, ClassVar
 
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
 from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import OutputFileConfig
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.model.serialization import BulkWriterFactory, Encoder
 from millstream.model.sink import SinkWriter, WriterContext
+from millstream.model.staged import Committable, NotStaged, StagedName
 
 STAGING = ".staging"
 _OPEN_FILES = 64
@@ -39,23 +39,22 @@ class OutputFailure(ExternalError):
         )
 
 
-class NotAPath(UserError):
+class NotAPath(NotStaged):
     """A name in a committable leads out of the base path."""
-
-    hint = "the checkpoint was not written by this sink, or was tampered with"
 
     def __init__(self, name: object) -> None:
         self.name = name
-        super().__init__(f"{name!r} is not the name of a file below the base path")
+        super().__init__(name, "a file below the base path")
 
 
 @dataclass(frozen=True, slots=True)
-class StagedFile:
+class StagedFile(Committable):
     """A committable: a hidden file and what it becomes. Names are relative to the base path.
 
     Staged files of one `group` (a subtask's in a bucket) that have at most `limit` bytes altogether become one file.
     `time` is the processing time of the epoch that wrote it."""
 
+    output: ClassVar[str] = "a file of a file sink"
     staged: str
     final: str
     suffix: str
@@ -64,23 +63,16 @@ class StagedFile:
     limit: int
     time: int = 0
 
+    def __post_init__(self) -> None:
+        for name in (self.staged, self.final):
+            parts = PurePosixPath(name).parts
+            if not parts or parts[0] == "/" or ".." in parts:
+                raise NotAPath(name)
+
     @property
     def bucket(self) -> str:
         """The bucket of the file."""
         return self.final.rpartition("/")[0]
-
-    def to_json(self) -> dict[str, Any]:
-        """The committable as a JSON value."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> StagedFile:
-        """The inverse of `to_json`. Refuses names that lead out of the base path."""
-        for name in (data["staged"], data["final"]):
-            parts = PurePosixPath(name).parts
-            if not parts or parts[0] == "/" or ".." in parts:
-                raise NotAPath(name)
-        return cls(**data)
 
 
 @dataclass(slots=True)
@@ -202,9 +194,7 @@ class FileWriter(SinkWriter):
         # where a name cannot be taken by renaming, each is used once: that of an attempt is its own
         tag = "" if self._files.renames else f"-{_tag(context)}"
         final = f"{self._names.part_prefix}-{context.subtask}-{number}{tag}{self._names.part_suffix}"
-        staged = (
-            f"{_owner(context)}@{context.epoch}@{context.subtask}-{quote(context.attempt, safe='')}-{len(self._parts)}"
-        )
+        staged = f"{StagedName.of(context)}-{len(self._parts)}"
         part = _Part(f"{STAGING}/{staged}", f"{bucket}/{final}" if bucket else final, f"{context.subtask}/{bucket}")
         self._open[bucket] = part
         self._parts.append(part)
@@ -273,12 +263,6 @@ class FileWriter(SinkWriter):
                     part.stream.close()
                 part.stream = part.content = None
         self._streams = {}
-
-
-def _owner(context: WriterContext) -> str:
-    """How the names of all files that a sink stages begin; another job with the same sink has other names."""
-    job = context.job
-    return "-".join(quote(part, safe="") for part in (job, context.sink) if part)
 
 
 def _tag(context: WriterContext) -> str:

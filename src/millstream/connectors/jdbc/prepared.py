@@ -24,6 +24,7 @@ from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.targets import Target
 from millstream.errors import ExternalError, UserError
 from millstream.model.sink import Committer, SinkWriter, WriterContext
+from millstream.model.staged import latest
 
 _NO_SUCH_TRANSACTION = "42704"
 _LOCK_TIMEOUT = "55P03"
@@ -162,14 +163,14 @@ class PreparedCommitter(Committer):
 
     def _commit(self, connection: Any, gids: Sequence[Gid]) -> None:
         proofs.ensure_table(connection)
-        there = {gid for owner in proofs.latest(gids) for gid in waiting(connection, owner)}
+        there = {gid for owner in latest(gids) for gid in waiting(connection, owner)}
         done = proofs.committed(connection, [gid for gid in gids if gid not in there])
         for gid in gids:
             if gid in there:
                 committed_prepared(connection, gid)
             elif gid not in done:
                 raise OutputLost(str(gid), "its transaction is no longer prepared and left no proof")
-        for owner, epoch in proofs.latest(gids).items():
+        for owner, epoch in latest(gids).items():
             rolled_back(connection, [gid for gid in waiting(connection, owner) if gid.epoch <= epoch])
             proofs.prune(connection, owner, epoch)
 

@@ -7,13 +7,13 @@ Does not know: rows, checkpoints."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 from urllib.parse import quote
 
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.model.sink import WriterContext
+from millstream.model.staged import NotStaged, StagedName
 
 TABLE = "millstream_commits"
 PREFIX = "millstream"
@@ -31,52 +31,27 @@ class OutputLost(ExternalError):
         super().__init__(f"the output {gid} is not committed and cannot be: {found}")
 
 
-class NotAnOutput(UserError):
-    """A committable that this sink did not write."""
+class Gid(StagedName):
+    """The name of a transaction, or of rows that wait in a table. PostgreSQL takes up to 200 bytes."""
 
-    hint = "the checkpoint was not written by this sink, or was tampered with"
-
-    def __init__(self, committable: object) -> None:
-        super().__init__(f"{committable!r} does not name output of a JDBC sink")
-
-
-@dataclass(frozen=True, slots=True)
-class Gid:
-    """The name of what one attempt of one subtask wrote in one epoch. PostgreSQL takes up to 200 bytes."""
-
-    job: str
-    sink: str
-    epoch: int
-    subtask: int
-    attempt: str
-
-    @property
-    def owner(self) -> str:
-        """Whose it is: all names of a sink begin like this."""
-        return f"{PREFIX}:{self.job}:{self.sink}"
-
-    @property
-    def generation(self) -> int:
-        """How often the job had started over; an attempt of an earlier one is dead."""
-        head = self.attempt.split("-")[0]
-        return int(head) if head.isdigit() else -1
+    __slots__ = ()
 
     def __str__(self) -> str:
         return f"{self.owner}:{self.epoch}:{self.subtask}:{self.attempt}"
 
     @classmethod
-    def of(cls, context: WriterContext) -> Gid:
+    def of(cls, context: WriterContext) -> Self:
         """The name for a writer."""
-        job, sink, attempt = map(_short, (context.job, context.sink, context.attempt))
-        return cls(job, sink, context.epoch, context.subtask, attempt)
+        owner = f"{PREFIX}:{_short(context.job)}:{_short(context.sink)}"
+        return cls(owner, context.epoch, context.subtask, _short(context.attempt))
 
     @classmethod
-    def parse(cls, text: Any) -> Gid:
-        """The inverse of `str`."""
+    def parse(cls, text: Any) -> Self:
+        """The inverse of `str`; refuses what is no such name."""
         parts = text.split(":") if isinstance(text, str) else []
         if len(parts) != 6 or parts[0] != PREFIX or not parts[3].isdigit() or not parts[4].isdigit():
-            raise NotAnOutput(text)
-        return cls(parts[1], parts[2], int(parts[3]), int(parts[4]), parts[5])
+            raise NotStaged(text, "output of a JDBC sink")
+        return cls(":".join(parts[:3]), int(parts[3]), int(parts[4]), parts[5])
 
 
 def _short(part: str) -> str:
@@ -121,14 +96,6 @@ def committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
     proven = {gid for _, gid, _ in found}
     forgotten = {owner: epoch for owner, gid, epoch in found if not gid}
     return {gid for gid in gids if str(gid) in proven or gid.epoch <= forgotten.get(gid.owner, -1)}
-
-
-def latest(gids: Iterable[Gid]) -> dict[str, int]:
-    """The newest epoch of each owner."""
-    epochs: dict[str, int] = {}
-    for gid in gids:
-        epochs[gid.owner] = max(epochs.get(gid.owner, -1), gid.epoch)
-    return epochs
 
 
 def prune(connection: Any, owner: str, epoch: int) -> None:

@@ -20,6 +20,7 @@ from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.statements import merge, quoted, table_name
 from millstream.connectors.jdbc.targets import TableTarget
 from millstream.model.sink import Committer, SinkWriter, WriterContext
+from millstream.model.staged import latest
 
 
 def staged_table(target: TableTarget) -> str:
@@ -115,10 +116,10 @@ class StagedCommitter(Committer):
                     connection.execute(sql, (names,))
                 for gid in open_ones:
                     proofs.add(connection, gid)
-            for owner, epoch in proofs.latest(named).items():
+            for owner, epoch in latest(named).items():
                 swept = f"DELETE FROM {table} WHERE starts_with(ms_gid, %s) AND ms_epoch <= %s"
                 connection.execute(swept, (f"{owner}:", epoch))
-        for owner, epoch in proofs.latest(named).items():
+        for owner, epoch in latest(named).items():
             proofs.prune(connection, owner, epoch)
 
     def _not_yet_committed(self, connection: Any, table: str, named: dict[Gid, int]) -> list[Gid]:

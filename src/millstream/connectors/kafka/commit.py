@@ -61,8 +61,7 @@ class KafkaCommitter(Committer):
                 time.sleep(_PAUSE)
             else:
                 break
-        for job in {each.job for each in staged}:
-            self._staging.sweep(job, sink, max(each.epoch for each in staged if each.job == job))
+        self._staging.sweep(staged)
 
     def _try_sink(self, sink: str, staged: list[Staged]) -> None:
         """After a failure the id is opened anew: only then is known what became of its transaction."""

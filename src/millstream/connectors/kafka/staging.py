@@ -9,18 +9,16 @@ Does not know: Kafka.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO
-from urllib.parse import quote
+from typing import BinaryIO, ClassVar
 
+from millstream.checkpoint.storage import LocalFileSystem
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.model.sink import WriterContext
-
-_NAME = re.compile(r"(?P<owner>[\w%.~-]+)@(?P<epoch>\d+)@(?P<attempt>[\w%.~-]+)")
+from millstream.model.staged import Committable, NotStaged, StagedName, outlived
 
 
 class StagingFailure(ExternalError):
@@ -44,19 +42,11 @@ class StagedOutputLost(ExternalError):
         super().__init__(f"the output {path} was staged for a checkpoint, is not there, and was not committed")
 
 
-class NotStagedHere(UserError):
-    """A committable that this sink has not written."""
-
-    hint = "the checkpoint is of another kind of sink, or was tampered with"
-
-    def __init__(self, data: object) -> None:
-        super().__init__(f"{data!r:.200} is no output that a Kafka sink has staged")
-
-
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """A committable: one attempt's messages of one epoch of one subtask."""
+class Staged(Committable):
+    """A committable: one attempt's messages of one epoch of one subtask. Its name is that of a file."""
 
+    output: ClassVar[str] = "output of a Kafka sink"
     name: str
     job: str
     sink: str
@@ -65,16 +55,9 @@ class Staged:
     records: int
     size: int
 
-    def to_json(self) -> dict[str, Any]:
-        """The committable as a JSON value."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Staged:
-        """The inverse of `to_json`. A name that is not a staged file's is refused."""
-        if not isinstance(data, dict) or set(data) != set(cls.__slots__) or not _NAME.fullmatch(str(data["name"])):
-            raise NotStagedHere(data)
-        return cls(**data)
+    def __post_init__(self) -> None:
+        if StagedName.parse(str(self.name)) is None:
+            raise NotStaged(self.name, self.output)
 
 
 class Staging:
@@ -89,8 +72,7 @@ class Staging:
 
     def create(self, context: WriterContext) -> StageFile:
         """A new file for an attempt."""
-        attempt = quote(context.attempt, safe="")
-        name = f"{_owner(context.job, context.sink)}@{context.epoch}@{context.subtask}-{attempt}"
+        name = str(StagedName.of(context))
         return StageFile(self.path(name), name, context)
 
     def read(self, staged: Staged) -> Iterator[Messages]:
@@ -111,14 +93,11 @@ class Staging:
         with suppress(OSError):
             os.remove(self.path(staged.name))
 
-    def sweep(self, job: str, sink: str, epoch: int) -> None:
-        """Remove what dead attempts at epochs up to this one have left."""
-        owner = _owner(job, sink)
+    def sweep(self, committed: Iterable[Staged]) -> None:
+        """Remove what dead attempts have left, at epochs up to the last of these."""
         with suppress(OSError):
-            for name in os.listdir(self._directory):
-                found = _NAME.fullmatch(name)
-                if found is not None and found["owner"] == owner and int(found["epoch"]) <= epoch:
-                    os.remove(self.path(name))
+            for name in outlived(os.listdir(self._directory), [staged.name for staged in committed]):
+                os.remove(self.path(name))
 
 
 class StageFile:
@@ -148,7 +127,7 @@ class StageFile:
             self._stream.flush()
             os.fsync(self._stream.fileno())
             self._stream.close()
-            _sync(os.path.dirname(self._path))
+            LocalFileSystem().sync_dir(os.path.dirname(self._path))
         except OSError as error:
             raise StagingFailure(self._path, error) from error
         context = self._context
@@ -164,15 +143,3 @@ class StageFile:
                 self._stream.close()
             with suppress(OSError):
                 os.remove(self._path)
-
-
-def _owner(job: str, sink: str) -> str:
-    return "-".join(quote(part, safe="") for part in (job, sink) if part)
-
-
-def _sync(directory: str) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

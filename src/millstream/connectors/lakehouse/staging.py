@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from millstream.checkpoint.storage import LocalFileSystem
 from millstream.connectors.lakehouse.columns import to_table
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.model.arrow_types import python_values
 from millstream.model.sink import SinkWriter, WriterContext
+from millstream.model.staged import Committable, NotStaged
 from millstream.model.types import RowTypeInfo
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -36,19 +38,11 @@ class OutputFailure(ExternalError):
         super().__init__(f"cannot {doing} {path}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
 
 
-class NotStaged(UserError):
-    """A committable that this sink did not write."""
-
-    hint = "the checkpoint was not written by this sink, or was tampered with"
-
-    def __init__(self, data: object) -> None:
-        super().__init__(f"{data!r} does not name a file of a table sink")
-
-
 @dataclass(frozen=True, slots=True)
-class StagedFile:
+class StagedFile(Committable):
     """A committable: a file below the table's location, and what it holds."""
 
+    output: ClassVar[str] = "a file of a table sink"
     owner: str
     epoch: int
     path: str
@@ -58,19 +52,10 @@ class StagedFile:
     nulls: dict[str, int]
     at: int
 
-    def to_json(self) -> dict[str, Any]:
-        """The committable as a JSON value."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, data: Any) -> StagedFile:
-        """The inverse of `to_json`. Refuses paths that lead out of the table."""
-        if not isinstance(data, dict) or set(data) != set(cls.__slots__):
-            raise NotStaged(data)
-        parts = str(data["path"]).split("/")
+    def __post_init__(self) -> None:
+        parts = str(self.path).split("/")
         if ".." in parts or not parts[0]:
-            raise NotStaged(data)
-        return cls(**data)
+            raise NotStaged(self.path, self.output)
 
 
 def digest(files: Sequence[StagedFile]) -> str:
@@ -206,9 +191,6 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 def _to_device(path: str) -> None:
-    for name, flags in ((path, os.O_RDONLY), (os.path.dirname(path), os.O_RDONLY)):
-        handle = os.open(name, flags)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    LocalFileSystem().sync_dir(os.path.dirname(path))

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from millstream.checkpoint.storage import LocalFileSystem
 from millstream.errors import ExternalError
 
 _FRAME = struct.Struct("<II")
@@ -144,7 +145,7 @@ class SegmentedLog:
             self._segments.pop()  # nothing was written to it: it is begun again
         self._segments.append(segment)
         file = open(segment.path, "wb")  # noqa: SIM115 - it stays open until the segment is full
-        _sync_directory(self.directory)
+        LocalFileSystem().sync_dir(self.directory)
         return file
 
     def append(self, payload: bytes) -> None:
@@ -172,7 +173,7 @@ class SegmentedLog:
         self.sync()
         with open(os.path.join(self.directory, _END), "wb") as file:
             os.fsync(file.fileno())
-        _sync_directory(self.directory)
+        LocalFileSystem().sync_dir(self.directory)
 
     def check(self, position: int) -> None:
         """Refuse a position whose records are gone, or were never there."""
@@ -209,11 +210,3 @@ class SegmentedLog:
             self.sync()
             self._file.close()
             self._file = None
-
-
-def _sync_directory(directory: str) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

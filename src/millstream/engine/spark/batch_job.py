@@ -6,7 +6,6 @@ Does not know: what is inside a block or a program."""
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,10 +13,9 @@ import pyarrow as pa
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
-from millstream.engine import slot
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
-from millstream.engine.dependencies import activate
+from millstream.engine.spark.stage import Stage, attempt_name
 
 _COLUMNS = "slot int, place binary, block binary"
 _SCHEMA = pa.schema([("slot", pa.int32()), ("place", pa.binary()), ("block", pa.binary())])
@@ -29,33 +27,16 @@ _SETTINGS = {
 }
 
 
-class BatchLevel:
+class BatchLevel(Stage):
     """What Spark calls for each partition of a stage."""
-
-    def __init__(
-        self,
-        program: Broadcast[bytes],
-        bundle: Broadcast[bytes] | None,
-        deployment: Deployment,
-        level: int,
-        request: slot.LevelRequest,
-    ) -> None:
-        self._program = program
-        self._bundle = bundle
-        self._dependencies = deployment.dependencies
-        self._level = level
-        self._request = pickle.dumps(request, 5)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one slot."""
-        activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
-        deployment: Deployment = pickle.loads(self._program.value)
+        deployment = self._deployed()
         task = TaskContext.get()
         assert task is not None
-        attempt = f"{task.stageId()}.{task.taskAttemptId()}"
         inbox = _pairs(batches) if self._level else _nothing(batches)
-        request = pickle.loads(self._request)
-        sent = run_batch_level(deployment, task.partitionId(), inbox, request, attempt)
+        sent = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
         while gathered := _gathered(sent):
             yield pa.RecordBatch.from_arrays(
                 [
@@ -64,10 +45,6 @@ class BatchLevel:
                 ],
                 schema=_SCHEMA,
             )
-
-    def _bundle_bytes(self) -> bytes:
-        assert self._bundle is not None
-        return self._bundle.value
 
 
 def _gathered(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:

@@ -16,10 +16,14 @@ from millstream.errors import InternalError
 from millstream.runtime.batch import Batch
 
 
-class MatchContext(Protocol):
-    """What a test of a partial match may ask."""
+class Known(Protocol):
+    """What is known of the event at hand: the answers that tests of the event alone have given."""
 
     verdicts: dict[int, bool]
+
+
+class MatchContext(Known, Protocol):
+    """What a test of a partial match may ask."""
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
         """The events of the partial match that were taken under a name, oldest first."""
@@ -31,7 +35,7 @@ class MatchContext(Protocol):
         """The processing time."""
 
 
-Check = Callable[[Any, MatchContext], bool]
+Check = Callable[[Any, Known], bool]  # a check that is not simple must be given a MatchContext
 
 
 class Condition:
@@ -169,7 +173,7 @@ def _not_a_condition(condition: Condition) -> InternalError:
 def _asked_once(function: Callable[[Any], Any]) -> Check:
     number = id(function)  # the automaton holds the function, so no other gets its id
 
-    def check(event: Any, context: MatchContext) -> bool:
+    def check(event: Any, context: Known) -> bool:
         verdicts = context.verdicts
         answer = verdicts.get(number)
         if answer is None:
@@ -183,5 +187,5 @@ def _both(one: Check, other: Check) -> Check:
     return lambda event, context: one(event, context) and other(event, context)
 
 
-def _never(_event: Any, _context: MatchContext) -> bool:
+def _never(_event: Any, _context: Known) -> bool:
     return False

@@ -6,10 +6,11 @@ Does not know: partial matches, keys, time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from millstream.runtime.nfa.compile import Action, Automaton, Kind
-from millstream.runtime.nfa.conditions import Ask, Condition, MatchContext, asked, is_simple
+from millstream.runtime.nfa.conditions import Ask, Condition, Known, asked, is_simple
 
 TAKE, IGNORE, PROCEED = (int(action) for action in (Action.TAKE, Action.IGNORE, Action.PROCEED))
 NO_STATE = -1
@@ -46,11 +47,11 @@ class Transitions:
         """The event may begin a match if one of these holds."""
         return [condition for _, condition in self._start]
 
-    def begins(self, event: Any, context: MatchContext) -> bool:
+    def begins(self, event: Any, context: Known) -> bool:
         """Whether the event may begin a match: asked first, because most events of most keys do not."""
         return any(check is None or check(event, context) for check, _ in self._start)
 
-    def asking(self, state: int, event: Any, context: MatchContext) -> Choices:
+    def asking(self, state: int, event: Any, context: Known) -> Choices:
         """The edges that an event follows."""
         edges = self._edges
         waiting = [state]
@@ -69,7 +70,7 @@ class Transitions:
             for action, target, name in chosen
         )
 
-    def _end_after(self, state: int, event: Any, context: MatchContext) -> int:
+    def _end_after(self, state: int, event: Any, context: Known) -> int:
         """The end, when it can be reached without another event."""
         if not self._proceeds[state]:
             return NO_STATE
@@ -93,17 +94,8 @@ class Transitions:
         return found
 
 
+@dataclass(slots=True)
 class _Answered:
-    """A context in which every test has its answer already."""
+    """An event of which every answer is known already."""
 
-    def __init__(self, verdicts: dict[int, bool]) -> None:
-        self.verdicts = verdicts
-
-    def get_events_for_pattern(self, name: str) -> list[Any]:
-        raise NotImplementedError(name)
-
-    def timestamp(self) -> int:
-        raise NotImplementedError
-
-    def current_processing_time(self) -> int:
-        raise NotImplementedError
+    verdicts: dict[int, bool]

@@ -99,7 +99,7 @@ class BroadcastOperator(FunctionOperator):
 
     def __init__(self, context: OperatorContext, function: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         super().__init__(context, function, keyed=False)
-        self._call = _BroadcastCall(context, TimeOnly(self), descriptors)
+        self._call = _BroadcastCall(context, TimeOnly(context), descriptors)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Process records, or take rules in."""

@@ -52,9 +52,11 @@ class ElementwiseSpec(OperatorSpec):
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator for the kind of function."""
-        kinds = {MapFunction: MapOperator, FilterFunction: FilterOperator, FlatMapFunction: FlatMapOperator}
-        kind = next(operator for base, operator in kinds.items() if isinstance(self.function, base))
-        return kind(context, self.function, self.key)
+        if isinstance(self.function, MapFunction):
+            return MapOperator(context, self.function, self.key)
+        if isinstance(self.function, FilterFunction):
+            return FilterOperator(context, self.function, self.key)
+        return FlatMapOperator(context, self.function, self.key)
 
 
 class _Elementwise(FunctionOperator):

@@ -47,7 +47,7 @@ class ProcessOperator(FunctionOperator):
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
         super().__init__(context, function, keyed=False)
-        self._call = Call(context.scope, TimeOnly(self))
+        self._call = Call(context.scope, TimeOnly(context))
         self._methods = _methods(function)
 
     def on_batch(self, batch: Batch, side: int) -> None:
@@ -60,7 +60,7 @@ class TimedOperator(FunctionOperator):
 
     def __init__(self, context: OperatorContext, function: Any) -> None:
         super().__init__(context, function, keyed=True)
-        self.timers = KeyedTimerService(self, context.scope)
+        self.timers = KeyedTimerService(context, context.scope)
         self.call = Call(context.scope, self.timers)
 
     def begin_epoch(self) -> None:

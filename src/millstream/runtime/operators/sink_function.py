@@ -53,7 +53,7 @@ class SinkFunctionOperator(FunctionOperator):
 
     def __init__(self, context: OperatorContext, function: SinkFunction) -> None:
         super().__init__(context, function, keyed=False)
-        self._call = SinkCall(TimeOnly(self))
+        self._call = SinkCall(TimeOnly(context))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """One call for every record."""

@@ -1,7 +1,6 @@
 """assign_timestamps_and_watermarks: event time given to a stream after its source.
 
-Promises: one watermark at the end of what an epoch brought, from the greatest timestamp so far; upstream watermarks are
-replaced, except the last one, which ends the input.
+Promises: the watermark is the strategy's, of the greatest timestamp so far; one generator goes on from epoch to epoch.
 Does not know: splits; sources have generators of their own."""
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.watermarks import MAX_WATERMARK, WatermarkStrategy
+from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.event_time import EventTimeOperator
 from millstream.runtime.watermarks import Generator, assign_timestamps
 
 
@@ -29,7 +29,7 @@ class TimestampsSpec(OperatorSpec):
         return TimestampsOperator(context, self.strategy, periodic=self.periodic)
 
 
-class TimestampsOperator(Operator):
+class TimestampsOperator(EventTimeOperator):
     """One generator for the subtask."""
 
     def __init__(self, context: OperatorContext, strategy: WatermarkStrategy, *, periodic: bool = True) -> None:
@@ -37,55 +37,33 @@ class TimestampsOperator(Operator):
         self._strategy = strategy
         self._periodic = periodic
         self._generator = Generator(strategy, None)
-        self._seen = False
+
+    @property
+    def idle_timeout(self) -> int | None:
+        """The strategy's own."""
+        return self._strategy.idle_timeout
+
+    def current_watermark(self) -> int | None:
+        """What the generator says; None when it says that nothing comes."""
+        found: int | None = rowwise.guarded(self.context, self._generator.current, self._periodic)
+        return found
 
     def begin_epoch(self) -> None:
         """Go on from what the last epoch remembered."""
+        super().begin_epoch()
         self._generator = Generator(self._strategy, self.context.memory.get("generator"))
-        self._seen = False
-        self.context.memory.setdefault("active_at", self.context.now)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Give timestamps, remember the greatest."""
         stamped = stamp(self.context, self._strategy, batch)
         self._generator.on_batch(stamped, events(self.context))
-        self._seen = True
+        self.seen = True
         self.out.emit(stamped)
 
-    def on_watermark(self, watermark: int) -> None:
-        """Only the last watermark of the input counts."""
-        if watermark == MAX_WATERMARK:
-            super().on_watermark(watermark)
-
-    def on_idle(self) -> None:
-        """Idleness of the input is measured here by the strategy's own timeout."""
-
-    def on_active(self) -> None:
-        """As for idleness."""
-
     def end_epoch(self) -> None:
-        """Emit the watermark of what was seen, or say that nothing comes."""
-        memory = self.context.memory
-        if self._seen:
-            memory["active_at"] = self.context.now
-        memory["generator"] = self._generator.memory()
-        if self.watermark == MAX_WATERMARK:
-            return
-        current = rowwise.guarded(self.context, self._generator.current, self._periodic)
-        timeout = self._strategy.idle_timeout
-        idle = current is None or (timeout is not None and self.context.now - memory["active_at"] >= timeout)
-        if idle and not memory.get("idle_sent"):
-            self.out.emit_watermark(None)
-        elif not idle and (current > self.watermark or memory.get("idle_sent")):
-            super().on_watermark(max(current, self.watermark))
-        memory["idle_sent"] = idle
-
-    def next_timer(self) -> int | None:
-        """When this input counts as idle."""
-        timeout = self._strategy.idle_timeout
-        if timeout is None or self.context.memory.get("idle_sent") or self.watermark == MAX_WATERMARK:
-            return None
-        return int(self.context.memory["active_at"]) + timeout
+        """Remember the generator as it is before it is asked for the watermark."""
+        self.context.memory["generator"] = self._generator.memory()
+        super().end_epoch()
 
 
 def stamp(context: OperatorContext, strategy: WatermarkStrategy, batch: Batch) -> Batch:

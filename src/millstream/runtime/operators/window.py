@@ -158,7 +158,7 @@ class WindowOperator(Operator):
         super().__init__(context)
         self.spec = spec
         self.scope = _WindowScope()
-        self.timers = KeyedTimerService(self, self.scope)
+        self.timers = KeyedTimerService(context, self.scope)
         self._contents = _contents(context, self.scope, spec)
         self._eviction = None if spec.evictor is None else Eviction(self, spec.evictor, spec.fold)
         self._merging = (

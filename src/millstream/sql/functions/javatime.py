@@ -41,54 +41,54 @@ def _literal(piece: str) -> Writer:
     return lambda _: shown
 
 
+_NUMBERS: dict[str, Callable[[datetime.datetime], int]] = {
+    "y": lambda m: m.year,
+    "u": lambda m: m.year,
+    "M": lambda m: m.month,
+    "L": lambda m: m.month,
+    "d": lambda m: m.day,
+    "D": lambda m: m.timetuple().tm_yday,
+    "H": lambda m: m.hour,
+    "k": lambda m: m.hour or 24,
+    "h": lambda m: m.hour % 12 or 12,
+    "K": lambda m: m.hour % 12,
+    "m": lambda m: m.minute,
+    "s": lambda m: m.second,
+    "e": lambda m: m.isoweekday() % 7 + 1,
+    "w": lambda m: m.isocalendar().week,
+    "Q": lambda m: (m.month + 2) // 3,
+    "q": lambda m: (m.month + 2) // 3,
+}
+
+
 def _field(letter: str, count: int) -> Writer:
     match letter:
-        case "y" | "u":
-            if count == 2:
-                return lambda m: f"{m.year % 100:02d}"
-            return lambda m: f"{m.year:0{count}d}"
-        case "M" | "L":
-            if count >= 4:
-                return lambda m: _MONTHS[m.month - 1]
-            if count == 3:
-                return lambda m: _MONTHS[m.month - 1][:3]
-            return lambda m: f"{m.month:0{count}d}"
-        case "d":
-            return lambda m: f"{m.day:0{count}d}"
-        case "D":
-            return lambda m: f"{m.timetuple().tm_yday:0{count}d}"
-        case "H":
-            return lambda m: f"{m.hour:0{count}d}"
-        case "k":
-            return lambda m: f"{m.hour or 24:0{count}d}"
-        case "h":
-            return lambda m: f"{m.hour % 12 or 12:0{count}d}"
-        case "K":
-            return lambda m: f"{m.hour % 12:0{count}d}"
-        case "m":
-            return lambda m: f"{m.minute:0{count}d}"
-        case "s":
-            return lambda m: f"{m.second:0{count}d}"
+        case "y" | "u" if count == 2:
+            return lambda m: f"{m.year % 100:02d}"
+        case "M" | "L" if count >= 4:
+            return lambda m: _MONTHS[m.month - 1]
+        case "M" | "L" if count == 3:
+            return lambda m: _MONTHS[m.month - 1][:3]
         case "S" | "n":
             return lambda m: f"{m.microsecond * 1000:09d}"[:count]
         case "a":
             return lambda m: "AM" if m.hour < 12 else "PM"
         case "E":
             return (lambda m: _DAYS[m.weekday()]) if count >= 4 else lambda m: _DAYS[m.weekday()][:3]
-        case "e":
-            return lambda m: f"{m.isoweekday() % 7 + 1:0{count}d}"
-        case "w":
-            return lambda m: f"{m.isocalendar().week:0{count}d}"
-        case "Q" | "q":
-            return lambda m: f"{(m.month + 2) // 3:0{count}d}"
         case "z" | "V":
             return lambda m: m.tzname() or "UTC"
         case "Z" | "X" | "x":
             return lambda m: (m.strftime("%z") or "+0000") if letter != "X" or m.utcoffset() else "Z"
         case "G":
             return lambda _m: "AD"
-    msg = f"unknown letter '{letter}' in a date pattern"
-    raise ValueError(msg)
+        case _ if letter in _NUMBERS:
+            number = _NUMBERS[letter]
+            return lambda m: f"{number(m):0{count}d}"
+    raise _unknown(letter)
+
+
+def _unknown(letter: str) -> ValueError:
+    return ValueError(f"unknown letter '{letter}' in a date pattern")
 
 
 Reader = Callable[[str], datetime.datetime]
@@ -133,10 +133,9 @@ def _group(letter: str, count: int) -> str:
             return "([A-Za-z/_]+)"
         case "Z" | "X" | "x":
             return "(Z|[+-]\\d{2}:?\\d{2})"
-        case _ if letter in "dDHkhKmsQqweML":
+        case _ if letter in _NUMBERS:
             return f"(\\d{{{count}}})" if count > 1 else "(\\d{1,2})"
-    msg = f"unknown letter '{letter}' in a date pattern"
-    raise ValueError(msg)
+    raise _unknown(letter)
 
 
 def _moment(found: dict[str, str]) -> datetime.datetime:

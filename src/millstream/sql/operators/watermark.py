@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.event_time import EventTimeOperator
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.evaluate import EvaluationFailed, Projection
@@ -35,20 +36,22 @@ class WatermarkSpec(OperatorSpec):
         return WatermarkOperator(context, self)
 
 
-class WatermarkOperator(TableOperator):
-    """Memory: the greatest watermark computed so far, and when a row came last."""
+class WatermarkOperator(EventTimeOperator, TableOperator):
+    """Memory: the greatest watermark computed so far."""
 
     def __init__(self, context: OperatorContext, spec: WatermarkSpec) -> None:
-        super().__init__(context, spec.schema, spec.zone)
+        TableOperator.__init__(self, context, spec.schema, spec.zone)
         self._spec = spec
         self._projection = Projection([spec.expr])
-        self._seen = False
 
-    def begin_epoch(self) -> None:
-        """Nothing was seen."""
-        super().begin_epoch()
-        self._seen = False
-        self.context.memory.setdefault("active_at", self.context.now)
+    @property
+    def idle_timeout(self) -> int | None:
+        """The table's own."""
+        return self._spec.idle_timeout
+
+    def current_watermark(self) -> int:
+        """The greatest so far."""
+        return int(self.context.memory.get("mark", MIN_WATERMARK))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Look at the rows and pass them on."""
@@ -60,40 +63,6 @@ class WatermarkOperator(TableOperator):
         found = pc.max(pc.cast(marks, pa.timestamp("ms", marks.type.tz), safe=False))
         if found.is_valid:
             mark = scalar_value(pc.cast(found, pa.int64()))
-            self.context.memory["mark"] = max(self.context.memory.get("mark", MIN_WATERMARK), mark)
-        self._seen = True
+            self.context.memory["mark"] = max(self.current_watermark(), mark)
+        self.seen = True
         self.out.emit(batch)
-
-    def on_watermark(self, watermark: int) -> None:
-        """Only the last one counts."""
-        if watermark == MAX_WATERMARK:
-            super().on_watermark(watermark)
-
-    def on_idle(self) -> None:
-        """Idleness is measured here."""
-
-    def on_active(self) -> None:
-        """As for idleness."""
-
-    def end_epoch(self) -> None:
-        """Emit the watermark, or say that nothing comes."""
-        memory = self.context.memory
-        if self._seen:
-            memory["active_at"] = self.context.now
-        if self.watermark == MAX_WATERMARK:
-            return
-        current = memory.get("mark", MIN_WATERMARK)
-        timeout = self._spec.idle_timeout
-        idle = timeout is not None and self.context.now - memory["active_at"] >= timeout
-        if idle and not memory.get("idle_sent"):
-            self.out.emit_watermark(None)
-        elif not idle and (current > self.watermark or memory.get("idle_sent")):
-            super().on_watermark(max(current, self.watermark))
-        memory["idle_sent"] = idle
-
-    def next_timer(self) -> int | None:
-        """When this input counts as idle."""
-        timeout = self._spec.idle_timeout
-        if timeout is None or self.context.memory.get("idle_sent") or self.watermark == MAX_WATERMARK:
-            return None
-        return int(self.context.memory["active_at"]) + timeout

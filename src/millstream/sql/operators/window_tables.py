@@ -6,6 +6,7 @@ Does not know: how rows got into windows."""
 from __future__ import annotations
 
 import heapq
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +72,9 @@ class WindowedOperator(TableOperator):
             self.fire(heapq.heappop(ends))
         self.flush()
 
+    @abstractmethod
     def fire(self, over: int) -> None:
         """Tell one window."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Does not know: what names mean."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -39,12 +40,12 @@ _NO_PARENTHESES = (
 _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 
 
-class ExpressionGrammar(TypeGrammar):
+class ExpressionGrammar(TypeGrammar, ABC):
     """Expressions."""
 
+    @abstractmethod
     def query(self) -> s.Query:
         """A query; the grammar of queries says how."""
-        raise NotImplementedError
 
     def is_query(self) -> bool:
         """Whether a query begins here."""

@@ -1,0 +1,63 @@
+"""Why an epoch, a checkpoint or a whole job fails.
+
+Promises: what a task has told comes back as an error of the domain it belongs to: the program's, the world's, or ours.
+Does not know: restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from millstream.cluster.lease import Outcome
+from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.runtime.rowwise import UserFunctionFailed
+
+
+class EpochTimedOut(ExternalError):
+    """An epoch did not end by its deadline."""
+
+    def __init__(self, epoch: int, deadline: int) -> None:
+        super().__init__(
+            f"epoch {epoch} did not end within {deadline / 1000:g} s and was cancelled",
+            hint="a function may be waiting for ever; else raise millstream.epoch.deadline",
+        )
+
+
+class CheckpointExpired(ExternalError):
+    """A checkpoint was not durable in time."""
+
+    def __init__(self, checkpoint: int, after: int) -> None:
+        self.checkpoint, self.after = checkpoint, after
+        super().__init__(
+            f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
+            hint="raise execution.checkpointing.timeout or see what slows the checkpoint directory",
+        )
+
+
+class EndedElsewhere(ExternalError):
+    """The job failed under another driver."""
+
+    hint = "to run it anew, give another high-availability.cluster-id or delete the job's directory in the storageDir"
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(f"another driver's run of this job ended as {outcome.status}: {outcome.cause}")
+
+
+class StateRefused(UserError):
+    """The state a job was to start from cannot be read by its program: trying again would not help."""
+
+
+class TaskFailed(ExternalError):
+    """A task failed for a reason that is not the program's."""
+
+
+def failure_of(data: Mapping[str, Any]) -> MillstreamError:
+    """The error in the failure that a task has told."""
+    if data["domain"] == "refused":
+        return StateRefused(data["problem"], hint=data["hint"])
+    if data["domain"] == "user":
+        return UserFunctionFailed.from_json(dict(data))
+    text = f"{data['problem']} (in {data['vertex']})"
+    if data["domain"] == "external":
+        return TaskFailed(text)
+    return InternalError(f"{text}\n{data['trace']}")

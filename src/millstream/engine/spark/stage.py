@@ -1,0 +1,60 @@
+"""What both kinds of jobs send to Spark for one of their stages.
+
+Promises: a stage is small: the program travels once, as a broadcast, and is unpacked once in a worker; files and
+packages of the job are in place before it is.
+Does not know: how blocks travel."""
+
+from __future__ import annotations
+
+import pickle
+
+from pyspark import Broadcast, TaskContext
+
+from millstream.engine import slot
+from millstream.engine.contract import Deployment
+from millstream.engine.dependencies import activate
+
+_deployments: dict[str, Deployment] = {}
+
+
+class Stage:
+    """One level of a deployment, for one request."""
+
+    def __init__(
+        self,
+        program: Broadcast[bytes],
+        bundle: Broadcast[bytes] | None,
+        deployment: Deployment,
+        level: int,
+        request: slot.LevelRequest,
+    ) -> None:
+        self._program = program
+        self._bundle = bundle
+        self._dependencies = deployment.dependencies
+        self._deployment = deployment.id
+        self._level = level
+        self._packed = pickle.dumps(request, 5)
+
+    def _deployed(self) -> Deployment:
+        """The program, as this worker has it."""
+        activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
+        found = _deployments.get(self._deployment)
+        if found is None:
+            _deployments.clear()
+            found = _deployments[self._deployment] = pickle.loads(self._program.value)
+        return found
+
+    def _request(self) -> slot.LevelRequest:
+        """What is asked of this level."""
+        request: slot.LevelRequest = pickle.loads(self._packed)
+        return request
+
+    def _bundle_bytes(self) -> bytes:
+        assert self._bundle is not None
+        return self._bundle.value
+
+
+def attempt_name() -> str:
+    """A name that no other attempt of any task has."""
+    task = TaskContext.get()
+    return f"{task.stageId()}.{task.taskAttemptId()}" if task is not None else "0"

@@ -1,0 +1,67 @@
+"""What operators share that give a stream its event time anew.
+
+Promises: one watermark at the end of what an epoch brought; upstream watermarks are replaced, except the last one,
+which ends the input; an input that was silent for the timeout counts as idle, once.
+Does not know: how the watermark is found."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.runtime.operator import Operator
+
+
+class EventTimeOperator(Operator):
+    """Memory: when a record came last, and whether it was told that nothing comes. `seen` is the subclass's to set."""
+
+    seen = False
+
+    @property
+    @abstractmethod
+    def idle_timeout(self) -> int | None:
+        """After how many milliseconds of silence the input counts as idle."""
+
+    @abstractmethod
+    def current_watermark(self) -> int | None:
+        """The watermark of all that was seen; None when the input is to count as idle."""
+
+    def begin_epoch(self) -> None:
+        """Nothing was seen."""
+        super().begin_epoch()
+        self.seen = False
+        self.context.memory.setdefault("active_at", self.context.now)
+
+    def on_watermark(self, watermark: int) -> None:
+        """Only the last watermark of the input counts."""
+        if watermark == MAX_WATERMARK:
+            super().on_watermark(watermark)
+
+    def on_idle(self) -> None:
+        """Idleness of the input is measured here."""
+
+    def on_active(self) -> None:
+        """As for idleness."""
+
+    def end_epoch(self) -> None:
+        """Emit the watermark of what was seen, or say that nothing comes."""
+        memory = self.context.memory
+        if self.seen:
+            memory["active_at"] = self.context.now
+        if self.watermark == MAX_WATERMARK:
+            return
+        current, timeout = self.current_watermark(), self.idle_timeout
+        silent = timeout is not None and self.context.now - memory["active_at"] >= timeout
+        idle = current is None or silent
+        if idle and not memory.get("idle_sent"):
+            self.out.emit_watermark(None)
+        elif current is not None and not idle and (current > self.watermark or memory.get("idle_sent")):
+            super().on_watermark(max(current, self.watermark))
+        memory["idle_sent"] = idle
+
+    def next_timer(self) -> int | None:
+        """When this input counts as idle."""
+        timeout = self.idle_timeout
+        if timeout is None or self.context.memory.get("idle_sent") or self.watermark == MAX_WATERMARK:
+            return None
+        return int(self.context.memory["active_at"]) + timeout

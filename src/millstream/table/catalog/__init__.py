@@ -1,0 +1,42 @@
+"""PyFlink's `table.catalog`: catalogs as programs see them, and resolved schemas.
+
+Promises: PyFlink's public names.
+Does not know: statements."""
+
+from __future__ import annotations
+
+from millstream.table.catalog.catalog import Catalog
+from millstream.table.catalog.columns import Column, ComputedColumn, MetadataColumn, PhysicalColumn
+from millstream.table.catalog.objects import (
+    CatalogBaseTable,
+    CatalogDatabase,
+    CatalogDescriptor,
+    CatalogFunction,
+    CatalogPartition,
+    CatalogPartitionSpec,
+)
+from millstream.table.catalog.paths import ObjectIdentifier, ObjectPath
+from millstream.table.catalog.resolved_schema import Constraint, ResolvedSchema, UniqueConstraint, WatermarkSpec
+from millstream.table.catalog.statistics import CatalogColumnStatistics, CatalogTableStatistics
+
+__all__ = [
+    "Catalog",
+    "CatalogBaseTable",
+    "CatalogColumnStatistics",
+    "CatalogDatabase",
+    "CatalogDescriptor",
+    "CatalogFunction",
+    "CatalogPartition",
+    "CatalogPartitionSpec",
+    "CatalogTableStatistics",
+    "Column",
+    "ComputedColumn",
+    "Constraint",
+    "MetadataColumn",
+    "ObjectIdentifier",
+    "ObjectPath",
+    "PhysicalColumn",
+    "ResolvedSchema",
+    "UniqueConstraint",
+    "WatermarkSpec",
+]
