@@ -27,6 +27,7 @@ import xxhash
 from millstream.errors import UserError
 from millstream.model.arrow_types import python_values
 from millstream.model.row import Row, RowKind
+from millstream.state.xxh3 import LONGEST, ShortStrings
 
 MAX_PARALLELISM_LIMIT = 32768
 _MANY = 1 << 16  # keys, as when state is restored: too many to have been seen lately
@@ -258,6 +259,9 @@ def _dataclass_form(kind: type) -> _Form:
 # -------------------------------------------------------------------------------------------------- keys to groups
 
 
+_PREFIXES = {pa.string(): b"s", pa.large_string(): b"s", pa.binary(): b"b", pa.large_binary(): b"b"}  # of _FORMS
+
+
 class _Seen(dict[Any, int]):
     """The numbers of keys seen lately; a look-up that finds nothing computes."""
 
@@ -292,9 +296,15 @@ class KeyNumbers:
 
     def of_many(self, keys: Sequence[Any]) -> npt.NDArray[Any]:
         """The number of each key."""
-        if len(keys) >= _MANY and set(map(type, keys)) == {int}:
-            with suppress(OverflowError):  # wider than a column of whole numbers
-                return self._of_integers(pa.array(keys, pa.int64()))
+        if len(keys) >= _MANY:
+            kinds = set(map(type, keys))
+            column = pa.int64() if kinds == {int} else pa.string() if kinds == {str} else None
+            if column is not None:
+                with suppress(OverflowError, UnicodeEncodeError):  # what a column cannot hold
+                    return self.of_column(pa.array(keys, column))
+        return self._of_each(keys)
+
+    def _of_each(self, keys: Sequence[Any]) -> npt.NDArray[Any]:
         try:
             return np.fromiter(map(self._seen.__getitem__, keys), self._kind, len(keys))
         except TypeError:
@@ -312,14 +322,21 @@ class KeyNumbers:
             return self._of_integers(column)
         if pa.types.is_nested(column.type):
             return self.of_many(_nested_values(column))
+        prefix = _PREFIXES.get(column.type)
+        if prefix is not None:
+            strings = ShortStrings(column, prefix)
+            if strings.lengths.max(initial=0) <= LONGEST:
+                return self._of_hashes(strings.hashes(), column)
         distinct = column.dictionary_encode("encode")
-        numbers: npt.NDArray[Any] = self.of_many(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
+        numbers: npt.NDArray[Any] = self._of_each(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
         return numbers
 
     def _of_integers(self, column: pa.Array) -> npt.NDArray[Any]:
         wide = np.uint64 if pa.types.is_unsigned_integer(column.type) else np.int64
         dense = pc.fill_null(column, 0) if column.null_count else column
-        hashes = _mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64))
+        return self._of_hashes(_mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64)), column)
+
+    def _of_hashes(self, hashes: npt.NDArray[np.uint64], column: pa.Array) -> npt.NDArray[Any]:
         numbers: npt.NDArray[Any] = self._of_hash(hashes).astype(self._kind, copy=False)
         if column.null_count:
             numbers[column.is_null().to_numpy(zero_copy_only=False)] = self.of(None)
