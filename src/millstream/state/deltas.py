@@ -6,14 +6,15 @@ program declares now; a table of a savepoint is read like any other.
 Does not know: stores, epochs, or who wrote the file.
 
 Layout: magic, length of the header, JSON header (one entry per table), then one Arrow stream per table with the columns
-namespace, key, deleted, value, and for maps of which only some entries changed, the keys that were removed. Key groups
-follow from keys and are not stored."""
+namespace (start and end of time windows, anything else through the codec), key, deleted, value, and for maps of which
+only some entries changed, the keys that were removed. Key groups follow from keys and are not stored."""
 
 from __future__ import annotations
 
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import repeat
@@ -26,6 +27,7 @@ from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model import codec
 from millstream.model.arrow_types import TypeMismatch
 from millstream.model.types import MapTypeInfo, TypeInformation, Types
+from millstream.model.windows import TimeWindow
 from millstream.state import canonical
 from millstream.state.evolution import Resolution, Unresolvable, resolve_key, resolve_stored
 
@@ -282,6 +284,10 @@ def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
     count = len(namespaces)
     if all(map(is_, namespaces, repeat(None))):  # state without windows
         return pa.nulls(count, pa.binary())
+    if set(map(type, namespaces)) == {TimeWindow}:
+        with suppress(OverflowError):  # a window beyond all time
+            bounds = [pa.array([getattr(each, name) for each in namespaces], pa.int64()) for name in ("start", "end")]
+            return pa.StructArray.from_arrays(bounds, ["start", "end"])
     memo: dict[Any, bytes | None] = {None: None}
     for namespace in set(namespaces):
         memo[namespace] = None if namespace is None else codec.encode(namespace)
@@ -291,6 +297,9 @@ def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
 def _namespaces_from_arrow(column: pa.ChunkedArray) -> list[Any]:
     if column.null_count == len(column):
         return [None] * len(column)
+    if pa.types.is_struct(column.type):
+        starts, ends = (_plain(each) for each in column.flatten())
+        return list(map(TimeWindow, starts, ends))
     encoded = _plain(column)
     memo = {each: None if each is None else codec.decode(each) for each in set(encoded)}
     return [memo[each] for each in encoded]

@@ -1,0 +1,30 @@
+"""A state file gives back what was written into it."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.model.types import Types
+from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
+from millstream.state import deltas
+from millstream.state.deltas import Changes, TableSchema
+
+SCHEMA = TableSchema("totals", Types.STRING(), Types.LONG())
+
+
+@pytest.mark.parametrize(
+    "namespaces",
+    [
+        [None, None],
+        [TimeWindow(-5, 10), TimeWindow(0, (1 << 63) - 1)],
+        [TimeWindow(0, 1 << 70), TimeWindow(0, 1)],
+        [TimeWindow(0, 1), None],
+        [CountWindow(3), GlobalWindow.get()],
+        ["pattern", 7],
+    ],
+)
+def test_namespaces_come_back(namespaces):
+    written = Changes(namespaces, ["a", "b"], [False, True], [1, None])
+    ((name, _, read),) = deltas.decode(deltas.encode([(SCHEMA, written)]), {"totals": SCHEMA})
+    assert (name, read) == ("totals", written)
+    assert list(map(type, read.namespaces)) == list(map(type, namespaces))
