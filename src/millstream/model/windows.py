@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 MAX_TIMESTAMP = 2**63 - 1
@@ -62,8 +63,8 @@ class TimeWindow(Window):
     def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
         """Tell `callback` of each group of two or more windows that overlap or touch."""
         for result, members in merged(windows):
-            if len(members) > 1:
-                callback.merge(members, result)
+            if len(members) > 1 and len(distinct := set(members)) > 1:
+                callback.merge(distinct, result)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is TimeWindow and self.start == other.start and self.end == other.end
@@ -146,13 +147,21 @@ class GlobalWindow(Window):
 _GLOBAL = GlobalWindow()
 
 
-def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, set[TimeWindow]]]:
+def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWindow]]]:
     """Groups of windows that overlap or touch, by start: what each becomes, and who its members are."""
-    groups: list[tuple[TimeWindow, set[TimeWindow]]] = []
-    for window in sorted(windows):
-        if groups and groups[-1][0].intersects(window):
+    groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
+    end = 0
+    for window in sorted(windows, key=_bounds):
+        if groups and window.start <= end:
             result, members = groups[-1]
-            groups[-1] = (result.cover(window), members | {window})
+            members.append(window)
+            if window.end > end:
+                end = window.end
+                groups[-1] = (TimeWindow(result.start, end), members)
         else:
-            groups.append((window, {window}))
+            groups.append((window, [window]))
+            end = window.end
     return groups
+
+
+_bounds = attrgetter("start", "end")

@@ -59,22 +59,19 @@ class MergingWindows:
         mapping = self._mapping(key)
         merges = _Merges()
         self._assigner.merge_windows([*mapping, window], merges)
-        result, fresh = window, False
-        for merged_into, merged in merges.found.items():
-            if window in merged:
+        result = window
+        for merged_into, members in merges.found.items():
+            if window in members:
                 result = merged_into
-            merged = [each for each in mapping if each in merged and each != window]  # the one that came first, first
-            if not merged:
+            merged = [each for each in mapping if each in members and each != window]  # the one that came first, first
+            if not merged or merged == [merged_into]:
                 continue
             kept = mapping[merged[0]]
-            states = [mapping.pop(each) for each in merged]
+            gone = [state for each in merged if (state := mapping.pop(each)) != kept]
             mapping[merged_into] = kept
-            if not (len(merged) == 1 and merged[0] == merged_into):
-                self._write(key, mapping)
-                on_merge(merged_into, merged, kept, [state for state in states if state != kept])
+            self._write(key, mapping)
+            on_merge(merged_into, merged, kept, gone)
         if result == window and window not in mapping:
             mapping[window] = window
-            fresh = True
-        if fresh or merges.found:
             self._write(key, mapping)
         return result
