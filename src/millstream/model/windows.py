@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 MAX_TIMESTAMP = 2**63 - 1
@@ -32,15 +32,18 @@ class MergeCallback(ABC, Generic[W]):
         """`to_be_merged`, two or more, become `merge_result`."""
 
 
-class TimeWindow(Window):
+class TimeWindow(Window, tuple[int, int]):
     """The records from `start` (inclusive) to `end` (exclusive), in milliseconds."""
 
-    __slots__ = ("end", "start")
+    __slots__ = ()
 
-    # plain assignments rather than a frozen dataclass: one is made for each record and window
-    def __init__(self, start: int, end: int) -> None:
-        self.start = start
-        self.end = end
+    # a pair rather than a dataclass: one is made for each record and window, and state is found by it
+    start: int = property(itemgetter(0))  # type: ignore[assignment]
+    end: int = property(itemgetter(1))  # type: ignore[assignment]
+
+    def __new__(cls, start: int, end: int) -> TimeWindow:
+        """The window."""
+        return tuple.__new__(cls, (start, end))
 
     def max_timestamp(self) -> int:
         """One less than `end`."""
@@ -65,22 +68,6 @@ class TimeWindow(Window):
         for result, members in merged(windows):
             if len(members) > 1 and len(distinct := set(members)) > 1:
                 callback.merge(distinct, result)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is TimeWindow and self.start == other.start and self.end == other.end
-
-    def __hash__(self) -> int:
-        return hash((self.start, self.end))
-
-    def __lt__(self, other: TimeWindow) -> bool:
-        if not isinstance(other, TimeWindow):
-            return NotImplemented
-        return (self.start, self.end) < (other.start, other.end)
-
-    def __le__(self, other: TimeWindow) -> bool:
-        if not isinstance(other, TimeWindow):
-            return NotImplemented
-        return (self.start, self.end) <= (other.start, other.end)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TimeWindow, (self.start, self.end)
@@ -151,7 +138,7 @@ def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWin
     """Groups of windows that overlap or touch, by start: what each becomes, and who its members are."""
     groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
     end = 0
-    for window in sorted(windows, key=_bounds):
+    for window in sorted(windows):
         if groups and window.start <= end:
             result, members = groups[-1]
             members.append(window)
@@ -162,6 +149,3 @@ def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWin
             groups.append((window, [window]))
             end = window.end
     return groups
-
-
-_bounds = attrgetter("start", "end")
