@@ -29,6 +29,7 @@ from millstream.state.key_hashes import KeyHasher, KeyHashes
 _ROW_BYTES = 256  # what a record costs as a Python value, roughly
 _ROW_OVERHEAD = 24  # hash, time and place in the order of a record in columns
 _BLOCKS = 256  # of a run
+_COMBINED_RUNS = 6  # as much memory goes to folding records before they make a run
 _LEAST_BLOCK = 256  # records
 _COUNT = struct.Struct("<Q")
 
@@ -57,8 +58,8 @@ class SortedRuns:
         self._route = routing_table(targets, partitioner.max_parallelism)
         self._operator, self._edge, self._upstream, self._targets = operator, edge, upstream, targets
         self._rank, self._limit, self._send = rank, run_bytes, send
-        most = max(1, run_bytes // _ROW_BYTES)
-        self._combining = None if fold is None else Combining(operator, partitioner.key, fold, most)
+        most, room = max(1, run_bytes // _ROW_BYTES), _COMBINED_RUNS * run_bytes
+        self._combining = None if fold is None else Combining(operator, partitioner.key, fold, most, room)
         self._hasher = KeyHasher()
         self._held: list[Batch] = []
         self._hashes: list[KeyHashes] = []

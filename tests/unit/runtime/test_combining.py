@@ -1,0 +1,81 @@
+"""Folding before an exchange: one record for each key, and no more memory than there is room for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from millstream.model.types import Types
+from millstream.runtime import combining
+from millstream.runtime.batch import Batch
+from millstream.runtime.combining import Combining
+from millstream.runtime.keys import KeySelection
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+KEY = KeySelection(Types.STRING(), field=0)
+
+
+def added(one, other):
+    return one[0], one[1] + other[1]
+
+
+def batches(words, size=10):
+    return [Batch(PAIR, rows=[(word, 1) for word in words[at : at + size]]) for at in range(0, len(words), size)]
+
+
+def folded(folding, words):
+    sent = [made for batch in batches(words) for made in folding.add(batch)]
+    return sent, list(folding.flush())
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """How much memory the process seems to have; a key costs a hundred bytes."""
+    monkeypatch.setattr(combining, "_LOOK", 20)
+    seen = []
+
+    def resident():
+        seen.append(1)
+        return 100 * 20 * len(seen)
+
+    monkeypatch.setattr(combining, "resident_bytes", resident)
+    return seen
+
+
+def totals(made):
+    counts = Counter()
+    for batch in made:
+        for word, count in batch.rows():
+            counts[word] += count
+    return counts
+
+
+WORDS = [f"w{(number // 3) ** 2 % 173}" for number in range(1_000)]
+
+
+def test_without_room_no_more_keys_are_held_than_asked_for(memory):
+    sent, rest = folded(Combining("op", KEY, added, most=30), WORDS)
+    assert sent  # there are more keys than that
+    assert all(len(batch) <= 30 for batch in [*sent, *rest])
+    assert totals([*sent, *rest]) == Counter(WORDS)
+
+
+def test_with_room_every_key_leaves_once(memory):
+    sent, rest = folded(Combining("op", KEY, added, most=30, room=1 << 30), WORDS)
+    assert sent == []
+    assert all(len(batch) <= 30 for batch in rest)
+    assert sum(map(len, rest)) == len(set(WORDS))
+    assert totals(rest) == Counter(WORDS)
+
+
+def test_the_room_ends(memory):
+    sent, rest = folded(Combining("op", KEY, added, most=30, room=2_500), WORDS)
+    assert sent
+    assert totals([*sent, *rest]) == Counter(WORDS)
+
+
+def test_nothing_is_held_for_longer_where_the_system_does_not_tell(memory, monkeypatch):
+    monkeypatch.setattr(combining, "resident_bytes", lambda: None)
+    sent, _ = folded(Combining("op", KEY, added, most=30, room=1 << 30), WORDS)
+    assert sent
