@@ -8,12 +8,20 @@ import pytest
 from millstream.cli.main import main
 from millstream.testing import chaos
 
-IN_PROCESS = ("leaders", "rescale", "damage", "storage", "clocks", "hostile")
+IN_PROCESS = ("leaders", "rescale", "damage", "storage", "clocks", "hostile", "poison")
+WITH_BROKER = ("brokers",)
 ON_SPARK = ("kafka", "executors", "pressure")  # "kills" is "kafka" with files
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)
 def test_everything_holds(case: str, tmp_path: Path) -> None:
+    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    assert report.ok, "\n".join(report.lines())
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("case", WITH_BROKER)
+def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
     report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
     assert report.ok, "\n".join(report.lines())
 

@@ -1,20 +1,22 @@
 """One driver leads at a time; how the others find out needs no common clock."""
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken
+from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, StorageFailure
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.leadership import Leadership, LeadershipLost, NotLeading, take_over
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
+from millstream.cluster.observations import EpochDone
 from millstream.model.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
+from millstream.testing.chaos_leaders import leadership, zombie
 from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import ROOT, ManualClock, Setup, World, reference, run
+from millstream.testing.simulation import OUTPUT, ROOT, Faults, ManualClock, Setup, World, reference, run
 
 
 def test_of_many_drivers_one_takes_a_term(tmp_path: Path) -> None:
@@ -115,6 +117,10 @@ def checkpoints_of(world, term):
 
 
 def metadata(number, generation):
+    return metadata_of(number, generation, {})
+
+
+def metadata_of(number, generation, committables):
     return CheckpointMetadata(
         checkpoint=number,
         epoch=number,
@@ -124,6 +130,7 @@ def metadata(number, generation):
         timestamp=0,
         now=0,
         operators=(),
+        committables=committables,
     )
 
 
@@ -162,6 +169,60 @@ def test_a_leader_that_lost_its_lease_does_not_begin_a_term() -> None:
         assert checkpoints.numbers() == []
 
 
+def test_who_was_replaced_cannot_tell_the_end_of_the_job(tmp_path: Path) -> None:
+    clock = ManualClock()
+    first, second = member(tmp_path, "first", clock), member(tmp_path, "second", clock)
+    for each in (first, second):
+        each.wait(lambda: False)
+    assert not first.tell_end(JobStatus.FINISHED, None)
+    assert not member(tmp_path, "never led", clock).tell_end(JobStatus.CANCELED, None)
+    assert FileLease(str(tmp_path)).outcome() is None
+    assert second.tell_end(JobStatus.FINISHED, None)
+    assert FileLease(str(tmp_path)).outcome() == Outcome("FINISHED")
+
+
+def test_old_terms_are_forgotten_but_not_so_soon_that_one_could_be_taken_twice(tmp_path: Path) -> None:
+    lease = FileLease(str(tmp_path))
+    for term in range(1, 16):
+        assert lease.take(term, f"driver {term}")
+        lease.renew(term, 1)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("term-")) == [
+        f"term-{term:010d}" for term in range(6, 16)
+    ]
+    assert len(list(tmp_path.iterdir())) <= 21
+    assert not any(lease.take(term, "late") for term in range(6, 16))
+    assert lease.held() == Held(15, "driver 15", 1)
+
+
+class Racing(Checkpoints):
+    """The old leader makes its next checkpoint just before the fence."""
+
+    def publish_new(self, metadata: CheckpointMetadata) -> None:
+        if self.theirs is not None:
+            theirs, self.theirs = self.theirs, None
+            theirs.complete(metadata_of(theirs.next_id, 1 << 20, {"sink": ("staged",)}), self.clock)
+        super().publish_new(metadata)
+
+
+def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
+    """It is committed by the new leader, and the fence names nothing of it any more."""
+    with World() as world:
+        first, second = leadership(world, "first"), leadership(world, "second")
+        first.wait(lambda: False)
+        old = checkpoints_of(world, 1)
+        take_over(first, old, lambda number, committables: None, metadata(0, 0))
+        second.wait(lambda: False)
+        new = Racing(CheckpointStorage(ROOT, "job", fs=world.disk), Schedule(1), temporary=False)
+        new.lead(2)
+        new.theirs, new.clock = old, world.clock
+        committed = []
+        fence = take_over(second, new, lambda number, staged: committed.append((number, dict(staged))), metadata(0, 0))
+        assert (fence.checkpoint, fence.epoch, dict(fence.committables)) == (3, 2, {})
+        assert committed[-1] == (2, {"sink": ("staged",)})
+        with pytest.raises(CheckpointTaken):
+            old.complete(metadata(old.next_id, 1 << 20), world.clock)
+
+
 def test_a_sweep_spares_what_a_later_term_wrote() -> None:
     with World() as world:
         old = checkpoints_of(world, 1)
@@ -169,6 +230,109 @@ def test_a_sweep_spares_what_a_later_term_wrote() -> None:
         old.files().write(f"operator-0-5-{(2 << 20) + 1}-0.1", b"new")
         old.sweep([])
         assert old.storage.files() == [f"job/shared/operator-0-5-{(2 << 20) + 1}-0.1"]
+
+
+def publishing(setup: Setup, *, begins: bool = False) -> list[int]:
+    """The storage operations of a leader that make its checkpoints, or begin to."""
+    with World() as world:
+        done = list(enumerate(run(setup, world, leadership=leadership(world, "first")).operations))
+    if begins:
+        return [number for number, each in done if each.kind == "make_dirs" and "/chk-" in each.path]
+    return [number for number, each in done if each.kind == "move_new" and each.target.endswith("/_metadata")]
+
+
+KEEPING_ONE = Setup(
+    PROGRAMS["tumbling"],
+    epoch_records=15,
+    checkpoint_every=1,
+    options={
+        "execution.checkpointing.num-retained": "1",
+        "execution.checkpointing.tolerable-failed-checkpoints": "100",
+    },
+)
+
+
+def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
+    """An old leader begins to make a checkpoint when another one leads, to the end: checkpoints of that number have
+    come and gone, so it can make it. It finds out before it commits, and takes its checkpoint back."""
+    expected = reference(KEEPING_ONE)
+    points = publishing(KEEPING_ONE, begins=True)
+    assert len(points) > 4
+    for number in points:
+        with World() as world:
+            second, first = zombie(KEEPING_ONE, world, number, None)
+            assert second.status is JobStatus.FINISHED
+            assert first.status is JobStatus.SUSPENDED, number
+            assert world.visible() == expected, number
+            assert not [path for path in world.disk.files if path.endswith("/_metadata")], number
+
+
+def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> None:
+    """However many failed checkpoints the job would put up with."""
+    for number in publishing(KEEPING_ONE)[1:]:
+        with World() as world:
+            seen, lives = [], []
+
+            def meanwhile(done: int, number=number, world=world, seen=seen, lives=lives) -> None:
+                if done == number and not lives:
+                    lives.append(len(seen))
+                    other = leadership(world, "second")
+                    assert run(KEEPING_ONE, world, Faults(storage=(12, "after")), leadership=other).crashed
+
+            first = run(
+                KEEPING_ONE,
+                world,
+                listen=lambda observation, _, seen=seen: seen.append(observation),
+                leadership=leadership(world, "first"),
+                meanwhile=meanwhile,
+            )
+            assert first.status is JobStatus.SUSPENDED
+            assert not [each for each in seen[lives[0] :] if isinstance(each, EpochDone)]
+            assert first.master.job.restarts == 0
+
+
+def test_an_old_leader_does_not_take_back_what_its_last_checkpoint_names() -> None:
+    """It is stopped between a checkpoint and its commit. Another one, which has read that checkpoint and is about to
+    commit it, may need what was staged even when the first wakes up and ends."""
+    expected = reference(KEEPING_ONE)
+    points = [number + 1 for number in publishing(KEEPING_ONE)]
+    with World() as world:
+        staged = []
+
+        def meanwhile(at: int) -> None:
+            if at in points and not staged:
+                staged.extend(path for path in world.disk.files if path.startswith(f"{OUTPUT}/staged/"))
+                if staged:
+                    leadership(world, "second").wait(lambda: False)
+
+        first = run(KEEPING_ONE, world, leadership=leadership(world, "first"), meanwhile=meanwhile)
+        assert first.status is JobStatus.SUSPENDED
+        assert staged
+        assert all(path in world.disk.files for path in staged)
+        assert run(KEEPING_ONE, world, leadership=leadership(world, "third")).status is JobStatus.FINISHED
+        assert world.visible() == expected
+
+
+def test_an_old_leader_does_not_write_to_the_log_of_a_later_term() -> None:
+    """It is stopped before it logs a plan. The next leader, which has logged others, dies; then the first wakes up."""
+    with World() as world:
+        done = run(KEEPING_ONE, world, leadership=leadership(world, "first")).operations
+    for number in [n for n, each in enumerate(done) if each.kind == "append_bytes"][2:4]:
+        with World() as world:
+            logged = []
+
+            def meanwhile(at: int, number=number, world=world, logged=logged) -> None:
+                if at == number and not logged:
+                    logged.append({})
+                    other = leadership(world, "second")
+                    assert run(KEEPING_ONE, world, Faults(storage=(60, "after")), leadership=other).crashed
+                    logged[0] = {path: data for path, data in world.disk.files.items() if path.endswith(".log")}
+
+            first = run(KEEPING_ONE, world, leadership=leadership(world, "first"), meanwhile=meanwhile)
+            assert first.status is JobStatus.SUSPENDED
+            changed = [path for path, data in logged[0].items() if world.disk.files.get(path) != data]
+            assert changed == [f"{ROOT}/job/epochs-1.log"]
+            assert len(logged[0]) == 2
 
 
 class Impatient(Leadership):
@@ -190,3 +354,33 @@ def test_a_cancelled_standby_leaves_the_leaders_job_alone() -> None:
         assert life.status is JobStatus.CANCELED
         assert world.disk.files == files
         leader.verify()
+
+
+class Faltering(FileLease):
+    """The first beat cannot be written."""
+
+    failed = False
+
+    def renew(self, term, beat):
+        if not self.failed:
+            self.failed = True
+            raise StorageFailure("renew the lease in", self.directory, OSError(5, "no"))
+        super().renew(term, beat)
+
+
+def test_a_leader_says_by_itself_that_it_lives_until_its_driver_ends(tmp_path: Path) -> None:
+    """In real time: a beat that fails is no reason to fall silent. A driver that ends while the job goes on tells no
+    end of the job, and the next one leads."""
+    clock = time.monotonic
+    first = Leadership(Faltering(str(tmp_path)), "first", 1.0, clock, time.sleep)
+    second = Leadership(FileLease(str(tmp_path)), "second", 1.0, clock, time.sleep)
+    assert first.wait(lambda: False) is None
+    until = clock() + 2.0
+    with pytest.raises(NotLeading):
+        second.wait(lambda: clock() > until)
+    first.verify()
+    assert not first.tell_end(JobStatus.SUSPENDED, None)
+    assert second.wait(lambda: clock() > until + 30.0) is None
+    assert second.term == 2
+    assert second.tell_end(JobStatus.FAILED, "why")
+    assert FileLease(str(tmp_path)).outcome() == Outcome("FAILED", "why")

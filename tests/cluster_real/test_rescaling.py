@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.cli.main import main
 from millstream.testing.chaos_driven import Drivers, fault_free, options
 from millstream.testing.chaos_job import Specification, write_input
 from millstream.testing.chaos_output import differences, lines_by_file
@@ -23,17 +24,15 @@ def check(specification: Specification, directory: Path) -> None:
     assert not list(differences(lines_by_file(specification.output), expected))
 
 
-def test_rescaled_by_hand_while_it_runs(tmp_path: Path) -> None:
-    specification = Specification(str(tmp_path), options=options(tmp_path, epoch_records=200), commands=True)
-    write_input(specification.input, 5, records=8_000, keys=200, files=4)
-    commands = tmp_path / "commands"
+def test_rescaled_from_another_process_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    specification = Specification(str(tmp_path), options=options(tmp_path, epoch_records=200))
+    write_input(specification.input, 5, records=12_000, keys=200, files=4)
     with Drivers(specification) as drivers:
         for number, wanted in enumerate([3, 1, 4], 1):
             due = 8 * number
             drivers.wait(lambda due=due: drivers.ended() or drivers.epoch() >= due, "an epoch")
-            with commands.open("a") as file:
-                file.write(f"{wanted}\n")
-            drivers.wait(lambda number=number: drivers.ended() or len(rescales(drivers)) >= number, "a rescale")
+            assert main(["rescale", str(tmp_path / "checkpoints"), str(wanted)]) == 0
+            assert f"runs with {wanted} slots" in capsys.readouterr().out
         drivers.wait(drivers.ended, "the end of the job")
         assert rescales(drivers) == [3, 1, 4]
         assert len({each["pid"] for each in drivers.told()}) == 1

@@ -34,7 +34,8 @@ def writing(broker: KafkaBroker, topic: str, staging: str = "", guarantee: str =
     serializer.set_value_serialization_schema(SimpleStringSchema())
     builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
     builder.set_record_serializer(serializer.build()).set_delivery_guarantee(DeliveryGuarantee[guarantee])
-    return builder.set_transactional_id_prefix(topic).set_staging_directory(staging).build()
+    builder.set_transactional_id_prefix(topic)
+    return (builder.set_staging_directory(staging) if staging else builder).build()
 
 
 def environment(directory: Path | None = None, **settings: str) -> StreamExecutionEnvironment:

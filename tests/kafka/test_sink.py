@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import signal
 import threading
+import time
 from collections import Counter
-from functools import partial
 
 import confluent_kafka
 import pytest
-from kafka_running import environment, reading, staged, waited_for, writing
+from kafka_running import environment, reading, staged, writing
 
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
 from millstream.connectors.kafka import transactions
@@ -65,6 +65,17 @@ def test_every_record_is_sent(broker, topic, guarantee):
     assert Counter(broker.values(topic)) == Counter(values)
 
 
+def test_messages_without_a_key_go_to_all_partitions(broker, new_topic):
+    topic = new_topic("three", 3)
+    values = [f"value {number}" for number in range(45_000)]
+    env = environment().set_parallelism(1)
+    env.from_collection(values, Types.STRING()).sink_to(writing(broker, topic, guarantee="AT_LEAST_ONCE"))
+    env.execute("spreads")
+    found = broker.read(topic)
+    assert Counter(message.value().decode() for message in found) == Counter(values)
+    assert {message.partition() for message in found} == {0, 1, 2}
+
+
 def test_a_message_has_topic_key_headers_and_partition_of_its_record(broker, new_topic):
     left, right = new_topic("left", 3), new_topic("right", 3)
     serializer = (
@@ -115,6 +126,15 @@ def test_timestamps_of_records_become_those_of_messages(broker, new_topic):
     stream.sink_to(writing(broker, target, guarantee="AT_LEAST_ONCE"))
     env.execute("copies")
     assert [message.timestamp()[1] for message in broker.read(target)] == [1234, 5678]
+
+
+def test_a_topic_that_was_made_a_moment_ago_is_waited_for(broker, topic, staging):
+    """Brokers hear of a topic one after the other."""
+    late = f"{topic}-late"
+    maker = threading.Timer(0.3, broker.create_topic, [late])
+    maker.start()
+    writing(broker, late, staging).check()
+    maker.join()
 
 
 # --------------------------------------------------------------------------------------------- exactly once
@@ -187,6 +207,26 @@ def test_a_run_that_was_replaced_commits_nothing_more(broker, topic, staging):
     assert broker.values(topic) == ["a", "b", "c"]
 
 
+def test_a_run_that_was_replaced_while_it_slept_commits_nothing_more(broker, topic, staging, monkeypatch):
+    """It wakes when its transaction would have expired anyway: what has happened can be told by the mark alone."""
+    sink = dataclasses.replace(writing(broker, topic, staging), properties={"transaction.timeout.ms": "1000"})
+    zombie, heir = sink.create_committer(), sink.create_committer()
+    zombie.commit(1, staged(sink, 1, ["a"]))
+    late, read = staged(sink, 2, ["zombie"]), Staging.read
+
+    def asleep(staging, file):
+        yield from read(staging, file)
+        heir.commit(1, staged(sink, 2, ["b"], job="heir"))
+        time.sleep(1.5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "read", lambda staging, file: (read if file.job == "heir" else asleep)(staging, file))
+        with pytest.raises(TakenOver, match="was taken over"):
+            zombie.commit(2, late)
+    heir.commit(2, staged(sink, 3, ["c"], job="heir"))
+    assert broker.values(topic) == ["a", "b", "c"]
+
+
 def test_going_back_to_the_checkpoint_of_an_earlier_run_does_not_commit_it_again(broker, topic, staging):
     sink = writing(broker, topic, staging)
     first = staged(sink, 1, ["a"], job="first")
@@ -226,10 +266,21 @@ def test_staged_output_that_is_lost_or_damaged_is_an_error(broker, topic, stagin
         file.write(b"\xff\xff\xff")
     with pytest.raises(StagedOutputDamaged):
         sink.create_committer().commit(1, damaged)
-    for name in ("../../etc/passwd", "a@1@b/../c"):
+    for change in ({"name": "../../etc/passwd"}, {"name": "a@1@b/../c"}, {"directory": "/tmp/../etc"}):
         with pytest.raises(NotStaged):
-            sink.create_committer().commit(1, [{**damaged[0], "name": name}])
+            sink.create_committer().commit(1, [{**damaged[0], **change}])
     assert broker.values(topic) == []
+
+
+def test_what_was_staged_is_found_when_its_directory_was_moved(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    made = staged(sink, 1, ["a"])
+    os.rename(staging, f"{staging}-moved")
+    moved = writing(broker, topic, f"{staging}-moved")
+    with pytest.raises(StagedOutputLost):
+        sink.create_committer().commit(1, made)
+    moved.create_committer().commit(1, made)
+    assert broker.values(topic) == ["a"]
 
 
 def test_an_attempt_that_failed_leaves_nothing(broker, topic, staging):
@@ -313,30 +364,25 @@ def test_a_job_that_fails_and_restarts_writes_every_result_once(broker, new_topi
     assert Counter(broker.values(topics[1])) == expected()
 
 
-def test_a_broker_that_dies_and_comes_back_loses_and_doubles_nothing(broker, new_topic, tmp_path, staging):
+@pytest.mark.parametrize("place", ["given", "of the job"])
+def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topic, tmp_path, monkeypatch, place):
+    """The first run dies for good inside a commit, behind its transaction: what it committed is not repeated. The new
+    one finds what was staged, wherever that is, and leaves nothing there."""
     topics = filled(broker, new_topic)
-    kill = partial(os.kill, broker.pid, signal.SIGKILL)
-    client = counting(broker, topics, tmp_path, staging, kill).execute_async("counts")
-    assert waited_for((tmp_path / "happened").exists)
-    broker.kill()
-    broker.start()
-    client.get_job_execution_result().result(60)
-    assert Counter(broker.values(topics[1])) == expected()
-
-
-def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topic, tmp_path, staging, monkeypatch):
-    """The first run dies for good inside a commit, behind its transaction: what it committed is not repeated."""
-    topics = filled(broker, new_topic)
+    staging = str(tmp_path / "staging") if place == "given" else ""
+    wherever = "staging/*@*" if place == "given" else "checkpoints/*/staged/*@*"
     remove, calls = Staging.remove, []
     with monkeypatch.context() as patch:
         patch.setattr(Staging, "remove", lambda *args: remove(*args) if calls.append(1) or len(calls) < 5 else cut())
         with pytest.raises(PowerCut):
             counting(broker, topics, tmp_path, staging, restart_strategy__type="none").execute("dies")
     assert 0 < len(broker.values(topics[1])) < RECORDS
+    assert list(tmp_path.glob(wherever))
     newest = max((tmp_path / "checkpoints").glob("*/chk-*"), key=lambda path: int(path.name.removeprefix("chk-")))
     settings = {"execution__state_recovery__path": str(newest)}
     counting(broker, topics, tmp_path, staging, **settings).execute("goes on")
     assert Counter(broker.values(topics[1])) == expected()
+    assert list(tmp_path.glob("**/*@*")) == list(tmp_path.glob("**/staged")) == []
 
 
 def test_a_buffer_that_is_full_is_waited_for(broker, topic):

@@ -189,6 +189,21 @@ def test_offsets_that_are_gone_are_an_error(broker, numbers):
     enumerator.close()
 
 
+def test_offsets_that_are_gone_are_counted_by_a_source_that_may_go_on(broker, numbers):
+    source = reading(broker, numbers).set_property("auto.offset.reset", "earliest").build()
+    reader = source.create_reader(ReaderContext(0, 1, 100))
+
+    def read(start, end):
+        part = SplitRange(f"{numbers}-0", [start, None], end)
+        return [v for block in reader.read(part) for v in str_of(block)], reader.take_rejected().count
+
+    broker.delete_records(numbers, 0, 5)
+    assert [read(1, 4), read(4, 7), read(7, 10)] == [([], 3), (NUMBERS[5:7], 1), (NUMBERS[7:], 0)]
+    reader.close()
+    with pytest.raises(BadKafkaProperty, match="would drop records that are there"):
+        reading(broker, numbers).set_property("auto.offset.reset", "latest").build()
+
+
 def test_a_topic_that_was_made_anew_is_an_error(broker, numbers):
     source = reading(broker, numbers).build()
     enumerator = source.create_enumerator(1, {"open": {f"{numbers}-0": [99, None]}, "done": {}})

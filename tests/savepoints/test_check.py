@@ -88,6 +88,14 @@ def test_another_max_parallelism_is_refused(check, saved):
     assert verdicts["count"][0] == "kept"  # the state; its operator is told by the same name before it
 
 
+def test_a_max_parallelism_that_is_left_open_is_that_of_the_savepoint(check, saved, tmp_path):
+    """At this parallelism the program's own would be 256; state of 128 cannot be shared out among more subtasks."""
+    _, code = check(saved, "-n", "--no-open", more="env.set_parallelism(100)")
+    assert code == 0
+    with pytest.raises(json.JSONDecodeError):
+        check(saved, "-n", "--no-open", more="env.set_parallelism(129)")
+
+
 def test_nothing_is_changed_and_only_functions_are_opened(check, saved, capsys):
     before = {each: each.read_bytes() for each in Path(saved).rglob("*") if each.is_file()}
     check(saved, "-n")

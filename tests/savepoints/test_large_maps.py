@@ -21,6 +21,7 @@ from millstream.state.deltas import Patch
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
+from millstream.state.saving import save
 from millstream.state.views import Scope, view_of
 
 STEPS = st.lists(
@@ -66,22 +67,17 @@ class Job:
     def read(self, handle: Handle) -> bytes:
         return self.files[handle.name]
 
+    def write(self, name: str, data: bytes) -> Handle:
+        self.files[name] = data
+        return Handle(name, len(data), hashlib.sha256(data).hexdigest(), 0)
+
     def epoch(self, since: int | None = None) -> None:
         """What changed is accepted, as a file of its own or merged with others."""
         if since is not None and not self.lineage.own:
             since = None
-        changed = self.state.delta() if since is None else self.state.compacted(self.lineage, self.read, since)
-        if changed is None:
-            self.state.unchanged()
-            return
-        data, rows = changed
-        name = f"file-{len(self.files)}"
-        self.files[name] = data
-        covers = () if not since else tuple(each.name for each in self.lineage.own[since:])
-        digest = hashlib.sha256(data).hexdigest()
-        handle = Handle(name, len(data), digest, len(self.files), rows, base=since == 0, covers=covers)
-        self.state.settle(name)
-        self.lineage = self.lineage.extended(handle)
+        number = len(self.files)
+        written = save(self.state, self.lineage, since, self, number, lambda which: f"file-{number}{which}")
+        self.lineage = self.lineage.extended(*written)
         self.state.advance(self.lineage, self.read)
 
     def fail(self) -> None:

@@ -12,6 +12,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster import job_master
 from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.model.job_status import JobStatus
+from millstream.state.parts import Rewrite
 from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split
 from millstream.testing.simulation import OUTPUT, ROOT, Faults, Setup, World, point, reference, run
 
@@ -189,7 +190,7 @@ def test_a_finished_job_leaves_only_its_output():
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_compaction_does_not_show(name, seed, monkeypatch):
-    """State files merged at random, or replaced by a base, under workers that come and go, with a crash."""
+    """State files merged at random, or replaced by a base or parts of one; workers come and go; there is a crash."""
     chance = np.random.default_rng([seed, 3])
 
     def compactions(lineages):
@@ -199,7 +200,10 @@ def test_compaction_does_not_show(name, seed, monkeypatch):
                 if lineage.restored or (lineage.own and chance.random() < 0.4):
                     first = 1 if lineage.own and lineage.own[0].base else 0
                     since = 0 if lineage.restored else int(chance.integers(first, len(lineage.own) + 1)) % 4
-                    wanted.setdefault(operator, {})[subtask] = max(since, 0) if since < len(lineage.own) else 0
+                    what = max(since, 0) if since < len(lineage.own) else 0
+                    if not lineage.restored and chance.random() < 0.6:
+                        what = Rewrite(int(chance.integers(1, 3)), rows=int(chance.integers(1, 5)))
+                    wanted.setdefault(operator, {})[subtask] = what
         return wanted
 
     setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")

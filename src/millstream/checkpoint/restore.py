@@ -37,7 +37,7 @@ class MaxParallelismChanged(UserError):
     def __init__(self, name: str, old: int, new: int) -> None:
         super().__init__(
             f"operator '{name}' was checkpointed with max parallelism {old}, the program asks for {new}",
-            hint=f"set_max_parallelism({old})",
+            hint=f"call set_max_parallelism({old}), or set none: then that of the checkpoint is taken",
         )
 
 

@@ -35,6 +35,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add("case", nargs="?", metavar="CASE", help=f"one of {', '.join(chaos.CASES)}, or all")
     add("--seed", type=int, default=1, metavar="S", help="what goes wrong is drawn from it (default: 1)")
     add("--size", choices=chaos.SIZES, default="normal", help="how much is done (default: normal)")
+    add("--steps", type=_slice, metavar="A:B", help="only these steps of the trace, counted from 0")
     add("--replay", type=Path, metavar="TRACE", help="do again what a trace says")
     add("--trace", type=Path, metavar="FILE", help="write the trace there, whether all held or not")
     add("--keep", action="store_true", help="keep the directory that the case worked in")
@@ -50,7 +51,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         names = list(chaos.CASES) if args.case == "all" else [args.case]
         traces = [chaos.planned(name, args.seed, args.size) for name in names]
+    if args.steps is not None:
+        traces = [trace.sliced(*args.steps) for trace in traces]
     return max(_play(trace, args) for trace in traces)
+
+
+def _slice(word: str) -> tuple[int, int | None]:
+    first, colon, last = word.partition(":")
+    if not (colon and (first.isdecimal() or not first) and (last.isdecimal() or not last)):
+        message = f"{word!r} is not of the form A:B, A: or :B"
+        raise argparse.ArgumentTypeError(message)
+    return int(first or 0), int(last) if last else None
 
 
 def _play(trace: chaos.Trace, args: argparse.Namespace) -> int:

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from millstream import __version__
-from millstream.cli import chaos, checkpoints, doctor, info, run, savepoint, state, txn
+from millstream.cli import chaos, checkpoints, doctor, info, rescale, run, savepoint, sql, state, txn
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (run, info, checkpoints, savepoint, state, txn, doctor, chaos)
+COMMANDS = (run, sql, info, rescale, checkpoints, savepoint, state, txn, doctor, chaos)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

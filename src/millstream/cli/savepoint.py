@@ -20,6 +20,7 @@ from millstream.cli import checkpoints
 from millstream.cli.info import NothingPlanned
 from millstream.cli.run import guarded
 from millstream.client.program import run_program
+from millstream.cluster.adoption import adopted
 from millstream.cluster.probe import declared
 from millstream.errors import UserError
 from millstream.graph.execution_plan import execution_plan
@@ -79,6 +80,7 @@ def run_check(args: argparse.Namespace) -> int:
         if code:
             return code
         graph, name = _chosen(args, planned)
+        graph = adopted(graph, name, snapshot.metadata.operators)
         program = list(declared(execution_plan(job_graph(graph, name)), open_functions=not args.no_open))
         read = snapshot.reader().read
         verdicts = compare(snapshot.metadata, read, program, allow_unclaimed=args.allowNonRestoredState)

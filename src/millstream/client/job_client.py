@@ -82,6 +82,9 @@ class JobHandle(Protocol):
     def runtime(self) -> int:
         """Milliseconds it has run."""
 
+    def started(self) -> int:
+        """When it was started, in milliseconds since 1970."""
+
 
 class JobClient:
     """Ask, wait for, or cancel a job."""

@@ -79,6 +79,10 @@ class LocalHandle:
         """Milliseconds it has run."""
         return int(1000 * ((self._running.ended_at or self._running.started_at) - self._running.started_at))
 
+    def started(self) -> int:
+        """When it was started, in milliseconds since 1970."""
+        return int(self._running.submitted_at)
+
 
 def submit(
     graph: StreamGraph, configuration: Configuration, name: str, listeners: Sequence[Callable[[Any], None]] = ()

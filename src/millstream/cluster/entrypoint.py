@@ -22,6 +22,7 @@ from pathlib import Path
 from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
+from millstream.cluster.adoption import Layout
 from millstream.cluster.batch_master import BatchMaster, batch_settings
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
@@ -30,7 +31,7 @@ from millstream.cluster.job_master import JobMaster, SubmittedJob
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
-from millstream.cluster.rescale import Adaptive, Wanted, most_useful, rescaled
+from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.spark.engine import SparkEngine
@@ -69,6 +70,7 @@ class RunningJob:
         self.totals = AcceptedTotals()
         self.listeners: list[Callable[[Observation], None]] = []
         self.started_at = time.perf_counter()
+        self.submitted_at = SystemClock().now()
         self.ended_at: float | None = None
         self.master: JobMaster
         self._thread: threading.Thread
@@ -151,21 +153,14 @@ def submit(
             compressed_state=configuration.get(options.SNAPSHOT_COMPRESSION),
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
             run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
+            storage=os.path.join(checkpoints.storage.root, job_id),
         )
 
-    laid_out = graph
-
-    def replan(wanted: Wanted) -> ExecutionPlan:
-        nonlocal laid_out  # one change adds to those before it
-        made = rescaled(laid_out, wanted)
-        plan = execution_plan(job_graph(made, name))
-        laid_out = made
-        return plan
-
+    layout = Layout(graph, name)
     most = most_useful(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
     master = (BatchMaster if graph.batch else JobMaster)(
-        SubmittedJob(job_id, name, plan, settings, deployment, leadership, replan, adaptive),
+        SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive),
         engine or SparkEngine(configuration.to_dict()),
         checkpoints,
         SystemClock(),

@@ -23,6 +23,7 @@ from typing import Any
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
 from millstream.checkpoint.storage import CheckpointTaken
+from millstream.cluster.adoption import Layout, differs
 from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
 from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
@@ -44,6 +45,7 @@ from millstream.cluster.leadership import Leadership, LeadershipLost, take_over
 from millstream.cluster.measuring import epoch_done
 from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
 from millstream.cluster.progress import Progress, compactions
+from millstream.cluster.requests import Requests
 from millstream.cluster.rescale import Adaptive, Rescaling, Wanted
 from millstream.cluster.savepoints import NoSavepointDirectory, SavepointFailed, SavepointRequest, Savepoints, undrained
 from millstream.cluster.settings import JobSettings
@@ -73,7 +75,7 @@ class SubmittedJob:
     settings: JobSettings
     deployment: Callable[[str], Deployment]
     leadership: Leadership | None = None
-    replan: Callable[[Wanted], ExecutionPlan] | None = None
+    layout: Layout | None = None
     adaptive: Adaptive | None = None
 
 
@@ -108,6 +110,7 @@ class JobMaster:
         self._failed_checkpoints = 0
         self._earliest = 0.0  # when the next epoch may start, by the clock that is never set
         self._rescaling = Rescaling(job.adaptive)
+        self._requests = Requests(checkpoints.storage, self._rescale_by_request)
         self._savepoints = Savepoints(checkpoints)
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
@@ -136,8 +139,8 @@ class JobMaster:
         """Go on at another parallelism from the next epoch boundary; gives the number of slots once it does.
 
         Refuses at once what cannot run; a later order replaces one that was not carried out yet."""
-        assert self._submitted.replan is not None
-        done = self._rescaling.order(self._submitted.replan(wanted))
+        assert self._submitted.layout is not None
+        done = self._rescaling.order(self._submitted.layout.rescaled(wanted))
         if self.job.status.is_terminal_state():
             done.cancel()
         return done
@@ -246,10 +249,17 @@ class JobMaster:
     def _start_from(self, found: CheckpointMetadata | None, generation: int = 0) -> None:
         """Restore, and count checkpoint intervals from here."""
         self._restore(found, generation)
+        if found is not None and found.job_id == self._submitted.id and found.savepoint is None:
+            assert self._sinks is not None
+            self._sinks.reached(found.operators, found.now)
         self._checkpoints.started(self._clock.now(), self._progress.epoch)
 
     def _restore(self, found: CheckpointMetadata | None, generation: int = 0) -> None:
         """Come to the state of a checkpoint, or to the beginning; then replay what was planned after it."""
+        layout = self._submitted.layout
+        if found is not None and layout is not None and differs(self._plan, found.operators):
+            self._plan = layout.adopted(found.operators)
+            self._rescaling.limit(min(planned.task.max_parallelism for planned in self._plan.vertices))
         shapes = [
             OperatorShape(node.id, node.name, planned.task.parallelism, planned.task.max_parallelism)
             for planned in self._plan.vertices
@@ -288,6 +298,7 @@ class JobMaster:
         """One turn of the loop: an epoch if there is work, then a checkpoint if one is due."""
         if self._over:
             return InputEnded()
+        self._requests.look(self._clock.precise())
         self._rescale_if_asked()
         plan = self._next_plan()
         if plan is None:
@@ -321,6 +332,10 @@ class JobMaster:
         self._plan = self._rescaling.begin(self._clock.precise())
         self._sources.close()
         self._restore(cut)
+
+    def _rescale_by_request(self, wanted: Wanted) -> Future[int]:
+        self._still_leading()  # else the request is for whoever does
+        return self.rescale(wanted)
 
     def _next_plan(self) -> EpochPlan | None:
         """The logged plan to replay, or a new one made durable; None when there is nothing to do."""
@@ -392,6 +407,7 @@ class JobMaster:
         metadata = self._snapshot()
         if final and not self._checkpoints.enabled:
             self._sinks.commit(metadata.checkpoint)  # nothing to come back to: the end is the only checkpoint
+            self._sinks.reached(metadata.operators, metadata.now)
             return True
         try:
             late = CheckpointExpired(metadata.checkpoint, self._settings.checkpoint_timeout)
@@ -410,6 +426,7 @@ class JobMaster:
         self._progress.lineages = {each.operator: each.lineages for each in metadata.operators}
         self._still_leading(metadata.checkpoint)
         self._sinks.commit(metadata.checkpoint)
+        self._sinks.reached(metadata.operators, metadata.now)
         self._sources.acknowledge()
         try:
             self._checkpoints.retire(keep=self._settings.retained)
@@ -457,6 +474,7 @@ class JobMaster:
         if not self._checkpoints.enabled:
             path = self._savepoints.write(asked, metadata).path
             self._sinks.commit(metadata.checkpoint)
+            self._sinks.reached(metadata.operators, metadata.now)
             asked.done(path)
         elif self._checkpoint():
             self._savepoints.start(asked, self._snapshot())
@@ -530,6 +548,8 @@ class JobMaster:
         self._rescaling.close()
         leadership, status = self._submitted.leadership, self.job.status
         final = leadership is None or leadership.tell_end(status, self.job.cause)
+        if final:
+            self._requests.close(status.name)
         self._savepoints.close(self._submitted.name, self.job.status.name, self._settings.checkpoint_timeout / 1000)
         cancelled = self.job.status is JobStatus.CANCELED
         keep = (self._settings.retain_on_cancel and cancelled) or self.job.status is JobStatus.FAILED or not final

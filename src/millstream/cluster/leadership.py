@@ -156,6 +156,9 @@ class Fences(Protocol):
     def publish_new(self, metadata: CheckpointMetadata) -> None:
         """Make one that must not exist yet."""
 
+    def discard(self, checkpoint: int) -> None:
+        """Take one back."""
+
 
 def take_over(
     leadership: Leadership,
@@ -183,4 +186,9 @@ def take_over(
             fences.publish_new(fence)
         except CheckpointTaken:
             continue
+        try:
+            leadership.verify()  # or the number has come free again, after a later term
+        except LeadershipLost:
+            fences.discard(number)
+            raise
         return fence

@@ -14,9 +14,10 @@ from millstream.errors import InternalError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
-from millstream.runtime.task import StoredFile, Task, TaskEnvironment
+from millstream.runtime.task import Task, TaskEnvironment
 from millstream.state.deltas import TableSchema
 from millstream.state.handles import Handle
+from millstream.state.saving import StoredFile
 
 
 class _NoFiles:

@@ -12,9 +12,12 @@ from typing import Any
 
 from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.state.handles import Handle, Lineage
+from millstream.state.handles import Chain, Handle, Lineage
+from millstream.state.parts import PART_BYTES, PART_ROWS, Compaction, Rewrite
 
-_MERGE_AFTER = 64  # own files before small ones are merged
+_FEWEST_CHANGES = 7  # files, before the base is written anew because of them
+_MERGE_AFTER = 64  # files of changes before they are merged
+_WORTH_MERGING = 8
 
 
 @dataclass
@@ -43,8 +46,8 @@ class Progress:
         memory = {name: list(parts) for name, parts in self.memory.items()}
         for report in reports:
             subtask = report["subtask"]
-            for operator, handle in report["states"].items():
-                lineages[operator][subtask] = lineages[operator][subtask].extended(handle)
+            for operator, written in report["states"].items():
+                lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
             for operator, remembered in report["memory"].items():
                 memory[operator][subtask] = remembered
         return Progress(
@@ -73,20 +76,41 @@ class Progress:
         )
 
 
-def compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, int]]:
-    """Which subtasks write one file for many: {operator: {subtask: first own file that is replaced}}.
+def compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, Compaction]]:
+    """Which subtasks write more than their changes: {operator: {subtask: what}}.
 
-    Everything becomes a new base after a change of parallelism, and when the changes outweigh the base."""
-    wanted: dict[str, dict[int, int]] = {}
-    for operator, parts in lineages.items():
-        for subtask, lineage in enumerate(parts):
-            own = lineage.own
-            base = own[0].size if own and own[0].base else 0
-            changes = sum(handle.size for handle in own) - base
-            if lineage.restored or (len(own) >= 8 and changes > max(2 * base, 1 << 20)):
-                wanted.setdefault(operator, {})[subtask] = 0
-                continue
-            small = [index for index, handle in enumerate(own) if not handle.base and not handle.covers]
-            if len(small) >= _MERGE_AFTER:
-                wanted.setdefault(operator, {})[subtask] = max(small[0], 1 if base else 0)
+    Everything becomes a new base after a change of parallelism. When the changes outweigh the base, parts of it are
+    written anew, about as much an epoch as the epoch before it changed, and one part at least."""
+    wanted: dict[str, dict[int, Compaction]] = {}
+    for operator, subtasks in lineages.items():
+        for subtask, lineage in enumerate(subtasks):
+            what = _compaction(lineage)
+            if what is not None:
+                wanted.setdefault(operator, {})[subtask] = what
     return wanted
+
+
+def _compaction(lineage: Lineage) -> Compaction | None:
+    if lineage.restored:
+        return 0
+    changes, bases = lineage.changes, lineage.bases
+    base = sum(handle.weight for handle in bases)
+    if len(changes) >= _FEWEST_CHANGES and sum(handle.size for handle in changes) > max(2 * base, 1 << 20):
+        part = min(PART_BYTES, max(1, base // len(bases))) if bases else PART_BYTES
+        return Rewrite(max(1, changes[-1].size // part))
+    fresh = sum(1 for handle in changes if not handle.covers)
+    if fresh >= _MERGE_AFTER:
+        return _mergeable(lineage.own, merged_too=False)
+    return _mergeable(lineage.own, merged_too=True) if len(changes) - fresh >= _MERGE_AFTER else None
+
+
+def _mergeable(own: Chain, *, merged_too: bool) -> int | None:
+    """From which file on they become one that is no larger than a part; None when those would be few."""
+    rows = size = 0
+    since = len(own)
+    for handle in reversed(own):
+        rows, size = rows + handle.rows, size + handle.size
+        if handle.base or (handle.covers and not merged_too) or rows > PART_ROWS or size > PART_BYTES:
+            break
+        since -= 1
+    return since if len(own) - since >= _WORTH_MERGING else None

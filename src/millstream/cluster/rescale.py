@@ -48,21 +48,17 @@ def rescaled(graph: StreamGraph, wanted: Wanted) -> StreamGraph:
     for name in named:
         if name not in known:
             raise NoSuchOperator(name, tuple(node.uid or node.name for node in graph.nodes))
-    steps = [
-        replace(
-            step,
-            parallelism=named.get(step.uid or "", named.get(step.name, step.parallelism)),
-            max_parallelism=graph.node(step.id).max_parallelism,
-        )
+    program = tuple(
+        replace(step, parallelism=named.get(step.uid or "", named.get(step.name, step.parallelism)))
         for step in graph.program
-    ]
+    )
     made = stream_graph(
-        steps,
+        [replace(step, max_parallelism=graph.node(step.id).max_parallelism) for step in program],
         parallelism=wanted if isinstance(wanted, int) else graph.parallelism,
         chaining=graph.chaining,
         chain_mixed_max_parallelism=graph.chains_mixed_max_parallelism,
     )
-    return replace(made, program=graph.program if not named else tuple(steps))
+    return replace(made, program=program, max_parallelism=graph.max_parallelism)
 
 
 def most_useful(graph: StreamGraph) -> int:
@@ -113,6 +109,11 @@ class Rescaling:
         self._adaptive = adaptive
         self._order: tuple[ExecutionPlan, Future[int]] | None = None
         self._begun: tuple[float, Future[int]] | None = None
+
+    def limit(self, most: int) -> None:
+        """No more than so many subtasks are possible: the adaptive rule asks for no more."""
+        if self._adaptive is not None:
+            self._adaptive = replace(self._adaptive, most=min(most, self._adaptive.most))
 
     def order(self, plan: ExecutionPlan) -> Future[int]:
         """Ask for another plan; what was asked for before and is not begun is given up."""

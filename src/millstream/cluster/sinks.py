@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.sink import Committer, Sink
+from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
 
@@ -60,6 +62,14 @@ class Sinks:
         for operator, staged in committables.items():
             if operator in self._committers:
                 self._committers[operator].commit(checkpoint, list(staged))
+
+    def reached(self, operators: Sequence[OperatorSnapshot], now: int) -> None:
+        """A checkpoint is durable and its output visible: tell every committer how far the time of its sink is."""
+        for each in operators:
+            if each.operator in self._committers:
+                awake = [memory for memory in each.memory if not memory.get("sink_idle")]
+                mark = min((memory.get("watermark", MIN_WATERMARK) for memory in awake), default=MIN_WATERMARK)
+                self._committers[each.operator].reached(mark, now)
 
     def abort(self, named: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> None:
         """What was staged since the last checkpoint will be made again; what that one has `named` stays."""

@@ -12,13 +12,16 @@ from typing import Any, Protocol
 
 from millstream.engine.dependencies import Dependencies
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.runtime.task import StateFiles, TaskRequest
+from millstream.runtime.task import TaskRequest
 from millstream.state.handles import Lineage
+from millstream.state.parts import Compaction
+from millstream.state.saving import StateFiles
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A program as it is sent to the workers once. `id` is new whenever anything in it is."""
+    """A program as it is sent to the workers once. `id` is new whenever anything in it is. `storage` is the directory
+    of the job in its checkpoint storage, for what sinks stage."""
 
     id: str
     plan: ExecutionPlan
@@ -32,6 +35,7 @@ class Deployment:
     dependencies: Dependencies | None = None
     compressed_state: bool = False
     run_bytes: int = 64 << 20
+    storage: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class EpochRequest:
     lineages: Mapping[str, tuple[Lineage, ...]] = field(default_factory=dict)
     memory: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     work: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    compact: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    compact: Mapping[str, Mapping[int, Compaction]] = field(default_factory=dict)
     last: bool = False
 
     def of(self, operators: tuple[str, ...], subtask: int) -> TaskRequest:

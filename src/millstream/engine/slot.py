@@ -92,6 +92,7 @@ def environment_of(deployment: Deployment) -> TaskEnvironment:
         files=deployment.files,
         open_store=lambda operator, at: _store(deployment, operator, at),
         job=deployment.id.split("/")[0],
+        storage=deployment.storage,
         parameters=deployment.parameters,
         block_records=deployment.block_records,
         cache_limit=deployment.cache_limit,

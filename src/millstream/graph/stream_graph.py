@@ -71,7 +71,8 @@ class StreamEdge:
 class StreamGraph:
     """The operators of a program in the order they were made, and their edges.
 
-    `program` and `parallelism` are what it was made from, so that it can be made again at another parallelism."""
+    `program`, `parallelism` and `max_parallelism` (None: left open) are what it was made from, so that it can be made
+    again with other numbers."""
 
     nodes: tuple[StreamNode, ...]
     edges: tuple[StreamEdge, ...]
@@ -79,6 +80,7 @@ class StreamGraph:
     chains_mixed_max_parallelism: bool = True
     program: tuple[Transformation, ...] = field(default=(), compare=False, repr=False)
     parallelism: int = field(default=1, compare=False)
+    max_parallelism: int | None = field(default=None, compare=False)
     batch: bool = False
 
     def node(self, node_id: int) -> StreamNode:
@@ -151,6 +153,7 @@ def stream_graph(
         chain_mixed_max_parallelism,
         tuple(transformations),
         parallelism,
+        max_parallelism,
     )
 
 

@@ -16,7 +16,8 @@ from typing import Any
 class WriterContext:
     """What a writer may know. `attempt` is unique for every try of every epoch of the job: staged names contain both.
 
-    `now` is the processing time of the epoch."""
+    `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage: the driver
+    and all tasks see it, and it lives as long as the checkpoints do; empty when there is none."""
 
     job: str
     sink: str
@@ -25,12 +26,13 @@ class WriterContext:
     epoch: int
     attempt: str
     now: int
+    storage: str = ""
 
 
 class SinkWriter(ABC):
     """Writes the records of one epoch of one subtask."""
 
-    #: True when `write` can also take typed records as one Arrow array.
+    #: True when `write` can also take typed records as one Arrow array, with their timestamps as a numpy column.
     columnar: bool = False
 
     @abstractmethod
@@ -54,6 +56,10 @@ class Committer(ABC):
     @abstractmethod
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Make the committables visible, in order. Idempotent: recovery repeats it."""
+
+    def reached(self, watermark: int, now: int) -> None:
+        """All output before this point of event and processing time is visible, and its checkpoint durable. Called
+        after the commit of every checkpoint, with or without committables, and again on recovery."""
 
     def abort(self, committables: Sequence[Any]) -> None:
         """These will never be committed: remove them."""

@@ -22,7 +22,7 @@ from millstream.runtime.sorted_runs import SortedRuns
 from millstream.runtime.task import OutEdge, Task, TaskEnvironment, TaskRequest, TaskSpec, joined
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
-from millstream.state.handles import Handle
+from millstream.state.handles import Chain
 
 _GATHERED = 1024  # records of small batches that are sent together
 
@@ -75,8 +75,8 @@ class BatchTask(Task):
         if self.spec.inputs:
             head.on_watermark(MAX_WATERMARK)
 
-    def _save(self, context: OperatorContext, request: TaskRequest) -> Handle | None:
-        return None
+    def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
+        return ()
 
 
 def _sorted_edges(spec: TaskSpec) -> dict[int, SortedEdge]:

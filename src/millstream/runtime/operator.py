@@ -57,6 +57,7 @@ class OperatorContext:
     attempt: str = ""
     restarts: int = 0
     job: str = ""
+    storage: str = ""
     block_records: int = 65536
     batch: bool = False
 

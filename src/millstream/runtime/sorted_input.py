@@ -8,7 +8,7 @@ Does not know: operators, who sorted the blocks."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,13 +38,15 @@ class SortedEdge:
 class SortedUnit:
     """Records sorted by hash of the key and time. `complete`: no more will come of any of their keys.
 
-    `sides` has the input of each record when the records are of both; else all are of input `side`."""
+    `sides` has the input of each record when the records are of both, whose types `kinds` has; else all are of input
+    `side`."""
 
     batch: Batch
     hashes: KeyHashes
     complete: bool
     side: int = 0
     sides: np.ndarray | None = None
+    kinds: Mapping[int, TypeInformation] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -56,7 +58,9 @@ class SortedUnit:
             return
         edges = np.flatnonzero(np.diff(self.sides)) + 1
         for start, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(self)], strict=True):
-            yield self.batch.slice(start, stop), int(self.sides[start])
+            part, side = self.batch.slice(start, stop), int(self.sides[start])
+            part.kind = self.kinds.get(side, part.kind)  # a batch of both inputs is of rows, whatever its kind says
+            yield part, side
 
 
 class _Held:
@@ -174,7 +178,8 @@ class SortedInput:
         if len(sides) == 1:
             return SortedUnit(whole, hashes, complete, sides.pop())
         side = np.concatenate([np.full(len(part[2]), part[0].side, dtype=np.int8) for part in parts])
-        return SortedUnit(whole, hashes, complete, 0, side[order])
+        kinds = {part[0].side: part[0].record_type for part in parts}
+        return SortedUnit(whole, hashes, complete, 0, side[order], kinds)
 
     def _with_keys(self, edge: SortedEdge, part: Batch, batch: Batch) -> Batch:
         """As rows, with keys: records of different types can then be in one batch."""
@@ -194,4 +199,5 @@ def _timed(batch: Batch) -> Batch:
 
 def _piece(unit: SortedUnit, start: int, stop: int) -> SortedUnit:
     sides = None if unit.sides is None else unit.sides[start:stop]
-    return SortedUnit(unit.batch.slice(start, stop), unit.hashes[start:stop], unit.complete, unit.side, sides)
+    batch = unit.batch.slice(start, stop)
+    return SortedUnit(batch, unit.hashes[start:stop], unit.complete, unit.side, sides, unit.kinds)

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import Combined
 from millstream.state.backend import OpenStore, OperatorState
 from millstream.state.deltas import IncompatibleState, TableSchema
-from millstream.state.handles import Handle, Lineage
+from millstream.state.handles import Chain, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.parts import Compaction
+from millstream.state.saving import StateFiles, save
 
 _MAX_PRINTED = 256 * 1024
 
@@ -108,34 +110,8 @@ class TaskRequest:
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     memory: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     work: Mapping[str, Any] = field(default_factory=dict)
-    compact: Mapping[str, int] = field(default_factory=dict)
+    compact: Mapping[str, Compaction] = field(default_factory=dict)
     last: bool = False
-
-
-class StoredFile(Protocol):
-    """A file as storage knows it."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the storage."""
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-
-    @property
-    def sha256(self) -> str:
-        """Its checksum."""
-
-
-class StateFiles(Protocol):
-    """Where state files go; the engine provides it."""
-
-    def write(self, name: str, data: bytes) -> StoredFile:
-        """Store a file; the answer has its full name, size and SHA-256."""
-
-    def read(self, handle: Handle) -> bytes:
-        """The verified content of a file."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +121,7 @@ class TaskEnvironment:
     files: StateFiles
     open_store: Callable[[str, int], OpenStore]
     job: str = ""
+    storage: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     block_records: int = 65536
     cache_limit: int | None = None
@@ -316,6 +293,7 @@ class Task:
                 parameters=environment.parameters,
                 cached_files=environment.cached_files,
                 job=environment.job,
+                storage=environment.storage,
                 block_records=environment.block_records,
                 batch=environment.batch,
             )
@@ -459,9 +437,9 @@ class Task:
         results: dict[str, Any] = {}
         for context, fan in zip(self._contexts, self._fans, strict=True):
             context.memory["said"] = fan.said
-            handle = self._save(context, request)
-            if handle is not None:
-                report["states"][context.operator] = handle
+            written = self._save(context, request)
+            if written:
+                report["states"][context.operator] = written
             context.memory.pop("work", None)
             result = context.memory.pop("result", None)
             if result is not None:
@@ -486,20 +464,14 @@ class Task:
         )
         return report
 
-    def _save(self, context: OperatorContext, request: TaskRequest) -> Handle | None:
+    def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
         lineage = request.lineages.get(context.operator, Lineage())
-        since = request.compact.get(context.operator)
-        state, files = context.state, self.environment.files
-        changed = state.delta() if since is None else state.compacted(lineage, files.read, since)
-        if changed is None:
-            state.unchanged()
-            return None
-        data, rows = changed
-        name = f"{context.operator}-{self.subtask}-{request.epoch}-{request.attempt}"
-        stored = files.write(name, data)
-        state.settle(stored.name)
-        covers = () if since is None or since == 0 else tuple(old.name for old in lineage.own[since:])
-        return Handle(stored.name, stored.size, stored.sha256, request.epoch, rows, base=since == 0, covers=covers)
+        wanted = request.compact.get(context.operator)
+
+        def name(which: str) -> str:
+            return f"{context.operator}-{self.subtask}{which}-{request.epoch}-{request.attempt}"
+
+        return save(context.state, lineage, wanted, self.environment.files, request.epoch, name)
 
     def _drain(self) -> Iterator[tuple[int, bytes]]:
         sent, self.outbox = self.outbox, []

@@ -21,9 +21,11 @@ from millstream.state.deltas import Changes, IncompatibleState, Patch, Redistrib
 from millstream.state.evolution import without_classes
 from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
+from millstream.state.parts import needed
 
 _STORE_ATTEMPTS = 16
 _LARGE_MAP = 32  # entries; a smaller map is written whole
+_HELD_FILES = 16 << 20  # bytes of files that are not read again when store and memory both lack them
 
 
 class StoreContended(ExternalError):
@@ -65,6 +67,12 @@ class Store(Protocol):
     def namespaces(self, table: str) -> Iterable[Any]:
         """Every namespace that has entries."""
 
+    def arrange(self, grouper: KeyGrouper) -> None:
+        """Keep entries by these key groups; a store that kept them by others is emptied."""
+
+    def group(self, table: str, group: int) -> StoredGroup:
+        """All entries of a key group."""
+
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
         """Take over accepted changes in one transaction; `afresh` forgets all that was before.
 
@@ -81,6 +89,7 @@ class Store(Protocol):
 
 
 OpenStore = Callable[[], "Store | None"]
+StoredGroup = tuple[list[Any], list[Any], list[Any], int]  # namespaces, keys, values, and their bytes together
 
 
 class Live(dict[Any, Any]):
@@ -110,6 +119,7 @@ class StateTable:
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self.listener: Callable[[Any, Any, Any], None] | None = None
         self._rebuild: Callable[[list[Any]], list[Any]] | None = None
+        self._forgotten = True  # whether values may have been deleted; `changes` finds out
 
     def become(self, schema: TableSchema, now: int) -> None:
         """Be what the program has only now declared; nobody has written to the table yet."""
@@ -132,6 +142,12 @@ class StateTable:
         assert self.store is not None
         value = self.store.get(self.schema.name, namespace, key)
         return value if self._rebuild is None or value is ABSENT else self._rebuild([value])[0]
+
+    def stored_group(self, group: int) -> StoredGroup:
+        """The entries of a key group that are in the store, as they were before this epoch."""
+        assert self.store is not None
+        namespaces, keys, values, size = self.store.group(self.schema.name, group)
+        return namespaces, keys, values if self._rebuild is None else self._rebuild(values), size
 
     def namespace(self, namespace: Any) -> tuple[Live, set[Any]]:
         """The live values and the changed keys of a namespace, for this epoch; those of None for the table's life."""
@@ -209,7 +225,8 @@ class StateTable:
             values.extend([live[key] for key in dirty])
             namespaces.extend([namespace] * len(dirty))
         deleted = [value is ABSENT for value in values]
-        if any(deleted):
+        self._forgotten = any(deleted)
+        if self._forgotten:
             values = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
         if not self.touched:
             return Changes(namespaces, keys, deleted, values)
@@ -243,7 +260,7 @@ class StateTable:
         if self.store is None:
             for namespace, dirty in self.dirty.items():
                 live = self.live[namespace]
-                for key in dirty:
+                for key in dirty if self._forgotten else ():
                     if live.get(key) is ABSENT:
                         del live[key]
                 if not live and namespace is not None:  # windows come and go
@@ -287,6 +304,7 @@ class StateTable:
             held.clear()
             self.dirty[None] = held
         self.touched.clear()
+        self._forgotten = True
 
 
 class OperatorState:
@@ -308,15 +326,27 @@ class OperatorState:
         self.now = 0
         self.tables: dict[str, StateTable] = {}
         self.grouper = grouper
-        self._range = key_range
+        self.key_range = key_range
         self._subtask = subtask
         self._parallelism = parallelism
         self._given_key_type = key_type
         self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
         self._store = open_store()
+        if self._store is not None:
+            self._store.arrange(grouper)
         self._cache_limit = cache_limit
         self._found: set[str] = set()
         self._cuts: dict[str, Callable[[Any, KeyGroupRange], Any]] = {}
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether all values are, and none in a store."""
+        return self._store is None
+
+    @property
+    def changed(self) -> bool:
+        """Whether this epoch changed anything."""
+        return any(any(table.dirty.values()) for table in self.tables.values())
 
     def table(
         self,
@@ -382,52 +412,61 @@ class OperatorState:
 
     def _advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
         files: dict[str, bytes] = {}
+        reads = held = 0
 
         def content(handle: Handle) -> bytes:
-            if handle.name not in files:
-                files[handle.name] = read(handle)
-                self._find_tables(files[handle.name])
-            return files[handle.name]
+            nonlocal reads, held
+            data = files.get(handle.name)
+            if data is None:
+                data = read(handle)
+                reads += 1
+                self._find_tables(data)
+                if held + len(data) <= _HELD_FILES:
+                    files[handle.name] = data
+                    held += len(data)
+            return data
 
         missing = self._missing(lineage, self.version)
-        for handle in lineage.handles if missing is None else missing:
-            content(handle)
-        if self._store is not None:
-            self._advance_store(self._store, lineage, content)
+        aside = None if self._store is None else self._advance_store(self._store, lineage, content)
         if missing is None:
             for table in self.tables.values():
                 table.forget()
-            for name, changes in self._everything(lineage, content):
-                if self.tables[name].store is None:
-                    self.tables[name].take_over(changes)
+            found = self._everything(lineage, content, stored=False) if aside is None else aside
+            for name, changes in found:
+                self.tables[name].take_over(changes)
         else:
-            for handle in missing:
-                for name, _, changes in deltas.decode(content(handle), self._schemas(), self.now):
-                    self.tables[name].take_over(changes)
+            for name, changes in self._later(missing, content):
+                self.tables[name].take_over(changes)
         self.version = self._version(lineage)
-        return len(files)
+        return reads
 
-    def _advance_store(self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]) -> None:
-        """Bring the store to the version of `lineage` and stay on it, whatever other workers of this host do to it."""
+    def _advance_store(
+        self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]
+    ) -> list[tuple[str, Changes]] | None:
+        """Bring the store to the version of `lineage` and stay on it, whatever other workers of this host do to it.
+
+        When it is rebuilt, all is read that tables in memory hold too: that is given back."""
+        aside: list[tuple[str, Changes]] | None = None
         for _ in range(_STORE_ATTEMPTS):
             store.refresh()
             missing = self._missing(lineage, store.version)
             if missing == ():
-                return
-            for handle in lineage.handles if missing is None else missing:
-                content(handle)
-            found = (
-                self._everything(lineage, content)
-                if missing is None
-                else (
-                    (n, c)
-                    for handle in missing
-                    for n, _, c in deltas.decode(content(handle), self._schemas(), self.now)
-                )
-            )
-            kept = ((name, changes) for name, changes in found if self.tables[name].store is not None)
-            store.apply(kept, self._version(lineage), afresh=missing is None)
+                return aside
+            if missing is None:
+                everything = _Divided(self._everything(lineage, content), self.tables)
+                store.apply(everything, self._version(lineage), afresh=True)
+                aside = everything.aside if everything.complete else None
+            else:
+                later = self._later(missing, content)
+                kept = ((name, changes) for name, changes in later if self.tables[name].store is not None)
+                store.apply(kept, self._version(lineage), afresh=False)
         raise StoreContended(lineage.version)
+
+    def _later(self, missing: Chain, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
+        for handle in missing:
+            data = content(handle)
+            for name, _, changes in deltas.decode(data, self._schemas(), self.now):
+                yield name, changes
 
     def _version(self, lineage: Lineage) -> str:
         """What a store is at after `lineage`. Each subtask of each parallelism has its own part of restored files."""
@@ -445,43 +484,53 @@ class OperatorState:
                 return None
         return lineage.missing(version)
 
-    def _schemas(self) -> dict[str, TableSchema]:
-        return {name: table.schema for name, table in self.tables.items()}
+    def _schemas(self, *, stored: bool = True) -> dict[str, TableSchema]:
+        """Of all tables, or of those that are in memory."""
+        return {name: table.schema for name, table in self.tables.items() if stored or table.store is None}
 
-    def _everything(self, lineage: Lineage, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
-        """All changes from the beginning, cut to what belongs to this subtask at this parallelism."""
-        schemas = self._schemas()
+    def _everything(
+        self, lineage: Lineage, content: Callable[[Handle], bytes], *, stored: bool = True
+    ) -> Iterator[tuple[str, Changes]]:
+        """All changes from the beginning, cut to what belongs to this subtask at this parallelism.
+
+        One file after the other; without `stored`, only what tables in memory hold."""
         split: dict[str, dict[str, Any]] = {}
         for index, (_, chain) in enumerate(lineage.restored):
-            for handle in chain:
-                for name, redistribution, changes in deltas.decode(content(handle), schemas, self.now):
-                    if redistribution is Redistribution.KEYED:
-                        groups = self.grouper.of_many(changes.keys)
-                        inside = (groups >= self._range.start) & (groups <= self._range.end)
-                        yield name, _only(changes, inside.tolist())
-                    elif redistribution is Redistribution.BROADCAST:
-                        if index == 0:
-                            yield name, changes
-                    else:  # lists of several subtasks meet: an element's place is known by its subtask too
-                        keys = [f"{index:05d}/{key}" for key in changes.keys]
-                        if redistribution is Redistribution.UNION:
-                            yield name, dataclasses.replace(changes, keys=keys)
-                        elif redistribution is Redistribution.CUT:
-                            yield name, self._cut(name, dataclasses.replace(changes, keys=keys))
-                        else:
-                            _collect(split.setdefault(name, {}), keys, changes)
+            for name, redistribution, changes in self._read(needed(chain, self.key_range), content, stored=stored):
+                if redistribution is Redistribution.KEYED:
+                    groups = self.grouper.of_many(changes.keys)
+                    inside = (groups >= self.key_range.start) & (groups <= self.key_range.end)
+                    yield name, _only(changes, inside.tolist())
+                elif redistribution is Redistribution.BROADCAST:
+                    if index == 0:
+                        yield name, changes
+                else:  # lists of several subtasks meet: an element's place is known by its subtask too
+                    keys = [f"{index:05d}/{key}" for key in changes.keys]
+                    if redistribution is Redistribution.UNION:
+                        yield name, dataclasses.replace(changes, keys=keys)
+                    elif redistribution is Redistribution.CUT:
+                        yield name, self._cut(name, dataclasses.replace(changes, keys=keys))
+                    else:
+                        _collect(split.setdefault(name, {}), keys, changes)
         for name, elements in split.items():
             mine = sorted(elements)[self._subtask :: self._parallelism]
             yield name, _entries(mine, [elements[place] for place in mine])
-        for handle in lineage.own:
-            for name, _, changes in deltas.decode(content(handle), schemas, self.now):
-                yield name, changes
+        for name, _, changes in self._read(lineage.own, content, stored=stored):
+            yield name, changes
+
+    def _read(
+        self, files: Iterable[Handle], content: Callable[[Handle], bytes], *, stored: bool
+    ) -> Iterator[tuple[str, Redistribution, Changes]]:
+        """The entries of files, one over the other."""
+        for handle in files:
+            data = content(handle)
+            yield from deltas.decode(data, self._schemas(stored=stored), self.now)
 
     def _cut(self, name: str, changes: Changes) -> Changes:
         """The changes with each value cut to this subtask's key groups."""
         cut = self._cuts[name]
         pairs = zip(changes.values, changes.deleted, strict=True)
-        values = [None if gone else cut(value, self._range) for value, gone in pairs]
+        values = [None if gone else cut(value, self.key_range) for value, gone in pairs]
         deleted = [gone or value is ABSENT for value, gone in zip(values, changes.deleted, strict=True)]
         kept = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
         return dataclasses.replace(changes, values=kept, deleted=deleted)
@@ -513,23 +562,15 @@ class OperatorState:
         if self._store is not None:
             self._store.release()
 
-    def compacted(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int] | None:
-        """Files `since`.. of the own chain and this epoch's changes as one; with since=0 everything, as a base."""
-        if since == 0 and self._store is None:  # everything is in memory
-            whole = [(table.schema, table.everything()) for table in self.tables.values()]
-            return deltas.encode(whole, compressed=self.compressed), sum(len(changes) for _, changes in whole)
-        merged: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]] = {name: {} for name in self.tables}
-        older = self._everything(lineage, read) if since == 0 else self._own(lineage, read, since)
-        for name, changes in older:
-            _merge(merged[name], changes)
+    def merged(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int]:
+        """The changes of files `since`.. of the own chain and of this epoch as one file, and its number of entries."""
+        entries: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]] = {name: {} for name in self.tables}
+        for name, changes in self._later(lineage.own[since:], read):
+            _merge(entries[name], changes)
         for name, table in self.tables.items():
-            _merge(merged[name], table.changes())
-        return _encode_merged(self._schemas(), merged, base=since == 0, compressed=self.compressed)
-
-    def _own(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> Iterator[tuple[str, Changes]]:
-        for handle in lineage.own[since:]:
-            for name, _, changes in deltas.decode(read(handle), self._schemas(), self.now):
-                yield name, changes
+            _merge(entries[name], table.changes())
+        tables = [(schema, _changes_of(entries[name])) for name, schema in self._schemas().items()]
+        return deltas.encode(tables, compressed=self.compressed), sum(len(changes) for _, changes in tables)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -562,36 +603,39 @@ def _entries(keys: list[str], values: list[Any]) -> Changes:
 
 
 def _only(changes: Changes, keep: list[bool]) -> Changes:
-    return Changes(
-        list(compress(changes.namespaces, keep)),
-        list(compress(changes.keys, keep)),
-        list(compress(changes.deleted, keep)),
-        list(compress(changes.values, keep)),
-        changes.patched,
+    return dataclasses.replace(
+        changes,
+        namespaces=list(compress(changes.namespaces, keep)),
+        keys=list(compress(changes.keys, keep)),
+        deleted=list(compress(changes.deleted, keep)),
+        values=list(compress(changes.values, keep)),
     )
 
 
-def _encode_merged(
-    schemas: dict[str, TableSchema],
-    merged: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]],
-    *,
-    base: bool,
-    compressed: bool,
-) -> tuple[bytes, int]:
-    tables = []
-    for name, entries in merged.items():
-        kept = {at: entry for at, entry in entries.items() if not (base and entry[0])}
-        values = [value.on(None) if base and isinstance(value, Patch) else value for _, value in kept.values()]
-        tables.append(
-            (
-                schemas[name],
-                Changes(
-                    [namespace for namespace, _ in kept],
-                    [key for _, key in kept],
-                    [gone for gone, _ in kept.values()],
-                    values,
-                    patched=any(isinstance(value, Patch) for value in values),
-                ),
-            )
-        )
-    return deltas.encode(tables, compressed=compressed), sum(len(changes) for _, changes in tables)
+def _changes_of(entries: dict[tuple[Any, Any], tuple[bool, Any]]) -> Changes:
+    values = [value for _, value in entries.values()]
+    return Changes(
+        [namespace for namespace, _ in entries],
+        [key for _, key in entries],
+        [gone for gone, _ in entries.values()],
+        values,
+        patched=any(isinstance(value, Patch) for value in values),
+    )
+
+
+class _Divided:
+    """Changes as they come: those of tables in a store are passed on, those of tables in memory are put aside."""
+
+    def __init__(self, changes: Iterable[tuple[str, Changes]], tables: dict[str, StateTable]) -> None:
+        self.aside: list[tuple[str, Changes]] = []
+        self.complete = False
+        self._changes = changes
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[tuple[str, Changes]]:
+        for name, changes in self._changes:
+            if self._tables[name].store is None:
+                self.aside.append((name, changes))
+            else:
+                yield name, changes
+        self.complete = True

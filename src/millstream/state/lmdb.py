@@ -1,6 +1,7 @@
 """The disk backend: one LMDB file per operator subtask and host, shared by all worker processes through the page cache.
 
-Promises: holds only accepted versions; applying changes and noting the version is one transaction.
+Promises: holds only accepted versions; applying changes and noting the version is one transaction; the entries of a
+table and key group lie together.
 Does not know: deltas' files, caches, epochs. Nothing here needs to survive the host: a lost file is rebuilt."""
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import lmdb
 
 from millstream.model import codec
 from millstream.model.windows import TimeWindow
-from millstream.state.backend import ABSENT
+from millstream.state.backend import ABSENT, StoredGroup
 from millstream.state.deltas import Changes, Patch
-from millstream.state.key_groups import key_bytes
+from millstream.state.key_groups import MIN_DEFAULT_MAX_PARALLELISM, KeyGrouper, key_bytes, key_group
 
 _VERSION = b"\0version"
+_LAYOUT = b"\0layout"
 _LONGEST_KEY = 500
 _LONGEST_PART = 200  # of a table's name, and of a namespace
 _MAP_SIZE = 1 << 40  # an upper bound of the address range, not of memory
@@ -32,22 +34,40 @@ class LmdbStore:
         self._environment = lmdb.open(
             str(directory), map_size=_MAP_SIZE, sync=False, metasync=False, writemap=True, max_spare_txns=4
         )
-        self._namespaces: dict[tuple[str, Any], bytes] = {}
+        self._prefixes: dict[tuple[str, Any], tuple[bytes, bytes]] = {}
+        self._layout = b""
+        self._grouper = KeyGrouper(MIN_DEFAULT_MAX_PARALLELISM)
         with self._environment.begin() as transaction:
             self.version = transaction.get(_VERSION, b"").decode()
         self._reading: Any = None
 
-    def _prefix(self, table: str, namespace: Any) -> bytes:
-        found = self._namespaces.get((table, namespace))
+    def arrange(self, grouper: KeyGrouper) -> None:
+        """Keep entries by these key groups; a store that kept them by others is emptied."""
+        self._grouper = grouper
+        self._layout = b"table, key group of %d, namespace, key" % grouper.max_parallelism
+        self._end_reading()
+        with self._environment.begin() as transaction:
+            if transaction.get(_LAYOUT) == self._layout:
+                return
+        with self._environment.begin(write=True) as transaction:
+            if transaction.get(_LAYOUT) != self._layout:
+                transaction.drop(self._environment.open_db(txn=transaction), delete=False)
+                transaction.put(_LAYOUT, self._layout)
+        self.version = ""
+
+    def _around(self, table: str, namespace: Any) -> tuple[bytes, bytes]:
+        """What stands before and after the key group in an address."""
+        found = self._prefixes.get((table, namespace))
         if found is None:
             space = b"" if namespace is None else _short(_namespace_bytes(namespace))
-            found = b"%s%c%s" % (_table_prefix(table), len(space), space)
-            if len(self._namespaces) > 10_000:
-                self._namespaces.clear()
-            self._namespaces[table, namespace] = found
+            if len(self._prefixes) > 10_000:
+                self._prefixes.clear()
+            found = self._prefixes[table, namespace] = _table_prefix(table), b"%c%s" % (len(space), space)
         return found
 
-    def _address(self, prefix: bytes, key: bytes) -> bytes:
+    def _address(self, table: str, group: int, namespace: Any, key: bytes) -> bytes:
+        head, space = self._around(table, namespace)
+        prefix = head + group.to_bytes(2, "big") + space
         if len(prefix) + len(key) <= _LONGEST_KEY:
             return prefix + key
         return prefix + b"\xff#" + hashlib.blake2b(key, digest_size=32).digest()
@@ -59,20 +79,42 @@ class LmdbStore:
 
     def get(self, table: str, namespace: Any, key: Any) -> Any:
         """The stored value or ABSENT."""
-        found = self._transaction().get(self._address(self._prefix(table, namespace), key_bytes(key)))
+        group = key_group(key, self._grouper.max_parallelism)  # of a key that was not live: it was not seen lately
+        found = self._transaction().get(self._address(table, group, namespace, key_bytes(key)))
         return ABSENT if found is None else codec.decode(found)[2]
 
     def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
-        """Every (key, value) of a namespace, in the order of their bytes."""
-        prefix = self._prefix(table, namespace)
+        """Every (key, value) of a namespace, by key group and in the order of their bytes."""
+        head, space = self._around(table, namespace)
         cursor = self._transaction().cursor()
+        found = cursor.set_range(head)
+        while found and cursor.key().startswith(head):
+            group = cursor.key()[len(head) : len(head) + 2]
+            prefix = head + group + space
+            if cursor.set_range(prefix):
+                for address, value in cursor:
+                    if not address.startswith(prefix):
+                        break
+                    at, key, stored = codec.decode(value)
+                    if at == namespace:
+                        yield key, stored
+            following = int.from_bytes(group, "big") + 1
+            found = cursor.set_range(head + following.to_bytes(2, "big"))
+
+    def group(self, table: str, group: int) -> StoredGroup:
+        """All entries of a key group."""
+        prefix = _table_prefix(table) + group.to_bytes(2, "big")
+        cursor = self._transaction().cursor()
+        entries: list[tuple[Any, Any, Any]] = []
+        size = 0
         if cursor.set_range(prefix):
             for address, value in cursor:
                 if not address.startswith(prefix):
-                    return
-                space, key, stored = codec.decode(value)
-                if space == namespace:
-                    yield key, stored
+                    break
+                size += len(value)
+                entries.append(codec.decode(value))
+        namespaces, keys, values = (list(each) for each in zip(*entries, strict=True)) if entries else ([], [], [])
+        return namespaces, keys, values, size
 
     def namespaces(self, table: str) -> Iterable[Any]:
         """Every namespace that has entries."""
@@ -95,9 +137,11 @@ class LmdbStore:
                 return
             if afresh:
                 transaction.drop(self._environment.open_db(txn=transaction), delete=False)
+                transaction.put(_LAYOUT, self._layout)
             for table, columns in changes:
-                for namespace, key, gone, value in columns.rows():
-                    address = self._address(self._prefix(table, namespace), key_bytes(key))
+                groups = self._grouper.of_many(columns.keys).tolist()
+                for group, (namespace, key, gone, value) in zip(groups, columns.rows(), strict=True):
+                    address = self._address(table, group, namespace, key_bytes(key))
                     if isinstance(value, Patch):
                         before = transaction.get(address)
                         value = value.on(None if before is None else codec.decode(before)[2])

@@ -9,18 +9,23 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from millstream.errors import UserError
 
 SIZES = ("ci", "normal", "long")
+_TELL_EVERY = 20  # seconds
 
 CASES: Mapping[str, tuple[str, str]] = {
     "kills": ("chaos_kills", "files > keyed state, timers, windows > exactly-once files; workers and drivers killed"),
     "kafka": ("chaos_kafka", "Kafka > keyed state, timers, windows > Kafka exactly-once; workers and drivers killed"),
+    "brokers": ("chaos_brokers", "the broker dies and comes back, transactions expire, topics lose unread records"),
+    "poison": ("chaos_poison", "records that cannot be read, in every format: fail, skip and dead-letter"),
     "executors": ("chaos_executors", "the same on a standalone cluster; executors and whole machines killed"),
     "leaders": ("chaos_leaders", "two drivers for one job; the old one wakes at every step it can do"),
     "rescale": (
@@ -58,6 +63,20 @@ class Trace:
     size: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     steps: Sequence[Mapping[str, Any]] = ()
+
+    def sliced(self, first: int, last: int | None) -> Trace:
+        """Some of its steps: a long trace can be played in pieces."""
+        return replace(self, steps=self.steps[first:last])
+
+    def shown(self) -> Iterator[Mapping[str, Any]]:
+        """Its steps, one by one; how far they are is told on standard error while it takes long."""
+        began = told = time.monotonic()
+        for number, step in enumerate(self.steps):
+            now = time.monotonic()
+            if now - told > _TELL_EVERY:
+                told = now
+                print(f"{self.case}: {number} of {len(self.steps)} steps in {now - began:.0f} s", file=sys.stderr)
+            yield step
 
     def save(self, path: Path) -> None:
         """Write it where `load` finds it."""

@@ -23,11 +23,12 @@ from millstream.model.source import Budget, SplitEnumerator, SplitRange
 from millstream.model.time import Duration, Time
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.testing.chaos import Report, Trace
-from millstream.testing.sample_programs import PROGRAMS, Collect, EventTime, SplitsSource
+from millstream.testing.sample_programs import PROGRAMS, Collect, EventTime, SplitsSource, longer
 from millstream.testing.simulation import Faults, ManualClock, Setup, World, reference, run
 
 HOUR, DAY = 3_600_000, 86_400_000
-_SIZES = {"ci": 5, "normal": 20, "long": 40}  # jumps of each program
+_SIZES = {"ci": (5, 1), "normal": (20, 2), "long": (40, 4)}  # jumps of each program, and how long its input is
+_EPOCHS = 20  # that most programs have, at least, of their own input
 FAR = 1 << 60
 
 
@@ -91,23 +92,22 @@ ALL: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {**PROGRAMS
 def plan(seed: int, size: str) -> Trace:
     """For every program, after which epoch the clock jumps, and how far."""
     chance = np.random.default_rng([seed, 29])
+    count, times = _SIZES[size]
     steps = []
     for name in sorted(ALL):
-        jumps = [
-            {"after_epoch": int(chance.integers(1, 25)), "by": int(chance.choice([-DAY, -HOUR, HOUR, DAY]))}
-            for _ in range(_SIZES[size])
-        ]
-        failing = sorted(map(int, chance.choice(25, 3, replace=False)))
+        epochs = sorted(map(int, chance.choice(_EPOCHS * times, count, replace=False) + 1))
+        jumps = [{"after_epoch": epoch, "by": int(chance.choice([-DAY, -HOUR, HOUR, DAY]))} for epoch in epochs]
+        failing = sorted(map(int, chance.choice(_EPOCHS * times, 3, replace=False)))
         steps.append({"program": name, "jumps": jumps, "failing": failing})
-    return Trace("clocks", seed, size, {}, steps)
+    return Trace("clocks", seed, size, {"times": times}, steps)
 
 
 def play(trace: Trace, _directory: Path) -> Report:
     """Run every program with its jumps; the engine fails now and then, so restarts happen too."""
     report = Report(trace)
     jumped = checkpoints = 0
-    for step in trace.steps:
-        setup = Setup(ALL[step["program"]], epoch_records=3, checkpoint_every=2)
+    for step in trace.shown():
+        setup = Setup(longer(ALL[step["program"]], trace.parameters["times"]), epoch_records=3, checkpoint_every=2)
         with World() as world:
             clock = world.clock = JumpingClock()
             due = {jump["after_epoch"]: jump["by"] for jump in step["jumps"]}

@@ -52,7 +52,7 @@ def play(trace: Trace, _directory: Path) -> Report:
     """Damage one file at a time."""
     report = Report(trace)
     outcomes = {"went back": 0, "refused": 0, "unharmed": 0}
-    for step in trace.steps:
+    for step in trace.shown():
         setup = Setup(PROGRAMS[step["program"]], epoch_records=15, checkpoint_every=1, repeats=True)
         disk, expected = stopped(setup), reference(setup)
         for path in targets(disk):

@@ -40,7 +40,7 @@ def play(trace: Trace, directory: Path) -> Report:
         write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
         started = time.monotonic()
         with Drivers(specification) as drivers:
-            for step in trace.steps:
+            for step in trace.shown():
                 _kill(cluster, drivers, step, report)
             drivers.wait(drivers.ended, "the end of the job", 600)
         report.figures["seconds"] = round(time.monotonic() - started, 1)

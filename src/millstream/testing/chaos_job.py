@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from millstream.client.job_client import JobClient
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
 from millstream.connectors.files import FileSink, FileSource, StreamFormat
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
@@ -51,8 +50,8 @@ class Specification:
     parallelism: int = 2
     skew_seconds: int = 0
     options: dict[str, str] = field(default_factory=dict)
-    commands: bool = False
     kafka: str = ""  # the servers of a broker with topics "input", "running" and "windowed", in place of files
+    producing: dict[str, str] = field(default_factory=dict)  # properties of the Kafka sinks
 
     @property
     def input(self) -> Path:
@@ -192,7 +191,9 @@ def _sink(specification: Specification, name: str) -> Sink:
     builder = KafkaSink.builder().set_bootstrap_servers(specification.kafka)
     builder.set_record_serializer(records.set_value_serialization_schema(SimpleStringSchema()).build())
     builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(f"chaos-{name}")
-    return builder.set_staging_directory(str(specification.output / name)).build()
+    for key, value in specification.producing.items():
+        builder.set_property(key, value)
+    return builder.build()
 
 
 class KeyOfLine(SerializationSchema):
@@ -225,25 +226,12 @@ class Telling:
         self._file.flush()
 
 
-def obey(client: JobClient, commands: Path) -> None:
-    """Rescale as the lines of a file say, until the job ends."""
-    done = 0
-    while not client.wait(0.05):
-        lines = commands.read_text(encoding="utf-8").splitlines() if commands.exists() else []
-        for line in lines[done:]:
-            client.rescale(int(line))
-        done = len(lines)
-
-
 def main(path: str) -> None:
     """Run the job of a specification to its end."""
     specification = Specification(**json.loads(Path(path).read_text(encoding="utf-8")))
     environment = build(specification)
     environment.register_listener(Telling(specification.progress))
-    client = environment.execute_async("chaos")
-    if specification.commands:
-        obey(client, Path(specification.directory) / "commands")
-    client.get_job_execution_result().result()
+    environment.execute("chaos")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Promises: a consumer that reads what is committed finds the output of a run without faults: every line once, each key's
 in the order of its partition; how long the job took to go on after each kill is measured.
-Does not know: brokers that die."""
+Does not know: brokers that die; see `chaos_brokers`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _SIZES = {
     "long": {"records": 1_000_000, "keys": 100_000, "epoch_records": 800, "kills": 200, "drivers": 20},
 }
 OUTPUTS = ("running", "windowed")
+_PARTITIONS = 4
 
 
 def plan(seed: int, size: str) -> Trace:
@@ -39,17 +40,27 @@ def play(trace: Trace, directory: Path) -> Report:
             options=options(directory, epoch_records=parameters["epoch_records"]),
             kafka=broker.bootstrap_servers,
         )
-        for name in OUTPUTS:
-            (specification.output / name).mkdir()
-        write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
-        for name in ("input", *OUTPUTS):
-            broker.create_topic(name, 4, {"retention.ms": "-1"})  # event times are of 1970: a broker forgets such
-        for partition, file in enumerate(sorted(specification.input.iterdir())):
-            broker.produce("input", file.read_text(encoding="utf-8").splitlines(), partition=partition)
+        fill(broker, specification, trace)
         kill_as_planned(specification, report)
-        found: dict[str, list[str]] = {}
-        for name in OUTPUTS:
-            for message in broker.read(name):
-                found.setdefault(f"{name}/{message.partition()}", []).append((message.value() or b"").decode())
+        found = committed(broker)
     compare(specification, directory, report, found)
     return report
+
+
+def fill(broker: KafkaBroker, specification: Specification, trace: Trace) -> None:
+    """Make the topics of the job, and write its input to files and to the topic that it reads."""
+    records, keys = trace.parameters["records"], trace.parameters["keys"]
+    write_input(specification.input, trace.seed, records=records, keys=keys, files=_PARTITIONS)
+    for name in ("input", *OUTPUTS):
+        broker.create_topic(name, _PARTITIONS, {"retention.ms": "-1"})  # event times are of 1970: a broker forgets such
+    for partition, file in enumerate(sorted(specification.input.iterdir())):
+        broker.produce("input", file.read_text(encoding="utf-8").splitlines(), partition=partition)
+
+
+def committed(broker: KafkaBroker) -> dict[str, list[str]]:
+    """The lines that a reader of committed data sees, by topic and partition."""
+    found: dict[str, list[str]] = {}
+    for name in OUTPUTS:
+        for message in broker.read(name):
+            found.setdefault(f"{name}/{message.partition()}", []).append((message.value() or b"").decode())
+    return found

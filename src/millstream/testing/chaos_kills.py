@@ -71,7 +71,7 @@ def kill_as_planned(specification: Specification, report: Report) -> None:
     """Run the job to its end, with the kills of the trace."""
     started = time.monotonic()
     with Drivers(specification, standby=1) as drivers:
-        for step in report.trace.steps:
+        for step in report.trace.shown():
             _kill(drivers, step, report)
         drivers.wait(drivers.ended, "the end of the job", 600)
     report.figures["seconds"] = round(time.monotonic() - started, 1)

@@ -60,7 +60,7 @@ def play(trace: Trace, _directory: Path) -> Report:
     report = Report(trace)
     expected = {name: reference(_setup(name)) for name in {step["program"] for step in trace.steps}}
     ended: dict[str, int] = {}
-    for step in trace.steps:
+    for step in trace.shown():
         setup = replace(_setup(step["program"]), options={"execution.checkpointing.num-retained": str(step["keep"])})
         with World() as world:
             lives = zombie(setup, world, step["operation"], step["dies_after"])

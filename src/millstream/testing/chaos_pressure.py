@@ -35,6 +35,7 @@ from millstream.testing.spark_cluster import descendants
 
 _SIZES = {"ci": 24, "normal": 120, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20
+_TELL_EVERY = 60  # seconds
 KINDS = ("slow sink", "large records")
 BOUND = 2_500 * MEGABYTE  # of all processes together
 GROWTH = 1.20  # of the second half's peak over the first half's
@@ -148,9 +149,13 @@ def _watched(kind: str, where: Path, seconds: float) -> tuple[list[int], list[di
         deadline = time.monotonic() + 90
         while not _lines(progress) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.2)
-        samples = []
+        samples: list[int] = []
         until = time.monotonic() + seconds
+        told = time.monotonic()
         while time.monotonic() < until and process.poll() is None:
+            if time.monotonic() - told > _TELL_EVERY:
+                told = time.monotonic()
+                print(f"{kind}: {until - told:.0f} s left, {samples[-1] // MEGABYTE} MB", file=sys.stderr)
             samples.append(sum(resident(pid) for pid in [process.pid, *descendants(process.pid)]))
             time.sleep(0.25)
         if process.poll() is not None:

@@ -17,11 +17,12 @@ from millstream.cluster.observations import EpochDone, Observation, RescaleDone
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.faults import CRASHES
-from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.sample_programs import PROGRAMS, longer
 from millstream.testing.simulation import Setup, World, reference, run
 
 MOST = 16
-_SIZES = {"ci": (2, 6), "normal": (17, 20), "long": (170, 60)}  # walks, steps of each
+_SIZES = {"ci": (2, 6), "normal": (17, 20), "long": (34, 60)}  # walks, steps of each
+_STEPS = 6  # for which the input of a sample program is long enough
 
 
 def plan(seed: int, size: str) -> Trace:
@@ -55,6 +56,11 @@ class Walk:
         self._epochs = 0
         self.rescaled = 0
 
+    @property
+    def left(self) -> int:
+        """How many steps were not taken: the job had ended."""
+        return len(self._path)
+
     def __call__(self, observation: Observation, master: JobMaster) -> None:
         """Something happened."""
         if isinstance(observation, RescaleDone):
@@ -75,10 +81,10 @@ class Walk:
 def play(trace: Trace, _directory: Path) -> Report:
     """Walk every walk."""
     report = Report(trace)
-    crashes = rescales = 0
-    for step in trace.steps:
+    crashes = rescales = left = 0
+    for step in trace.shown():
         setup = Setup(
-            PROGRAMS[step["program"]],
+            longer(PROGRAMS[step["program"]], -(-len(step["path"]) // _STEPS)),
             parallelism=step["begin"],
             epoch_records=3,
             checkpoint_every=3,
@@ -96,10 +102,11 @@ def play(trace: Trace, _directory: Path) -> Report:
                 crashes += 1
                 setup = replace(setup, parallelism=1 + (setup.parallelism * 7 + lives) % MOST)
             rescales += walk.rescaled
+            left += walk.left
             told = f"{step['program']} from {step['begin']}, {lives} lives"
             finished = life.finished or life.status is JobStatus.FINISHED
             report.check(finished, f"{told}: {life.status} {life.failure}")
             report.check(world.visible() == reference(setup), f"{told}: the output differs")
-    report.figures |= {"walks": len(trace.steps), "rescaled": rescales, "crashes": crashes}
+    report.figures |= {"walks": len(trace.steps), "rescaled": rescales, "crashes": crashes, "steps not taken": left}
     report.check(rescales > 0, "nothing was rescaled")
     return report

@@ -36,6 +36,7 @@ from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.backend import OperatorState
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.parts import Compaction
 from millstream.testing.clock import ManualClock
 from millstream.testing.ends import CatchSpec, FeedSpec, Mark, Rows
 from millstream.testing.inline_engine import InlineEngine
@@ -43,7 +44,7 @@ from millstream.testing.inline_engine import InlineEngine
 _numbers = itertools.count(1)
 _files: dict[str, dict[str, bytes]] = {}
 
-Compactions = Callable[[Lineage], int | None]
+Compactions = Callable[[Lineage], Compaction | None]
 
 
 class HarnessMisused(UserError):
@@ -221,8 +222,8 @@ class OperatorHarness:
             raise _failure(result.failures[0])
         self._accept(result)
 
-    def _compactions(self) -> dict[str, dict[int, int]]:
-        wanted: dict[str, dict[int, int]] = {}
+    def _compactions(self) -> dict[str, dict[int, Compaction]]:
+        wanted: dict[str, dict[int, Compaction]] = {}
         for operator, lineages in self._state.lineages.items():
             for subtask, lineage in enumerate(lineages):
                 since = 0 if lineage.restored else self._compact(lineage)
@@ -235,8 +236,8 @@ class OperatorHarness:
         memory = {name: list(parts) for name, parts in self._state.memory.items()}
         for report in result.reports:
             subtask = report["subtask"]
-            for operator, handle in report["states"].items():
-                lineages[operator][subtask] = lineages[operator][subtask].extended(handle)
+            for operator, written in report["states"].items():
+                lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
             for operator, remembered in report["memory"].items():
                 memory[operator][subtask] = remembered
             for counts in report["metrics"].values():

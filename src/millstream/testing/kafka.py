@@ -225,12 +225,13 @@ class KafkaBroker:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **more}
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """Make a topic; gives its name."""
+        """Make a topic; gives its name when the broker knows it and leads its partitions."""
         topic = admin_library().NewTopic(
             name, num_partitions=partitions, replication_factor=1, config=dict(config or {})
         )
         for done in self.admin().create_topics([topic]).values():
             done.result(30)
+        self._await_partitions(name, partitions)
         return name
 
     def add_partitions(self, topic: str, total: int) -> None:
@@ -238,6 +239,17 @@ class KafkaBroker:
         more = admin_library().NewPartitions(topic, total)
         for done in self.admin().create_partitions([more]).values():
             done.result(30)
+        self._await_partitions(topic, total)
+
+    def _await_partitions(self, topic: str, count: int) -> None:
+        """Made is not yet known: the broker hears of it from its controller, late when the machine is busy."""
+        deadline = time.monotonic() + _UP_SECONDS
+        while time.monotonic() < deadline:
+            found = self.admin().list_topics(topic, timeout=30).topics[topic].partitions
+            if len(found) == count and all(each.leader >= 0 for each in found.values()):
+                return
+            time.sleep(0.02)
+        raise BrokerFailed(why=f"did not make topic {topic} within {_UP_SECONDS:g} s", log=self.log)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Truncate a partition: records before that offset are gone."""
@@ -279,6 +291,7 @@ class KafkaBroker:
         kafka = library()
         settings = {"group.id": "reading", "enable.partition.eof": True, "isolation.level": isolation}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+        settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}  # the end is waited for
         consumer = kafka.Consumer(self._client(**settings))
         found: list[Message] = []
         try:

@@ -7,6 +7,7 @@ Does not know: engines, faults."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,9 @@ from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
 
 Event = tuple[str, int, int]  # key, timestamp, value
+Program = Callable[[StreamExecutionEnvironment], DataStream]
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+_times: ContextVar[int] = ContextVar("times", default=1)
 NAMED_EVENT = Types.ROW_NAMED(["key", "at", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
 
 
@@ -111,7 +114,20 @@ class EventTime(TimestampAssigner):
 
 def events(count: int, keys: int = 5, step: int = 7, shake: int = 20) -> tuple[Event, ...]:
     """Records out of order by less than `shake` ms."""
-    return tuple((f"k{i * 7 % keys}", 100 + i * step + (i * 13 % shake), i) for i in range(count))
+    return tuple((f"k{i * 7 % keys}", 100 + i * step + (i * 13 % shake), i) for i in range(count * _times.get()))
+
+
+def longer(program: Program, times: int) -> Program:
+    """The same program with so many times the input."""
+
+    def build(env: StreamExecutionEnvironment) -> DataStream:
+        before = _times.set(times)
+        try:
+            return program(env)
+        finally:
+            _times.reset(before)
+
+    return build
 
 
 def strategy(shake: int = 25) -> WatermarkStrategy:
@@ -396,7 +412,7 @@ def operator_state(env: StreamExecutionEnvironment) -> DataStream:
     return one_split(env).map(Numbering()).set_parallelism(1)
 
 
-PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
+PROGRAMS: dict[str, Program] = {
     made.__name__: made
     for made in (
         keyed_timers,
@@ -419,4 +435,4 @@ PROGRAMS: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
     )
 }
 
-__all__: Sequence[str] = ("PROGRAMS",)
+__all__: Sequence[str] = ("PROGRAMS", "longer")

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.adoption import Layout
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.job_master import JobMaster, SubmittedJob
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
-from millstream.cluster.rescale import Wanted, rescaled
 from millstream.cluster.settings import job_settings
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -288,9 +288,6 @@ def run(
     checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
     life = Life()
 
-    def replan(wanted: Wanted) -> ExecutionPlan:
-        return execution_plan(job_graph(rescaled(graph, wanted), "simulation"))
-
     def deployment(name: str) -> Deployment:
         return Deployment(
             id=name,
@@ -313,7 +310,7 @@ def run(
             raise Stuck
 
     master = life.master = JobMaster(
-        SubmittedJob(setup.job, "simulation", plan, settings, deployment, leadership, replan),
+        SubmittedJob(setup.job, "simulation", plan, settings, deployment, leadership, Layout(graph, "simulation")),
         _Engine(world.clock, faults),
         checkpoints,
         world.clock,

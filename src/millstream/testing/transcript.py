@@ -23,6 +23,7 @@ from millstream.errors import UserError
 from millstream.model.row import Row
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.state.handles import Lineage
+from millstream.state.parts import Compaction, Rewrite
 from millstream.testing.ends import Mark, Rows
 from millstream.testing.harness import OperatorHarness, Record
 from millstream.testing.vocabulary import LATE, NAMED_PAIR, UnderTest, Word, operator
@@ -58,13 +59,15 @@ class Way:
     backend: str = "hashmap"
     block_records: int = 65536
     cache_limit: int | None = None
-    compact: Callable[[Lineage], int | None] = lambda _: None
+    compact: Callable[[Lineage], Compaction | None] = lambda _: None
 
 
-def _often(lineage: Lineage) -> int | None:
-    """Compact at every second chance: everything into a base, or the files after one."""
+def _often(lineage: Lineage) -> Compaction | None:
+    """Compact at most chances: the changes into one file, a small part of the base, or everything."""
     count = len(lineage.own)
-    return None if count < 2 else (1 if lineage.own[0].base and count < 4 else 0)
+    if count < 2:
+        return None
+    return (max(1, len(lineage.bases)), Rewrite(1, rows=2), Rewrite(1, rows=2), 0)[count % 4]
 
 
 WAYS: Mapping[str, Way] = {

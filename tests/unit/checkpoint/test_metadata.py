@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot, UnreadableMetadata
 from millstream.errors import InternalError
-from millstream.state.handles import Handle, Lineage
+from millstream.state.handles import Handle, Lineage, Part
+from millstream.state.key_groups import KeyGroupRange
 
 texts = st.text(max_size=8)
 counts = st.integers(0, 2**62)
@@ -90,6 +91,36 @@ def test_a_field_of_another_kind_is_refused(field, value):
 def test_a_later_format_is_refused_with_a_hint():
     read = {**json.loads(small().to_bytes()), "format": 2}
     with pytest.raises(UnreadableMetadata, match="format 2, this release reads up to 1; hint"):
+        CheckpointMetadata.from_bytes(json.dumps(read).encode())
+
+
+def in_parts():
+    part = Part(KeyGroupRange(4, 9), KeyGroupRange(0, 9), KeyGroupRange(0, 127))
+    chain = (Handle("job/shared/p", 3, "00", 1, base=True, part=part), Handle("job/shared/d", 3, "00", 2, follows="c"))
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(chain),), ({},))
+    return CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,))
+
+
+def test_parts_of_a_base_survive():
+    assert CheckpointMetadata.from_bytes(in_parts().to_bytes()) == in_parts()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"groups": [9, 4], "written": [0, 9], "of": [0, 127]},
+        {"groups": [0, 127], "written": [0, 9], "of": [0, 127]},
+        {"groups": [0, 9], "written": [-1, 9], "of": [-1, 127]},
+        {"groups": [0, 9], "written": [0, 9], "of": [0, 1 << 40]},
+        {"groups": [0], "written": [0, 9], "of": [0, 127]},
+        {"groups": [0, 9]},
+        7,
+    ],
+)
+def test_a_part_that_cannot_be_is_refused(part):
+    read = json.loads(in_parts().to_bytes())
+    read["operators"][0]["subtasks"][0]["files"][0]["part"] = part
+    with pytest.raises(UnreadableMetadata):
         CheckpointMetadata.from_bytes(json.dumps(read).encode())
 
 

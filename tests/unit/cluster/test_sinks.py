@@ -1,9 +1,12 @@
 """What is staged becomes visible with its checkpoint, in order, and is undone when it will be made again."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.sinks import Sinks
 from millstream.model.sink import Committer, Sink
+from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
 
@@ -54,6 +57,20 @@ def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
     made.abort({"out": ["a"]})
     made.abort()
     assert sink.done == [("abort", ["b"])]
+
+
+def test_a_sink_is_as_far_as_its_slowest_subtask_that_is_not_idle():
+    def told(*memories):
+        sink = Recording()
+        sink.reached = lambda watermark, now: sink.done.append((watermark, now))
+        operator = OperatorSnapshot("out", "out", None, len(memories), 128, (), memories)
+        sinks(sink).reached([operator, replace(operator, operator="other")], 9)
+        return sink.done
+
+    assert told({"watermark": 5}, {"watermark": 3}) == [(3, 9)]
+    assert told({"watermark": 5}, {}) == [(MIN_WATERMARK, 9)]
+    assert told({"watermark": 5}, {"watermark": 3, "sink_idle": True}) == [(5, 9)]
+    assert told({"sink_idle": True}) == [(MIN_WATERMARK, 9)]
 
 
 def test_recovery_repeats_the_commit():

@@ -16,6 +16,8 @@ from millstream.state.deltas import Redistribution
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
+from millstream.state.parts import Rewrite
+from millstream.state.saving import save
 
 MAX_PARALLELISM = 16
 
@@ -158,7 +160,7 @@ rounds = st.lists(
         st.integers(0, 1),
         operations,
         st.sampled_from(["accepted", "accepted", "accepted", "lost", "failed"]),
-        st.none() | st.floats(0, 1),
+        st.none() | st.floats(0, 1) | st.just(0) | st.builds(Rewrite, st.integers(1, 3), st.integers(1, 4)),
     ),
     max_size=10,
 )
@@ -191,17 +193,15 @@ def epoch(worker, lineage, files, model, number, todo, outcome, part):
     if outcome == "failed":
         worker.state.abandon()
         return lineage, model
-    since = None if part is None or not lineage.own else int(part * len(lineage.own))
+    wanted = part
+    if isinstance(part, float):
+        first = len(lineage.bases)
+        wanted = None if not lineage.changes else first + int(part * len(lineage.changes))
     if lineage.restored:
-        since = 0
-    changed = worker.state.delta() if since is None else worker.state.compacted(lineage, files.read, since)
-    if changed is None:
-        worker.state.unchanged()
-        return lineage, model if outcome == "lost" else after
-    covers = () if since is None or since == 0 else tuple(old.name for old in lineage.own[since:])
-    handle = files.write(f"e{number}-{id(worker)}-{len(files.data)}", changed[0], base=since == 0, covers=covers)
-    worker.state.settle(handle.name)
-    return (lineage, model) if outcome == "lost" else (lineage.extended(handle), after)
+        wanted = 0
+    stem = f"e{number}-{id(worker)}-{len(files.data)}"
+    written = save(worker.state, lineage, wanted, files, number, lambda which: f"{stem}{which}")
+    return (lineage, model) if outcome == "lost" else (lineage.extended(*written), after)
 
 
 @pytest.mark.parametrize("kinds", ["heap heap", "heap disk", "disk disk"])
@@ -215,7 +215,7 @@ def test_two_workers_that_take_turns_agree_with_a_dictionary(kinds, turns, cache
             workers.append(Worker(home, cache_limit))
             stack.callback(workers[-1].state.close)
         lineage, files, model = Lineage(), Files(), {}
-        for number, (who, todo, outcome, part) in enumerate(turns):
+        for number, (who, todo, outcome, part) in enumerate(turns, 1):
             lineage, model = epoch(workers[who], lineage, files, model, number, todo, outcome, part)
         fresh = Worker()
         fresh.state.advance(lineage, files.read)
@@ -237,7 +237,7 @@ def test_a_table_that_nobody_asks_for_survives_compaction():
     put = [("put", ("asked for late", TimeWindow(0, 10), "k1"), 7)]
     lineage, model = epoch(first, Lineage(), files, {}, 1, put, "accepted", None)
     other = Worker()
-    lineage, model = epoch(other, lineage, files, model, 2, [("put", ("typed", None, "k1"), 1)], "accepted", 0.0)
+    lineage, model = epoch(other, lineage, files, model, 2, [("put", ("typed", None, "k1"), 1)], "accepted", 0)
     assert lineage.own[0].base
     fresh = Worker()
     fresh.state.advance(lineage, files.read)
@@ -260,11 +260,10 @@ def written(files, lineages, change, name, since=None):
         prepare(state)
         state.advance(lineage, files.read)
         change(subtask, state)
-        changed = state.compacted(lineage, files.read, 0) if lineage.restored or since == 0 else state.delta()
-        base = bool(lineage.restored) or since == 0
-        found.append(
-            lineage if changed is None else lineage.extended(files.write(f"{name}-{subtask}", changed[0], base=base))
-        )
+        wanted = 0 if lineage.restored else since
+        stem = f"{name}-{subtask}"
+        saved = save(state, lineage, wanted, files, len(files.data), lambda which, stem=stem: f"{stem}{which}")
+        found.append(lineage.extended(*saved))
     return found
 
 

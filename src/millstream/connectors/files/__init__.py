@@ -7,6 +7,7 @@ from millstream.connectors.files.csv_files import CsvFiles
 from millstream.connectors.files.encoders import FormatEncoder, JsonLinesEncoder, json_lines
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.named import reader_named, writer_named
+from millstream.connectors.files.partition_time import PartitionTime
 from millstream.connectors.files.partitions import PartitionCommit
 from millstream.connectors.files.ranges import FileFormat, MalformedLine, Rejected
 from millstream.connectors.files.rolling import (
@@ -60,6 +61,7 @@ __all__ = [
     "ParquetFiles",
     "ParquetWriterFactory",
     "PartitionCommit",
+    "PartitionTime",
     "Rejected",
     "RollingPolicy",
     "StreamFormat",

@@ -102,10 +102,10 @@ class DateTimeBucketAssigner(BucketAssigner):
     """One bucket for each hour, or whatever the pattern tells apart, of processing time."""
 
     def __init__(self, format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> None:
-        self._format = _python_format(format_str)
+        self._format = python_format(format_str)
         # The zone of the program counts, not that of whoever runs the task.
         self._zone_id = timezone_id if timezone_id is not None else _system_zone()
-        _zone(self._zone_id)
+        zone_named(self._zone_id)
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The processing time, formatted."""
@@ -114,7 +114,15 @@ class DateTimeBucketAssigner(BucketAssigner):
     def bucket_of_all(self, context: BucketContext) -> str:
         """The processing time, formatted."""
         moment = datetime.fromtimestamp(context.now / 1000, tz=UTC)
-        return moment.astimezone(_zone(self._zone_id)).strftime(self._format)
+        return moment.astimezone(zone_named(self._zone_id)).strftime(self._format)
+
+    def time_of(self, bucket: str) -> int:
+        """When the bucket begins, in milliseconds."""
+        try:
+            local = datetime.strptime(bucket, self._format)  # noqa: DTZ007  the zone follows
+        except ValueError:
+            raise BadBucket(bucket) from None
+        return round(local.replace(tzinfo=zone_named(self._zone_id)).timestamp() * 1000)
 
 
 def checked(bucket: Any, reserved: str) -> str:
@@ -129,7 +137,8 @@ def checked(bucket: Any, reserved: str) -> str:
     return "/".join(parts)
 
 
-def _python_format(pattern: str) -> str:
+def python_format(pattern: str) -> str:
+    """A pattern of dates in Java's letters, in those of `strftime`."""
     made, at = [], 0
     while at < len(pattern):
         found = _PATTERN.match(pattern, at)
@@ -149,7 +158,8 @@ def _python_format(pattern: str) -> str:
     return "".join(made)
 
 
-def _zone(name: str) -> tzinfo:
+def zone_named(name: str) -> tzinfo:
+    """A time zone by its name or offset."""
     offset = _OFFSET.fullmatch(name)
     if name and offset is not None:
         sign, hours, minutes = offset.groups()
@@ -169,7 +179,7 @@ def _system_zone() -> str:
         link = os.path.realpath("/etc/localtime")
         name = link.partition(_ZONES)[2]
     try:
-        _zone(name)
+        zone_named(name)
     except BadTimePattern:
         return "UTC"
     return name

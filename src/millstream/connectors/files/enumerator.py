@@ -2,7 +2,8 @@
 
 Promises: every file found is read once, whole, however small or large the budgets are; a range says all that is needed
 to check and read it, and to go on behind it after a restart, even for a file that no checkpoint knew. Files are begun
-in the order in which they were found, so that one reader gives them in order.
+in the order in which they were found, so that one reader gives them in order; several readers read as many files side
+by side, so that time moves on evenly in files that were written side by side.
 Does not know: lines, formats; a file that cannot be cut is read in one range, one that is made of units is cut between
 them."""
 
@@ -122,7 +123,8 @@ class FileEnumerator(SplitEnumerator):
         bytes_left, records_left = max(budget.bytes, 1), float(max(budget.records, 1))
         share: int | None = None
         regions = self._in_order()
-        while bytes_left > 0 and records_left > 0 and (region := next(regions, None)) is not None:
+        # what rounding leaves of a record is worth no look into another split
+        while bytes_left > 0 and records_left >= 0.5 and (region := next(regions, None)) is not None:
             if region.name in budget.held:
                 continue
             look = self._look_into(region.file)
@@ -146,11 +148,22 @@ class FileEnumerator(SplitEnumerator):
 
     def _in_order(self) -> Iterator[Region]:
         """All splits with bytes left, files still unread included."""
-        while len(self._regions) < self._parallelism and self._waiting:
+        while self._waiting and len({region.file.number for region in self._regions.values()}) < self._parallelism:
             self._open(self._waiting.popleft())
-        yield from list(self._regions.values())
+        yield from self._side_by_side()
         while self._waiting:
             yield from self._open(self._waiting.popleft())
+
+    def _side_by_side(self) -> list[Region]:
+        """The splits of open files: the next of each file, then those behind them."""
+        turns: dict[int, int] = {}
+        placed: list[tuple[int, Region]] = []
+        for region in self._regions.values():
+            turn = turns[region.file.number] = turns.get(region.file.number, -1) + 1
+            placed.append((turn, region))
+        if len(turns) > 1:
+            placed.sort(key=lambda each: each[0])
+        return [region for _, region in placed]
 
     def _open(self, path: str) -> list[Region]:
         file = PlannedFile.of(self._next, path, self._can_split(path))
@@ -241,7 +254,7 @@ class FileEnumerator(SplitEnumerator):
         Of the splits not yet begun only as many are named as there are readers: each of those holds its reader's
         watermark, and that is enough."""
         begun = [region.name for region in self._regions.values() if region.begun]
-        unread = [region.name for region in self._regions.values() if not region.begun]
+        unread = [region.name for region in self._side_by_side() if not region.begun]
         coming = (f"{self._next + index:08d}.00000" for index in range(len(self._waiting)))
         unread = [
             *unread[: self._parallelism],

@@ -21,6 +21,7 @@ from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rej
 from millstream.errors import UserError
 from millstream.formats import Format, OnError
 from millstream.formats.contract import reason_of
+from millstream.formats.shapes import Wanted
 from millstream.model.serialization import SimpleStringSchema
 from millstream.model.types import (
     DataclassTypeInfo,
@@ -128,8 +129,16 @@ class FormatLines(LineFormat):
         """That of the format."""
         return self._format.type_info
 
+    def only(self, wanted: Wanted) -> FormatLines | None:
+        """As FileFormat promises."""
+        line_format = self._format.only(wanted)
+        return None if line_format is None else FormatLines(line_format)
+
     def decode(self, path: str, block: Block) -> Found:
         """The values of the lines that are not empty."""
+        together = None if b"\r" in block.data else self._format.decode_lines(block.data)
+        if together is not None:
+            return Found(together)
         lines = block.lines()
         numbers = [number for number, line in enumerate(lines) if line]
         decoded = self._format.decode(lines if len(numbers) == len(lines) else [lines[number] for number in numbers])

@@ -1,13 +1,14 @@
 """Partition commit: a bucket that is complete says so, by a file such as `_SUCCESS`.
 
 Promises: the file appears after the part files of the checkpoint that completed the bucket, and is written again
-harmlessly; a bucket that waits for its delay is remembered in a hidden file, across restarts.
+harmlessly; a bucket that waits for its time is remembered in a hidden file, across restarts. At the end of the input
+every bucket is complete.
 Does not know: what a partition means to a catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -15,24 +16,74 @@ from urllib.parse import quote, unquote
 from millstream.connectors.files.commit import FileCommitter
 from millstream.connectors.files.compaction import CompactingCommitter
 from millstream.connectors.files.filesystems import Files, joined
+from millstream.connectors.files.partition_time import BucketTime, PartitionTime
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
+from millstream.errors import UserError
 from millstream.model.sink import Committer
+from millstream.model.time import Duration
+from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 
 _MARKS = f"{STAGING}/partitions"
+PROCESS_TIME, PARTITION_TIME = "process-time", "partition-time"
+SUCCESS_FILE = "_SUCCESS"
+
+_COMMIT, _TIME = "sink.partition-commit.", "partition.time-extractor."
+OPTIONS = (
+    *(f"{_COMMIT}{name}" for name in ("trigger", "delay", "policy.kind", "success-file.name", "watermark-time-zone")),
+    *(f"{_TIME}{name}" for name in ("kind", "timestamp-pattern", "timestamp-formatter")),
+)
+
+
+class BadPartitionCommit(UserError):
+    """An option of partition commit has a value that is not known."""
+
+    def __init__(self, option: str, value: str, known: Sequence[str]) -> None:
+        super().__init__(f"'{option}' is '{value}', which is not known here", hint=f"it is one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
 class PartitionCommit:
-    """A bucket is complete `delay` milliseconds of processing time after its first record: at once, by default."""
+    """When a bucket is complete.
+
+    By `process-time`, `delay` milliseconds after its first record: at once, by default. By `partition-time`, when the
+    watermark of the sink has passed the time of the bucket, which `time` knows, and the delay."""
 
     delay: int = 0
-    success_file: str = "_SUCCESS"
+    success_file: str = SUCCESS_FILE
+    trigger: str = PROCESS_TIME
+    time: BucketTime | None = None
 
     def __post_init__(self) -> None:
         if self.delay < 0 or "/" in self.success_file or not self.success_file.startswith(("_", ".")):
             message = f"a partition commit with delay {self.delay} and success file {self.success_file!r}"
             raise BadOutputFile(message, hint="the delay is not negative; the file's name begins with _ and has no /")
+        if self.trigger not in (PROCESS_TIME, PARTITION_TIME):
+            option = f"{_COMMIT}trigger"
+            raise BadPartitionCommit(option, self.trigger, (PROCESS_TIME, PARTITION_TIME))
+
+    @staticmethod
+    def of_options(options: Mapping[str, str]) -> PartitionCommit | None:
+        """As Flink's options of a table in files say; None without `sink.partition-commit.policy.kind`."""
+        kind = options.get(f"{_COMMIT}policy.kind")
+        if kind is None:
+            return None
+        for option, value, known in (
+            (f"{_COMMIT}policy.kind", kind, "success-file"),
+            (f"{_TIME}kind", options.get(f"{_TIME}kind", "default"), "default"),
+        ):
+            if value != known:
+                raise BadPartitionCommit(option, value, (known,))
+        return PartitionCommit(
+            Duration.parse(options.get(f"{_COMMIT}delay", "0 ms")).to_milliseconds(),
+            options.get(f"{_COMMIT}success-file.name", SUCCESS_FILE),
+            options.get(f"{_COMMIT}trigger", PROCESS_TIME),
+            PartitionTime(
+                options.get(f"{_TIME}timestamp-pattern"),
+                options.get(f"{_TIME}timestamp-formatter"),
+                options.get(f"{_COMMIT}watermark-time-zone", "UTC"),
+            ),
+        )
 
 
 class PartitionCommitter(Committer):
@@ -42,20 +93,27 @@ class PartitionCommitter(Committer):
         self, base: str, files: Files, inner: FileCommitter | CompactingCommitter, policy: PartitionCommit
     ) -> None:
         self._base, self._files, self._inner, self._policy = base, files, inner, policy
+        self._time = policy.time or PartitionTime()
+        self._watermark, self._now = MIN_WATERMARK, 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """As the inner committer; then note the buckets, and mark those whose time has come."""
         staged = [StagedFile.from_json(data) for data in committables]
-        try:
+        with self._telling():
             first: dict[str, int] = {}
             for part in staged:
                 first[part.bucket] = min(first.get(part.bucket, part.time), part.time)
             for bucket, time in first.items():
                 self._note(bucket, time)
             self._inner.commit(checkpoint, committables)
-            self._mark(max((part.time for part in staged), default=0))
-        except OSError as error:
-            raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
+            self._now = max([self._now, *(part.time for part in staged)])
+            self._mark()
+
+    def reached(self, watermark: int, now: int) -> None:
+        """Mark the buckets whose time has come without a record of theirs."""
+        self._watermark, self._now = max(self._watermark, watermark), max(self._now, now)
+        with self._telling():
+            self._mark()
 
     def abort(self, committables: Sequence[Any]) -> None:
         """As the inner committer."""
@@ -65,9 +123,16 @@ class PartitionCommitter(Committer):
         """As the inner committer; what waits only for compaction is marked after it."""
         self._inner.close()
         with suppress(OSError):
-            self._mark(0)
+            self._mark()
             self._files.remove_directory(joined(self._base, _MARKS))
             self._files.remove_directory(joined(self._base, STAGING))
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
 
     def _note(self, bucket: str, time: int) -> None:
         path = joined(self._base, f"{_MARKS}/{quote(bucket, safe='') or '.'}@")
@@ -75,7 +140,7 @@ class PartitionCommitter(Committer):
             with self._files.writing(path) as stream:
                 stream.write(str(time).encode())
 
-    def _mark(self, now: int) -> None:
+    def _mark(self) -> None:
         for name in self._files.names(joined(self._base, _MARKS)):
             path = joined(self._base, f"{_MARKS}/{name}")
             with self._files.open(path) as stream:
@@ -83,9 +148,16 @@ class PartitionCommitter(Committer):
             begun = int(text) if text.isdigit() else 0
             bucket = "" if name == ".@" else unquote(name.removesuffix("@"))
             compacting = isinstance(self._inner, CompactingCommitter) and self._inner.waiting(bucket)
-            if (self._policy.delay and begun + self._policy.delay > now) or compacting:
+            if compacting or not self._complete(bucket, begun):
                 continue
             whole = f"{bucket}/{self._policy.success_file}" if bucket else self._policy.success_file
             with self._files.writing(joined(self._base, whole)):
                 pass
             self._files.remove(path)
+
+    def _complete(self, bucket: str, begun: int) -> bool:
+        if self._watermark == MAX_WATERMARK:
+            return True
+        if self._policy.trigger == PARTITION_TIME:
+            return self._watermark > self._time.time_of(bucket) + self._policy.delay
+        return not self._policy.delay or begun + self._policy.delay <= self._now

@@ -15,6 +15,7 @@ import pyarrow as pa
 from millstream.errors import UserError
 from millstream.formats import OnError
 from millstream.formats.contract import shown
+from millstream.formats.shapes import Wanted
 from millstream.model.types import TypeInformation
 
 _SAMPLE = 1 << 16
@@ -90,6 +91,10 @@ class FileFormat(ABC):
         """About how many bytes a record has: by the line ends in a first piece of the file, unless a format knows."""
         sample = stream.read(_SAMPLE)
         return max(len(sample), 1) / max(sample.count(b"\n"), 1)
+
+    def only(self, wanted: Wanted) -> FileFormat | None:
+        """The format of the same records with some of their fields only; None if it must read all of them."""
+        return None
 
     def settled(self, found: Found) -> Found:
         """What was found, if the policy lets bad records pass."""

@@ -17,7 +17,8 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
 from millstream.connectors.files.filesystems import files_of, scheme_of
-from millstream.connectors.files.partitions import PartitionCommit, PartitionCommitter
+from millstream.connectors.files.partition_time import BucketTime
+from millstream.connectors.files.partitions import PROCESS_TIME, SUCCESS_FILE, PartitionCommit, PartitionCommitter
 from millstream.connectors.files.paths import UnusablePath, resolved
 from millstream.connectors.files.rolling import (
     BadOutputFile,
@@ -83,7 +84,10 @@ class FileSink(Sink):
             )
         if self.partition_commit is None:
             return committer
-        return PartitionCommitter(self.base_path, files, committer, self.partition_commit)
+        policy = self.partition_commit
+        if policy.time is None and isinstance(self.bucket_assigner, BucketTime):
+            policy = replace(policy, time=self.bucket_assigner)
+        return PartitionCommitter(self.base_path, files, committer, policy)
 
     def _merge(self) -> Merge | None:
         """How files of the format are merged; None if they cannot be."""
@@ -146,12 +150,20 @@ class FileSink(Sink):
             return self
 
         def with_partition_commit(
-            self, delay: Duration | Time | timedelta | int = 0, success_file: str = "_SUCCESS"
+            self,
+            delay: Duration | Time | timedelta | int = 0,
+            success_file: str = SUCCESS_FILE,
+            trigger: str = PROCESS_TIME,
+            partition_time: BucketTime | None = None,
         ) -> Self:
-            """Put a file into each bucket that is complete: `delay` of processing time after its first record.
+            """Put a file into each bucket that is complete.
 
-            Without a delay, a bucket counts as complete with every checkpoint that added to it."""
-            self._sink = replace(self._sink, partition_commit=PartitionCommit(millis(delay), success_file))
+            With the trigger `process-time` that is `delay` of processing time after the bucket's first record; without
+            a delay, with every checkpoint that added to it. With `partition-time` it is when the watermark has passed
+            the time of the bucket and the delay; `partition_time` reads that time from the bucket's name, and is not
+            needed for buckets by date and time."""
+            policy = PartitionCommit(millis(delay), success_file, trigger, partition_time)
+            self._sink = replace(self._sink, partition_commit=policy)
             return self
 
         def build(self) -> FileSink:

@@ -24,6 +24,7 @@ from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
 from millstream.formats import OnError
+from millstream.formats.shapes import Wanted
 from millstream.model.source import (
     Boundedness,
     ReaderContext,
@@ -98,6 +99,11 @@ class FileSource(Source):
     def type_info(self) -> TypeInformation:
         """That of the format."""
         return self.format.type_info()
+
+    def only(self, wanted: Wanted) -> FileSource | None:
+        """The source of the same records with some of their fields only; None if it must read all of them."""
+        narrower = self.format.only(wanted)
+        return None if narrower is None else replace(self, format=narrower)
 
     def boundedness(self) -> Boundedness:
         """Bounded unless directories are watched."""

@@ -1,5 +1,12 @@
 """Kafka: topics as a source, read once; topics as a sink, exactly once with checkpoints."""
 
+from millstream.connectors.kafka.dynamic import DynamicKafkaSource, DynamicKafkaSourceBuilder
+from millstream.connectors.kafka.metadata_service import (
+    ClusterMetadata,
+    KafkaMetadataService,
+    KafkaStream,
+    SingleClusterTopicMetadataService,
+)
 from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from millstream.connectors.kafka.records import KafkaRecord, KafkaRecordDeserializationSchema
 from millstream.connectors.kafka.serializer import (
@@ -11,6 +18,10 @@ from millstream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from millstream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
+    "ClusterMetadata",
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "KafkaMetadataService",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",
@@ -21,6 +32,8 @@ __all__ = [
     "KafkaSinkBuilder",
     "KafkaSource",
     "KafkaSourceBuilder",
+    "KafkaStream",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "SingleClusterTopicMetadataService",
 ]

@@ -32,7 +32,7 @@ _DECIDED = {
     "key.serializer": "the serialization schema makes the bytes",
     "value.serializer": "the serialization schema makes the bytes",
     "enable.auto.commit": "offsets are committed with checkpoints",
-    "auto.offset.reset": "the starting offsets say where to begin",
+    "auto.offset.reset": "a sink reads nothing",
     "max.poll.records": "epochs say how much is read",
     "max.block.ms": "a full buffer is waited for",
     "metric.reporters": "metrics are the job's",

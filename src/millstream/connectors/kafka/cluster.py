@@ -7,6 +7,7 @@ Does not know: what was read."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,9 @@ from millstream.connectors.kafka.offsets import (
 from millstream.errors import UserError
 
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", marks.TOPIC}
+
+_APPEAR_SECONDS = 2.0  # for a topic that was made a moment ago: not every broker has heard of it at once
+_LOOK_EVERY = 0.1
 
 Offsets = dict[KafkaTopicPartition, int]
 
@@ -44,6 +48,21 @@ class NoOffset(UserError):
         super().__init__(f"{partition.split} has no offset to begin at: {why}")
 
 
+def partitions_of(client: Any, topic: str, servers: str) -> list[int]:
+    """The partitions of a topic that must be there, as a client of any kind learns of them."""
+    deadline = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        try:
+            found = client.list_topics(topic, timeout=DEADLINE).topics[topic]
+        except library().KafkaException as problem:
+            raise failure(problem, servers, f"looking for topic '{topic}'") from problem
+        if found.error is None and found.partitions:
+            return sorted(found.partitions)
+        if time.monotonic() >= deadline:
+            raise TopicMissing([f"topic '{topic}'"], servers)
+        time.sleep(_LOOK_EVERY)
+
+
 class KafkaCluster:
     """A connection to the brokers, for questions."""
 
@@ -62,20 +81,29 @@ class KafkaCluster:
 
     def partitions(self, topics: Collection[str], pattern: str | None) -> list[KafkaTopicPartition]:
         """All partitions of the topics, or of all topics that the pattern matches as a whole."""
+        deadline = time.monotonic() + _APPEAR_SECONDS
+        while True:
+            found = self._topics()
+            if pattern is not None:
+                wanted = re.compile(pattern)
+                names = [name for name in found if name not in _INTERNAL and wanted.fullmatch(name)]
+                missing = []
+            else:
+                names = list(topics)
+                missing = [f"topic '{name}'" for name in names if name not in found or not found[name].partitions]
+            if not missing:
+                return sorted(KafkaTopicPartition(name, number) for name in names for number in found[name].partitions)
+            if time.monotonic() >= deadline:
+                raise TopicMissing(missing, self._servers)
+            time.sleep(_LOOK_EVERY)
+
+    def _topics(self) -> Mapping[str, Any]:
+        """All topics: asking for one could make it; and the client that is asked for offsets learns of new ones."""
         try:
-            # all topics: asking for one could make it; and the client that is asked for offsets learns of new ones
-            found = self._admin.list_topics(timeout=DEADLINE).topics
+            topics: Mapping[str, Any] = self._admin.list_topics(timeout=DEADLINE).topics
         except library().KafkaException as problem:
             raise failure(problem, self._servers, "looking for topics") from problem
-        if pattern is not None:
-            wanted = re.compile(pattern)
-            names = [name for name in found if name not in _INTERNAL and wanted.fullmatch(name)]
-        else:
-            names = list(topics)
-            missing = [f"topic '{name}'" for name in names if name not in found or not found[name].partitions]
-            if missing:
-                raise TopicMissing(missing, self._servers)
-        return sorted(KafkaTopicPartition(name, number) for name in names for number in found[name].partitions)
+        return topics
 
     def require(self, wanted: Collection[KafkaTopicPartition], found: Collection[KafkaTopicPartition]) -> None:
         """Refuse partitions that are not there."""

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure
+from millstream.connectors.kafka.marks import Mark, advanced
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, Staging
-from millstream.connectors.kafka.transactions import TakenOver, Transactions
+from millstream.connectors.kafka.transactions import TakenOver, Transactions, marks_of
 from millstream.model.sink import Committer
 
 _log = logging.getLogger("millstream.kafka")
@@ -34,6 +35,8 @@ class KafkaCommitter(Committer):
         self._staging = Staging(directory)
         self._open: dict[str, Transactions] = {}
         self._lost: dict[str, TakenOver] = {}
+        self._latest: dict[str, Mark] = {}  # how far the output has come if nobody else writes
+        self._directories: set[str] = set()
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Write the messages, in the order of epochs and subtasks."""
@@ -41,6 +44,7 @@ class KafkaCommitter(Committer):
         for data in committables:
             staged = Staged.from_json(data)
             by_sink.setdefault(staged.sink, []).append(staged)
+            self._directories.add(staged.directory)
         for sink, mine in by_sink.items():
             self._commit_sink(sink, sorted(mine, key=lambda staged: (staged.epoch, staged.subtask)))
 
@@ -79,6 +83,7 @@ class KafkaCommitter(Committer):
         done = opened.mark.get(job, -1)
         pending = [each for each in group if each.epoch > done]
         if pending:
+            self._latest[group[0].sink] = advanced(opened.mark, job, last)
             opened.write(self._messages(pending), job, last)
         else:
             _log.info("epochs %s to %s were committed before", group[0].epoch, last)
@@ -91,8 +96,18 @@ class KafkaCommitter(Committer):
 
     def _opened(self, sink: str) -> Transactions:
         if sink not in self._open:
-            self._open[sink] = Transactions(transactional_id(self._prefix, sink), self._settings)
+            name = transactional_id(self._prefix, sink)
+            if sink in self._latest:
+                self._check(sink, marks_of(name, self._settings).peek())  # before it is opened, which fences
+            self._open[sink] = Transactions(name, self._settings)
+            self._check(sink, self._open[sink].mark)
         return self._open[sink]
+
+    def _check(self, sink: str, mark: Mark) -> None:
+        """A transaction that has expired and one that was fenced look alike; but who fenced it moves the mark on."""
+        known = self._latest.get(sink, mark)
+        if any(epoch > known.get(job, -1) for job, epoch in mark.items()):
+            raise TakenOver(transactional_id(self._prefix, sink))
 
     def _forget(self, sink: str) -> None:
         found = self._open.pop(sink, None)
@@ -101,13 +116,15 @@ class KafkaCommitter(Committer):
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
-        for data in committables:
-            self._staging.remove(Staged.from_json(data))
+        for staged in map(Staged.from_json, committables):
+            self._directories.add(staged.directory)
+            self._staging.remove(staged)
 
     def close(self) -> None:
         """Let go of the producers."""
         for sink in list(self._open):
             self._forget(sink)
+        self._staging.leave(self._directories)
 
 
 def transactional_id(prefix: str, sink: str) -> str:

@@ -89,6 +89,14 @@ class Marks:
 
     def read(self) -> Mark:
         """The last mark that was committed. The id must be open, so that no transaction of its own is undecided."""
+        return self._read(library().IsolationLevel.READ_UNCOMMITTED)
+
+    def peek(self) -> Mark:
+        """The last mark that can be seen now, open or not: there may be newer ones that open transactions hide."""
+        return self._read(library().IsolationLevel.READ_COMMITTED)
+
+    def _read(self, isolation: Any) -> Mark:
+        """The last mark before the end, as it is with or without open transactions."""
         kafka = library()
         consumer = configured(
             "Consumer",
@@ -99,11 +107,14 @@ class Marks:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
+                # a job waits for this to go on: the end of the partition is told at once, not after half a second
+                "fetch.wait.max.ms": 10,
+                "fetch.error.backoff.ms": 20,
             },
         )
         try:
-            where = kafka.TopicPartition(TOPIC, self.partition, kafka.OFFSET_BEGINNING)
-            end = patiently(self._end, self._servers, self._doing)
+            where = kafka.TopicPartition(TOPIC, self.partition, 0)  # compaction does not move where a partition begins
+            end = patiently(lambda: self._end(isolation), self._servers, self._doing)
             consumer.assign([where])
             return self._newest(consumer, end)
         except kafka.KafkaException as problem:
@@ -111,13 +122,13 @@ class Marks:
         finally:
             consumer.close()
 
-    def _end(self) -> int:
-        """Where the partition ends, open transactions included; a consumer would tell where committed data ends."""
+    def _end(self, isolation: Any) -> int:
+        """Where the partition ends; a consumer would tell where committed data ends."""
         kafka = library()
         admin, where = configured("AdminClient", self._connection), kafka.TopicPartition(TOPIC, self.partition)
         answer = admin.list_offsets(
             {where: admin_library().OffsetSpec.latest()},
-            isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=isolation,
             request_timeout=DEADLINE,
         )
         return int(answer[where].result(DEADLINE).offset)

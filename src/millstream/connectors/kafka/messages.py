@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, BinaryIO
@@ -20,6 +20,7 @@ from millstream.errors import ExternalError
 
 _FRAME = struct.Struct("<QI")  # length and checksum of what follows
 _PIECE = 10_000
+_MANY = 1_000
 
 HeaderList = list[tuple[str, bytes | None]]
 
@@ -86,14 +87,17 @@ class Messages:
             None if headers is None else [_unpacked(each) for each in _bytes(headers)],
         )
 
-    def pieces(self) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
+    def pieces(self, anywhere: Callable[[str], int]) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
         """The values, and columns for the other arguments of a producer's `produce`, some at a time: key, partition,
-        two callbacks, timestamp and, where there are any, headers."""
+        two callbacks, timestamp and, where there are any, headers. `anywhere` gives a partition of the topic for many
+        messages at once that may go anywhere."""
+        free = self.keys is None and self.partitions is None
         for start in range(0, len(self), _PIECE):
             piece = slice(start, start + _PIECE)
+            where = anywhere(self.topic) if free and len(self) - start >= _MANY else -1
             columns: list[Iterable[Any]] = [
                 repeat(None) if self.keys is None else _bytes(self.keys[piece]),
-                repeat(-1) if self.partitions is None else self.partitions[piece].tolist(),
+                repeat(where) if self.partitions is None else self.partitions[piece].tolist(),
                 repeat(None),
                 repeat(None),
                 repeat(0) if self.timestamps is None else np.maximum(self.timestamps[piece], 0).tolist(),  # 0: now

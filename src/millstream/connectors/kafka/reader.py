@@ -2,7 +2,8 @@
 
 Promises: exactly the messages of [start, end), in order. Offsets without a message (compacted away, of an aborted
 transaction, marks of transactions) are no reason to wait: the range is over when a message behind it, or the end of the
-log at or behind its end, was seen. Offsets that are gone from the log are an error.
+log at or behind its end, was seen. Offsets that are gone from the log are an error, or are counted where the source was
+told to go on without.
 Does not know: where ranges come from; what messages mean.
 
 A consumer stays open for each partition as long as the reader lives, and fetches ahead: the next range begins where the
@@ -10,17 +11,23 @@ last one ended as a rule, and then its messages are here already. One that does 
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure, configured, library
-from millstream.connectors.kafka.offsets import KafkaTopicPartition
-from millstream.connectors.kafka.records import Decoder, KafkaRecordDeserializationSchema
+import numpy as np
+
+from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, KafkaFailure, configured, failure, library
+from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
+from millstream.connectors.kafka.records import Decoder, KafkaRecordDeserializationSchema, timestamps_of
 from millstream.errors import ExternalError
 from millstream.model.source import Records, Rejected, SourceReader, SplitRange
+
+_log = logging.getLogger("millstream.kafka")
 
 _OPEN = 64  # consumers a reader keeps
 _TURN = 0.02  # seconds to wait for a full batch
@@ -28,9 +35,9 @@ _SILENCE = 60.0  # seconds without a message that are too many
 _BATCH = 10_000
 
 DEFAULTS: dict[str, Any] = {
-    "queued.max.messages.kbytes": 16 * 1024,
+    "queued.max.messages.kbytes": 4 * 1024,  # when a slot moves to another process, what was fetched ahead is in vain
     "fetch.queue.backoff.ms": 5,  # librdkafka's own is a second, in which a queue that was full runs empty
-    "fetch.message.max.bytes": 4 << 20,
+    "fetch.message.max.bytes": 1 << 20,
     "fetch.wait.max.ms": 100,
     "fetch.error.backoff.ms": 100,
 }
@@ -45,7 +52,10 @@ _DECIDED: dict[str, Any] = {
 class OffsetsGone(ExternalError):
     """A planned range is no longer in the log."""
 
-    hint = "retention or a deletion removed records before they were read; begin a new job where the log begins now"
+    hint = (
+        "retention or a deletion removed records before they were read; with the property auto.offset.reset = earliest "
+        "the job goes on where the log begins now"
+    )
 
     def __init__(self, split: str, start: int, end: int, reason: str) -> None:
         self.split, self.start, self.end = split, start, end
@@ -55,9 +65,11 @@ class OffsetsGone(ExternalError):
 class _Partition:
     """An open consumer of one partition: what it fetched and nobody took yet, and where it is."""
 
-    def __init__(self, split: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, split: str, settings: Mapping[str, Any], reset: KafkaOffsetResetStrategy) -> None:
         self._of = KafkaTopicPartition.of_split(split)
         self._split = split
+        self._reset = reset
+        self.lost = 0  # offsets that were gone
         self._servers = str(settings["bootstrap.servers"])
         reasons = self._reasons = deque(["no answer"], maxlen=1)
 
@@ -66,11 +78,12 @@ class _Partition:
 
         self._consumer = configured("Consumer", {**settings, **_DECIDED, "error_cb": heard})
         self._position: int | None = None
+        self._stopped = False  # at an error: it reads on only after it is sought
         self._left: list[Any] = []
         self._eof = library().KafkaError._PARTITION_EOF
 
-    def messages(self, start: int, end: int, most: int) -> Iterator[list[Any]]:
-        """The messages of a range, in batches that are not empty."""
+    def messages(self, start: int, end: int, most: int) -> Iterator[tuple[list[Any], np.ndarray]]:
+        """The messages of a range with their timestamps, in batches that are not empty."""
         resumes, self._position = self._position == start, None  # known again when the range was read to its end
         if not resumes:
             self._seek(start)
@@ -79,34 +92,58 @@ class _Partition:
             taken, self._left = self._left, []
             if not taken:
                 taken = self._consumer.consume(min(most, end - at), timeout=_TURN)
-            batch, reached = self._sorted(taken, at, end)
+            times = timestamps_of(taken)
+            batch, reached = self._sorted(taken, times, at, end)
             if reached > at or batch:
                 heard = time.monotonic()
             elif time.monotonic() - heard > _SILENCE:
                 raise BrokerUnreachable(self._servers, f"reading {self._split} at offset {at}", self._reasons[0])
             at = reached
             if batch:
-                yield batch
-        self._position = end
+                yield batch, times[: len(batch)]
+        self._position = None if self._stopped else end
 
-    def _sorted(self, taken: list[Any], at: int, end: int) -> tuple[list[Any], int]:
-        """Those of the range, and the offset up to which all is known; what lies behind the range is kept."""
-        errors = list(map(library().Message.error, taken))
-        if set(map(type, errors)) - {type(None)}:  # errors refuse to be compared with None
-            index, error = next((index, error) for index, error in enumerate(errors) if error is not None)
-            if error.code() == self._eof:
-                # the end of the log: nothing before this offset is still to come
-                batch, reached = self._cut(taken[:index], at, end)
-                seen = taken[index].offset()
-                if reached < end:
-                    self._left = taken[index if seen > end else index + 1 :]  # it tells of the next range as well
-                    return batch, max(reached, min(seen, end))
-                self._left = [*self._left, *taken[index:]]
-                return batch, reached
-            self._check(error, at, end)
-            del taken[index]
-            return self._sorted(taken, at, end)
-        return self._cut(taken, at, end)
+    def _sorted(self, taken: list[Any], times: np.ndarray, at: int, end: int) -> tuple[list[Any], int]:
+        """Those of the range, which come first, and the offset up to which all is known; what lies behind the range is
+        kept. An error has no time, so where all have one there is none."""
+        index = None if not taken or times.min() >= 0 else _first_error(taken)
+        if index is None:
+            return self._cut(taken, at, end)
+        error = taken[index].error()
+        batch, reached = self._cut(taken[:index], at, end)
+        if reached >= end:
+            self._left = [*self._left, *taken[index:]]
+        elif error.code() == self._eof:
+            # the end of the log: nothing before this offset is still to come
+            seen = taken[index].offset()
+            self._left = taken[index if seen > end else index + 1 :]  # it tells of the next range as well
+            reached = max(reached, min(seen, end))
+        elif error.code() in (library().KafkaError._AUTO_OFFSET_RESET, library().KafkaError.OFFSET_OUT_OF_RANGE):
+            reached = self._behind_gap(reached, end, error.str())
+        else:
+            self._check(error, reached)
+            self._left = taken[index + 1 :]
+        return batch, reached
+
+    def _behind_gap(self, at: int, end: int, reason: str) -> int:
+        """Offsets from `at` on are gone: where to go on, if that may be."""
+        gone = OffsetsGone(self._split, at, end, reason)
+        if self._reset is KafkaOffsetResetStrategy.NONE:
+            raise gone
+        where = library().TopicPartition(self._of.topic, self._of.partition)
+        try:
+            first, _ = self._consumer.get_watermark_offsets(where, timeout=DEADLINE)
+        except library().KafkaException as problem:
+            raise failure(problem, self._servers, f"looking for the beginning of {self._split}") from problem
+        if first <= at:  # nothing was removed before it: the log itself is another one
+            raise gone
+        found = int(min(first, end))
+        _log.warning("%s; going on at %s, as auto.offset.reset says", gone.message, found)
+        self.lost += found - at
+        if found < end:
+            self._seek(found)
+        self._stopped = found == end
+        return found
 
     def _cut(self, messages: list[Any], at: int, end: int) -> tuple[list[Any], int]:
         if not messages:
@@ -118,34 +155,48 @@ class _Partition:
         self._left = messages[place:]
         return messages[:place], end
 
-    def _check(self, error: Any, at: int, end: int) -> None:
+    def _check(self, error: Any, at: int) -> None:
         codes = library().KafkaError
-        if error.code() in (codes._AUTO_OFFSET_RESET, codes.OFFSET_OUT_OF_RANGE):
-            raise OffsetsGone(self._split, at, end, error.str())
         if error.fatal() or error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes.TOPIC_AUTHORIZATION_FAILED):
             raise KafkaFailure(doing=f"reading {self._split} at offset {at}", reason=f"{error.name()}: {error.str()}")
         self._reasons.append(error.str())
 
     def _seek(self, start: int) -> None:
-        self._left = []
+        self._left, self._stopped = [], False
         self._consumer.assign([library().TopicPartition(self._of.topic, self._of.partition, start)])
 
     def close(self) -> None:
         self._consumer.close()
 
 
+def _first_error(messages: list[Any]) -> int | None:
+    """The place of the first message that is an error."""
+    return next((index for index, message in enumerate(messages) if message.error() is not None), None)
+
+
 class KafkaReader(SourceReader):
     """Reads ranges of any partitions."""
 
-    def __init__(self, schema: KafkaRecordDeserializationSchema, settings: Mapping[str, Any], block: int) -> None:
+    def __init__(
+        self,
+        schema: KafkaRecordDeserializationSchema,
+        settings: Mapping[str, Any],
+        block: int,
+        reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> None:
         self._decoder = Decoder(schema)
         self._settings = dict(settings)
+        self._reset = reset
         self._block = block
         self._partitions: dict[str, _Partition] = {}
 
     def take_rejected(self) -> Rejected:
-        """Messages that could not be decoded and were left out, as the format asks for."""
-        return self._decoder.take_rejected()
+        """Messages that could not be decoded and were left out, as the format asks for; and those that were gone."""
+        lost = 0
+        for partition in self._partitions.values():
+            lost, partition.lost = lost + partition.lost, 0
+        rejected = self._decoder.take_rejected()
+        return replace(rejected, count=rejected.count + lost) if lost else rejected
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         """The records of a range."""
@@ -153,11 +204,11 @@ class KafkaReader(SourceReader):
         if start >= end:
             return
         partition = self._partition(part.split)
-        for messages in partition.messages(start, end, min(self._block, _BATCH)):
-            yield self._decoder.decode(messages)
+        for messages, times in partition.messages(start, end, min(self._block, _BATCH)):
+            yield self._decoder.decode(messages, times)
 
     def _partition(self, split: str) -> _Partition:
-        found = self._partitions.pop(split, None) or _Partition(split, self._settings)
+        found = self._partitions.pop(split, None) or _Partition(split, self._settings, self._reset)
         self._partitions[split] = found  # the newest last
         while len(self._partitions) > _OPEN:
             self._partitions.pop(next(iter(self._partitions))).close()

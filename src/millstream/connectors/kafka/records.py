@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millstream.connectors.kafka.client import library
 from millstream.errors import MillstreamError, UserError
-from millstream.formats.contract import Format, OnError, settle
+from millstream.formats.contract import Decoded, Format, OnError, settle
 from millstream.model.row import Row
 from millstream.model.serialization import DeserializationSchema, SimpleStringSchema
 from millstream.model.source import Records, Rejected
@@ -26,6 +26,7 @@ from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import MIN_WATERMARK
 
 _second = itemgetter(1)
+_TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
 
 class UnreadableMessage(UserError):
@@ -40,7 +41,8 @@ class UnreadableMessage(UserError):
 
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
-    """A message with its metadata. `timestamp` is in milliseconds, None if the message has none."""
+    """A message with its metadata. `timestamp` is in milliseconds, None if the message has none; its type is CreateTime
+    or LogAppendTime, then."""
 
     topic: str
     partition: int
@@ -49,6 +51,8 @@ class KafkaRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_type: str = "NoTimestampType"
+    leader_epoch: int | None = None
 
 
 class KafkaRecordDeserializationSchema(ABC):
@@ -125,6 +129,22 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         return () if record.value is None else self.schema.deserialize_many(record.value)
 
 
+class FormattedMessages(KafkaRecordDeserializationSchema):
+    """Whole messages, decoded many at a time. What is done about bad ones is what `format` says."""
+
+    format: Format
+
+    @abstractmethod
+    def decode(self, records: Sequence[KafkaRecord]) -> Decoded:
+        """The records in messages."""
+
+    def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
+        """The records in one message."""
+        decoded = self.decode([record])
+        settle(self.format, decoded, lambda _: "the message")
+        return decoded.rows(self.get_produced_type())
+
+
 class Decoder:
     """Decodes batches of messages of one partition."""
 
@@ -138,10 +158,10 @@ class Decoder:
         self._skipped = 0
         self._letters: list[tuple[bytes, str]] = []
 
-    def decode(self, messages: Sequence[Any]) -> Records:
+    def decode(self, messages: Sequence[Any], times: np.ndarray) -> Records:
         """The records of messages, each with the timestamp of its message."""
         schema = self._schema
-        times = _timestamps(messages)
+        times = np.where(times < 0, MIN_WATERMARK, times)
         if isinstance(schema, ValueOnly):
             values = list(map(library().Message.value, messages))
             if None in values and schema.format is None:
@@ -153,11 +173,12 @@ class Decoder:
                 if strings is not None:
                     return Records(strings, times)
             if schema.format is not None:
-                return self._formatted(schema.format, values, messages, times)
+                return self._settled(schema.format, schema.format.decode(values), messages, times)
+        if isinstance(schema, FormattedMessages):
+            return self._settled(schema.format, schema.decode(list(map(_record, messages))), messages, times)
         return self._one_by_one(messages, times)
 
-    def _formatted(self, found: Format, values: list[bytes | None], messages: Sequence[Any], times: Any) -> Records:
-        decoded = found.decode(values)
+    def _settled(self, found: Format, decoded: Decoded, messages: Sequence[Any], times: Any) -> Records:
         bad = settle(found, decoded, lambda index: _name(messages[index]))
         self._skipped += len(bad)
         if found.on_error is OnError.DEAD_LETTER:
@@ -186,10 +207,9 @@ class Decoder:
         return Records(values, np.repeat(times, counts))
 
 
-def _timestamps(messages: Sequence[Any]) -> np.ndarray:
-    """Milliseconds; that of no time where a message has none."""
-    times = np.fromiter(map(_second, map(library().Message.timestamp, messages)), np.int64, len(messages))
-    return np.where(times < 0, MIN_WATERMARK, times)
+def timestamps_of(messages: Sequence[Any]) -> np.ndarray:
+    """Milliseconds; less than 0 where a message has none, or is an error."""
+    return np.fromiter(map(_second, map(library().Message.timestamp, messages)), np.int64, len(messages))
 
 
 def _utf8(values: list[bytes]) -> pa.Array | None:
@@ -210,6 +230,8 @@ def _record(message: Any) -> KafkaRecord:
         message.key(),
         message.value(),
         tuple(message.headers() or ()),
+        _TIMESTAMP_TYPES[kind],
+        message.leader_epoch(),
     )
 
 

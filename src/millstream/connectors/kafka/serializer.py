@@ -78,10 +78,13 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         return plain and type(self.value_schema) is SimpleStringSchema and self.value_schema.charset == "utf-8"
 
     def messages(
-        self, values: Any, timestamps: Sequence[int | None] | None, partitions_of: Callable[[str], list[int]]
+        self,
+        values: Any,
+        timestamps: Sequence[int | None] | np.ndarray | None,
+        partitions_of: Callable[[str], list[int]],
     ) -> list[Messages]:
         """The messages of a batch, those of each topic together."""
-        times = None if timestamps is None else np.array(timestamps, dtype=np.int64)
+        times = None if timestamps is None else np.asarray(timestamps, dtype=np.int64)
         if isinstance(values, pa.Array):
             if self.columnar and pa.types.is_string(values.type):
                 assert self.topic is not None

@@ -7,7 +7,6 @@ Does not know: how messages are made, staged and sent."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,7 +21,7 @@ from millstream.connectors.kafka.client import (
     library,
     translated,
 )
-from millstream.connectors.kafka.cluster import TopicMissing
+from millstream.connectors.kafka.cluster import partitions_of
 from millstream.connectors.kafka.commit import KafkaCommitter
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import Staging
@@ -93,14 +92,12 @@ class KafkaSink(Sink):
         kafka, settings = library(), self._settings()
         timeout = settings.pop(_TIMEOUT, None)
         client = configured("Producer", settings)
+        if self.serializer.topic is not None:
+            partitions_of(client, self.serializer.topic, self.servers)
         try:
-            if self.serializer.topic is not None:
-                found = client.list_topics(self.serializer.topic, timeout=DEADLINE).topics
-                if found[self.serializer.topic].error is not None:
-                    raise TopicMissing([f"topic '{self.serializer.topic}'"], self.servers)
             brokers = client.list_topics(timeout=DEADLINE).brokers
         except kafka.KafkaException as problem:
-            raise failure(problem, self.servers, "looking for the sink's topic") from problem
+            raise failure(problem, self.servers, "looking for brokers") from problem
         if timeout is not None and brokers:
             self._check_timeout(int(timeout), next(iter(brokers)))
 
@@ -131,7 +128,7 @@ class KafkaSinkBuilder:
         self._serializer: KafkaRecordSerializationSchema | None = None
         self._delivery = Delivery.NONE
         self._prefix = "kafka-sink"
-        self._staging: str | None = None
+        self._staging = ""
         self._properties: dict[str, Any] = {}
 
     def build(self) -> KafkaSink:
@@ -141,8 +138,9 @@ class KafkaSinkBuilder:
             raise IncompleteKafkaSink(what="bootstrap servers", call="set_bootstrap_servers")
         if self._serializer is None:
             raise IncompleteKafkaSink(what="record serializer", call="set_record_serializer")
-        staging = self._staging or os.path.join(tempfile.gettempdir(), "millstream-kafka")
-        return KafkaSink(str(servers), self._serializer, self._delivery, self._prefix, staging, dict(self._properties))
+        return KafkaSink(
+            str(servers), self._serializer, self._delivery, self._prefix, self._staging, dict(self._properties)
+        )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
         """Where the brokers are: host:port, several with commas between."""
@@ -169,7 +167,7 @@ class KafkaSinkBuilder:
 
     def set_staging_directory(self, directory: str) -> KafkaSinkBuilder:
         """Where EXACTLY_ONCE keeps messages until their checkpoint: a directory that the driver and all executors see
-        under the same name, and that outlives them. A temporary directory of this machine unless this is called."""
+        under the same name, and that outlives them. Beside the job's checkpoints unless this is called."""
         self._staging = os.path.abspath(directory.removeprefix("file://"))
         return self
 

@@ -13,10 +13,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.connectors.kafka.client import translated
+from millstream.connectors.kafka.client import BadKafkaProperty, translated
 from millstream.connectors.kafka.cluster import KafkaCluster
 from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, found
-from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, OffsetsKind
+from millstream.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+    OffsetsKind,
+)
 from millstream.connectors.kafka.reader import DEFAULTS, KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
 from millstream.errors import UserError
@@ -28,6 +33,7 @@ from millstream.model.types import TypeInformation
 _log = logging.getLogger("millstream.kafka")
 
 _OPTIONS = {
+    "auto.offset.reset",
     "partition.discovery.interval.ms",
     "commit.offsets.on.checkpoint",
     "client.id.prefix",
@@ -88,11 +94,21 @@ class KafkaSource(Source):
         prefix = self.properties.get("client.id.prefix")
         if prefix is not None:
             settings["client.id"] = f"{prefix}-{context.subtask}"
-        return KafkaReader(self.schema, settings, context.block_records)
+        return KafkaReader(self.schema, settings, context.block_records, _reset(self.properties))
 
     def _settings(self) -> dict[str, Any]:
         given = {key: value for key, value in self.properties.items() if key not in _OPTIONS}
         return {"group.id": "millstream", **translated(given), "bootstrap.servers": self.servers}
+
+
+def _reset(properties: Mapping[str, Any]) -> KafkaOffsetResetStrategy:
+    """What the property `auto.offset.reset` says about records that are gone before they were read."""
+    name = "auto.offset.reset"
+    given = str(properties.get(name, "none")).lower()
+    if given not in ("none", "earliest"):
+        why = "it would drop records that are there" if given == "latest" else f"'{given}' is no strategy"
+        raise BadKafkaProperty(name, why, hint="use none or earliest; starting offsets are set apart")
+    return KafkaOffsetResetStrategy[given.upper()]
 
 
 class KafkaSourceBuilder:
@@ -121,6 +137,7 @@ class KafkaSourceBuilder:
             each is not None and each.kind is OffsetsKind.COMMITTED for each in (wanted.starting, wanted.stopping)
         ):
             raise IncompleteKafkaSource(what="begins at committed offsets, but of no group", call="set_group_id")
+        _reset(self._properties)
         return KafkaSource(str(servers), self._schema, self._completed(), self._bounded, {**self._properties})
 
     def _completed(self) -> Subscription:
@@ -194,7 +211,8 @@ class KafkaSourceBuilder:
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
         """A property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
-        commit.offsets.on.checkpoint."""
+        commit.offsets.on.checkpoint, auto.offset.reset (what to do when records are gone before they were read: none,
+        the default, fails; earliest goes on where the log begins now, and counts what is lost)."""
         self._properties[key] = value
         return self
 

@@ -32,6 +32,11 @@ class TakenOver(ExternalError):
         super().__init__(f"the transactional id '{transactional_id}' was taken over, so nothing more is committed here")
 
 
+def marks_of(transactional_id: str, settings: Mapping[str, Any]) -> Marks:
+    """The mark of an id, which need not be opened for it."""
+    return Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
+
+
 class Transactions:
     """A transactional producer and its mark."""
 
@@ -41,7 +46,7 @@ class Transactions:
         self._patience = float(settings["transaction.timeout.ms"]) / 1000
         self._outlet = Outlet({**settings, "transactional.id": transactional_id})
         self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
-        self._marks = Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
+        self._marks = marks_of(transactional_id, settings)
         self.mark = self._marks.read()
 
     def write(self, messages: Iterable[Messages], job: str, epoch: int) -> int:

@@ -77,7 +77,7 @@ def column_type(name: str, kind: TypeInformation) -> pa.DataType:
     if pa.types.is_time(arrow):
         return pa.time64("us")
     if pa.types.is_timestamp(arrow):
-        return pa.timestamp("us")
+        return pa.timestamp("us", arrow.tz)
     return arrow
 
 

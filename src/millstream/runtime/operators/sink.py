@@ -54,15 +54,18 @@ class SinkOperator(Operator):
                 epoch=context.epoch,
                 attempt=context.attempt,
                 now=context.now,
+                storage=context.storage,
             )
             self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
             if isinstance(self._writer, CheckpointedFunction):
                 started = InitializationContext(context, StreamingRuntimeContext(context, keyed=False))
                 rowwise.guarded(context, self._writer.initialize_state, started)
         writer = self._writer
-        times = None if batch.timestamps is None else batch.times()
-        values = batch.array() if writer.columnar and batch.columnar else batch.rows()
-        rowwise.guarded(self.context, writer.write, values, times)
+        if writer.columnar and batch.columnar:
+            rowwise.guarded(self.context, writer.write, batch.array(), batch.timestamps)
+        else:
+            times = None if batch.timestamps is None else batch.times()
+            rowwise.guarded(self.context, writer.write, batch.rows(), times)
 
     def abandon(self) -> None:
         """Undo what the writer staged."""
@@ -72,11 +75,17 @@ class SinkOperator(Operator):
             writer.close()
 
     def on_watermark(self, watermark: int) -> None:
-        """Nothing comes after a sink."""
+        """Nothing comes after a sink; its committer is told how far it is."""
         self.context.memory["watermark"] = watermark
+        self.context.memory.pop("sink_idle", None)
 
     def on_idle(self) -> None:
-        """Nothing comes after a sink."""
+        """Nothing comes after a sink; its committer does not wait for it."""
+        self.context.memory["sink_idle"] = True
+
+    def on_active(self) -> None:
+        """It is waited for again."""
+        self.context.memory.pop("sink_idle", None)
 
     def end_epoch(self) -> None:
         """Stage what was written; the report carries the committables."""

@@ -1,0 +1,6 @@
+"""The SQL shell: `millstream sql`."""
+
+from millstream.cli.shell.script import pieces
+from millstream.cli.shell.shell import Shell
+
+__all__ = ["Shell", "pieces"]

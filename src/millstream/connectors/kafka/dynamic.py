@@ -1,0 +1,225 @@
+"""Kafka as a source whose topics and clusters come and go while a job runs: Flink's DynamicKafkaSource.
+
+Promises: Flink's names in Python's spelling. What a stream is made of is asked of a `KafkaMetadataService`, again every
+`stream-metadata-discovery-interval-ms`; every record of every part is read once, also when parts move.
+Does not know: how ranges are planned and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.connectors.kafka.dynamic_enumerator import DynamicKafkaEnumerator, Streams
+from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription
+from millstream.connectors.kafka.metadata_service import ClusterMetadata, KafkaMetadataService
+from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer
+from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
+from millstream.connectors.kafka.source import IncompleteKafkaSource, KafkaSource, KafkaSourceBuilder
+from millstream.errors import ExternalError, UserError
+from millstream.formats.contract import Format
+from millstream.model.serialization import DeserializationSchema
+from millstream.model.source import (
+    Boundedness,
+    ReaderContext,
+    Records,
+    Rejected,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.model.types import TypeInformation
+
+_INTERVAL = "stream-metadata-discovery-interval-ms"
+_THRESHOLD = "stream-metadata-discovery-failure-threshold"
+
+
+class ClusterGone(ExternalError):
+    """A range of a cluster that the metadata service no longer knows."""
+
+    hint = "the cluster must be known until what was planned of it is read"
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(f"cluster '{cluster}' is no longer part of the streams that are read")
+
+
+@dataclass(frozen=True)
+class DynamicKafkaSource(Source):
+    """Reads streams. Made by `DynamicKafkaSource.builder()`."""
+
+    streams: Streams
+    schema: KafkaRecordDeserializationSchema
+    subscription: Subscription
+    bounded: bool = False
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def builder() -> DynamicKafkaSourceBuilder:
+        """A new builder."""
+        return DynamicKafkaSourceBuilder()
+
+    def type_info(self) -> TypeInformation:
+        """That of the deserialization schema."""
+        return self.schema.get_produced_type()
+
+    def boundedness(self) -> Boundedness:
+        """Bounded if the builder was told so."""
+        return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def check(self) -> None:
+        """The service must answer, and the clusters must have what it says."""
+        for part in self.streams.clusters().values():
+            self.of_cluster(part).check()
+
+    def of_cluster(self, part: ClusterMetadata) -> KafkaSource:
+        """The source of one cluster's topics; the cluster's own properties come first."""
+        properties = {**self.properties, **part.properties}
+        servers = str(properties.pop("bootstrap.servers", ""))
+        if not servers:
+            raise IncompleteKafkaSource(what="has a cluster without bootstrap.servers", call="set_property")
+        wanted = replace(self.subscription, topics=tuple(sorted(part.topics)))
+        return KafkaSource(servers, self.schema, wanted, self.bounded, properties)
+
+    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
+        """An enumerator for each cluster, as streams are found."""
+
+        def opened(part: ClusterMetadata, wanted: Subscription, positions: Any) -> KafkaEnumerator:
+            source = replace(self.of_cluster(part), subscription=wanted)
+            made = source.create_enumerator(parallelism, positions)
+            assert isinstance(made, KafkaEnumerator)
+            return made
+
+        return DynamicKafkaEnumerator(self.streams, self.subscription, opened, state)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader for each cluster, as ranges come."""
+        return DynamicKafkaReader(self, context)
+
+
+class DynamicKafkaReader(SourceReader):
+    """Readers of clusters, opened when they are first needed."""
+
+    def __init__(self, source: DynamicKafkaSource, context: ReaderContext) -> None:
+        self._source, self._context = source, context
+        self._readers: dict[str, SourceReader] = {}
+
+    def read(self, part: SplitRange) -> Iterator[Records]:
+        """The records of a range."""
+        name, _, split = part.split.partition("/")
+        return self._reader(name).read(replace(part, split=split))
+
+    def _reader(self, name: str) -> SourceReader:
+        if name not in self._readers:
+            found = self._source.streams.clusters()
+            if name not in found:
+                raise ClusterGone(name)
+            self._readers[name] = self._source.of_cluster(found[name]).create_reader(self._context)
+        return self._readers[name]
+
+    def take_rejected(self) -> Rejected:
+        """What was left out in all clusters."""
+        taken = [reader.take_rejected() for reader in self._readers.values()]
+        return Rejected(sum(each.count for each in taken), [letter for each in taken for letter in each.letters])
+
+    def close(self) -> None:
+        """Close all readers."""
+        while self._readers:
+            self._readers.popitem()[1].close()
+
+
+class DynamicKafkaSourceBuilder:
+    """Makes a DynamicKafkaSource. Streams, a metadata service and a deserializer are needed."""
+
+    def __init__(self) -> None:
+        self._ids: frozenset[str] = frozenset()
+        self._pattern: str | None = None
+        self._service: KafkaMetadataService | None = None
+        self._schema: KafkaRecordDeserializationSchema | None = None
+        self._subscription = Subscription()
+        self._bounded = False
+        self._properties: dict[str, Any] = {}
+
+    def build(self) -> DynamicKafkaSource:
+        """The source."""
+        if self._service is None:
+            raise IncompleteKafkaSource(what="does not know where streams are", call="set_kafka_metadata_service")
+        if bool(self._ids) + (self._pattern is not None) != 1:
+            raise IncompleteKafkaSource(
+                what="has no streams, or two kinds of them", call="one of set_stream_ids, set_stream_pattern"
+            )
+        properties = dict(self._properties)
+        every, failures = int(properties.pop(_INTERVAL, -1)), int(properties.pop(_THRESHOLD, 1))
+        # what one cluster's source would be is checked, and completed, by its own builder
+        like = KafkaSourceBuilder().set_bootstrap_servers("of the cluster").set_topics("of the stream")
+        like.set_properties(properties)
+        if self._schema is not None:
+            like.set_deserializer(self._schema)
+        if self._subscription.stopping is not None:
+            (like.set_bounded if self._bounded else like.set_unbounded)(self._subscription.stopping)
+        made = like.set_starting_offsets(self._subscription.starting).build()
+        discovery = None if every <= 0 or self._subscription.stopping is not None else every
+        streams = Streams(self._service, self._ids, self._pattern, discovery, failures)
+        return DynamicKafkaSource(streams, made.schema, made.subscription, self._bounded, made.properties)
+
+    def set_stream_ids(self, stream_ids: Collection[str]) -> DynamicKafkaSourceBuilder:
+        """Read these streams."""
+        self._ids = frozenset(stream_ids)
+        return self
+
+    def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
+        """Read every stream whose id matches as a whole, also ones that come later."""
+        try:
+            re.compile(stream_pattern)
+        except re.error as problem:
+            msg = f"the stream pattern {stream_pattern!r} is no regular expression: {problem}"
+            raise UserError(msg, hint="Python's syntax counts, not Java's") from None
+        self._pattern = stream_pattern
+        return self
+
+    def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> DynamicKafkaSourceBuilder:
+        """Who knows where streams are."""
+        self._service = kafka_metadata_service
+        return self
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
+        """Where to begin when there is no checkpoint; with the first record unless told otherwise."""
+        self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
+        """End at these offsets."""
+        self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
+        return self
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> DynamicKafkaSourceBuilder:
+        """Decode whole messages."""
+        self._schema = record_deserializer
+        return self
+
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema | Format
+    ) -> DynamicKafkaSourceBuilder:
+        """Decode values."""
+        self._schema = ValueOnly(deserialization_schema)
+        return self
+
+    def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
+        """The consumer group that is told with every checkpoint how far the job is."""
+        return self.set_property("group.id", group_id)
+
+    def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
+        """What the clients of this source are called at the brokers."""
+        return self.set_property("client.id.prefix", prefix)
+
+    def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
+        """A property of Kafka's consumer for all clusters, or of this source: stream-metadata-discovery-interval-ms
+        (never, unless it is set) and stream-metadata-discovery-failure-threshold."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, properties: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
+        """Several properties."""
+        self._properties.update(properties)
+        return self

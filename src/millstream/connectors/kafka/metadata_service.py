@@ -1,0 +1,96 @@
+"""Where streams are: which topics of which clusters make up a stream, as a service of the user's knows it.
+
+Promises: Flink's names in Python's spelling; descriptions are values. A service is sent to tasks, so it is picklable.
+Does not know: offsets, records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.connectors.kafka.client import DEADLINE, configured, failure, library, translated
+from millstream.connectors.kafka.cluster import TopicMissing
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """The part of a stream that is in one cluster: topics, and the properties of a consumer, `bootstrap.servers` among
+    them."""
+
+    topics: frozenset[str]
+    properties: Mapping[str, Any]
+
+    def get_topics(self) -> frozenset[str]:
+        """The topics."""
+        return self.topics
+
+    def get_properties(self) -> Mapping[str, Any]:
+        """The properties."""
+        return self.properties
+
+
+@dataclass(frozen=True)
+class KafkaStream:
+    """A stream: topics in one or more clusters, by the ids of these."""
+
+    stream_id: str
+    cluster_metadata_map: Mapping[str, ClusterMetadata] = field(default_factory=dict)
+
+    def get_stream_id(self) -> str:
+        """Its id."""
+        return self.stream_id
+
+    def get_cluster_metadata_map(self) -> Mapping[str, ClusterMetadata]:
+        """Its parts, by the ids of clusters."""
+        return self.cluster_metadata_map
+
+
+class KafkaMetadataService(ABC):
+    """Tells where streams are. It is asked again and again while a job runs; an error is waited out."""
+
+    @abstractmethod
+    def get_all_streams(self) -> Collection[KafkaStream]:
+        """All streams."""
+
+    @abstractmethod
+    def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
+        """Some streams, by their ids."""
+
+    def is_cluster_active(self, kafka_cluster_id: str) -> bool:
+        """Whether a cluster can be read now; one that cannot is left alone, and read on later."""
+        return True
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+@dataclass(frozen=True)
+class SingleClusterTopicMetadataService(KafkaMetadataService):
+    """The topics of one cluster as streams of their own names."""
+
+    kafka_cluster_id: str
+    properties: Mapping[str, Any]
+
+    def get_all_streams(self) -> Collection[KafkaStream]:
+        """A stream for every topic."""
+        return [self._stream(name) for name in self._topics() if not name.startswith("__")]
+
+    def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
+        """The topics of these names, which must exist."""
+        there = self._topics()
+        missing = [f"topic '{name}'" for name in stream_ids if name not in there]
+        if missing:
+            raise TopicMissing(missing, str(self.properties["bootstrap.servers"]))
+        return {name: self._stream(name) for name in stream_ids}
+
+    def _stream(self, topic: str) -> KafkaStream:
+        return KafkaStream(topic, {self.kafka_cluster_id: ClusterMetadata(frozenset([topic]), dict(self.properties))})
+
+    def _topics(self) -> Collection[str]:
+        admin = configured("AdminClient", translated(self.properties))
+        try:
+            return set(admin.list_topics(timeout=DEADLINE).topics)
+        except library().KafkaException as problem:
+            raise failure(problem, str(self.properties["bootstrap.servers"]), "looking for topics") from problem

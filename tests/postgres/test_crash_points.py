@@ -1,0 +1,151 @@
+"""Rescale, savepoint and the recovery from it, with a database that is lost, or a process that dies, at a statement.
+
+Every statement of these is a point; each is tried before, after and half-way (`MILLSTREAM_ALL_POINTS=1`), of which the
+tests try one way at a time, by turns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.common import Row, Types, WatermarkStrategy
+from millstream.connectors.jdbc import driver, proofs
+from millstream.connectors.jdbc.prepared import leftovers
+from millstream.datastream import KeyedProcessFunction
+from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcExecutionOptions, JdbcSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.state import ValueStateDescriptor
+from millstream.model.job_status import JobStatus
+from millstream.testing.simulation import Setup, World, run
+
+ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+SAVED = "/savepoints"
+LAST = 48
+EXPECTED = [(n, f"{n % 5}: {(n - n % 5) // 5 + (n % 5 > 0)}") for n in range(1, LAST + 1)]
+WAYS = [(how, dies) for how in ("before", "after", "torn") for dies in (False, True)]
+
+
+class Numbered(KeyedProcessFunction):
+    """Each number, and how many of its kind there were: state that a rescale must take along."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield Row(value, f"{value % 5}: {count}")
+
+
+@pytest.fixture
+def items(database):
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+    return lambda: database.execute("SELECT id, name FROM items ORDER BY id")
+
+
+def prepared(database):
+    once = JdbcExecutionOptions.builder().with_max_retries(0).build()
+    options = JdbcExactlyOnceOptions(max_commit_attempts=1)
+    insert = "INSERT INTO items (id, name) VALUES (?, ?)"
+    return JdbcSink.exactly_once_sink(insert, ROWS, database.options, once, options)
+
+
+def staged(database):
+    builder = JdbcSink.builder().with_table("items", ROWS, ["id"]).with_staging()
+    return builder.build_exactly_once(database.options, JdbcExactlyOnceOptions(max_commit_attempts=1))
+
+
+def setup_of(sink):
+    def program(environment):
+        source = NumberSequenceSource(1, LAST)
+        numbers = environment.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").set_parallelism(1)
+        rows = numbers.uid("numbers").key_by(lambda n: n % 5, Types.LONG()).process(Numbered(), ROWS).uid("numbered")
+        rows.sink_to(sink).uid("database")
+        return rows
+
+    strategy = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "20"}
+    return Setup(program, epoch_records=4, checkpoint_every=2, options=strategy)
+
+
+@dataclass
+class Script:
+    """Rescales the job after its second epoch and stops it with a savepoint after its fifth; notes which statements
+    were done meanwhile."""
+
+    faults: object
+    points: set[int] = field(default_factory=set)
+    since: int | None = None
+    rescaled: bool = False
+    asked: bool = False
+
+    def __call__(self, observation, master):
+        if isinstance(observation, RescaleDone):
+            self.end()
+        if isinstance(observation, EpochDone) and observation.epoch >= 2 and not self.rescaled:
+            self.rescaled, self.since = True, self.faults.count
+            master.rescale(3)
+        if isinstance(observation, EpochDone) and observation.epoch >= 5 and not self.asked:
+            self.asked, self.since = True, self.faults.count
+            master.savepoint(SAVED, stop=True)
+
+    def end(self):
+        if self.since is not None:
+            self.points.update(range(self.since, self.faults.count))
+        self.since = None
+
+
+def lived(setup, world, script, complete):
+    """The job to its end through crashes, then the one that goes on from its savepoint."""
+    for _ in range(20):
+        life = run(setup, world, listen=script)
+        if not life.crashed:
+            break
+        driver.forget_idle()
+    assert life.status is JobStatus.FINISHED, life.failure
+    script.end()
+    made = world.disk.list(SAVED) if world.disk.exists(SAVED) else []
+    whole = [name for name in made if world.disk.exists(f"{SAVED}/{name}/_metadata")]
+    if whole and not complete():  # it came to its end by itself if it died before it had stopped
+        resumed = {**setup.options, "execution.state-recovery.path": f"{SAVED}/{max(whole)}"}
+        for _ in range(20):
+            life = run(replace(setup, job="resumed", parallelism=1, options=resumed), world)
+            if not life.crashed:
+                break
+            driver.forget_idle()
+        assert life.status is JobStatus.FINISHED, life.failure
+
+
+@pytest.mark.parametrize("make", [prepared, staged])
+def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(database, items, faults, make):
+    """A row that came twice would be refused by the primary key; the database itself says what is visible."""
+    sink = make(database)
+    sink.check()
+    setup = setup_of(sink)
+    faults.arm(-1)
+    script = Script(faults)
+    with World() as world:
+        lived(setup, world, script, lambda: items() == EXPECTED)
+    assert items() == EXPECTED
+    resuming = range(max(script.points) + 1, faults.count)  # the job that goes on from the savepoint: recommit first
+    points = sorted(script.points) + list(resuming)[:12]
+    assert len(points) > 30
+    ways = len(WAYS) if os.environ.get("MILLSTREAM_ALL_POINTS") else 1
+    broken = []
+    for place, at in enumerate(points):
+        for way in range(ways):
+            how, dies = WAYS[(place + way) % len(WAYS)]
+            for table in ("items", proofs.TABLE):
+                database.execute(f"TRUNCATE {table}")
+            faults.arm(at, after=how == "after", torn=how == "torn", dies=dies)
+            with World() as world:
+                lived(setup, world, Script(faults), lambda: items() == EXPECTED)
+            told = f"{how} {faults.broken}{', the process died' if dies else ''}"
+            faults.disarm()
+            assert items() == EXPECTED, told
+            assert leftovers(database.url) == [], told
+            broken.append(told)
+    words = " ".join(broken)
+    assert ("PREPARE TRANSACTION" in words and "COMMIT PREPARED" in words) or ("COPY" in words and "COMMIT" in words)

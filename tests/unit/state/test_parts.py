@@ -1,0 +1,277 @@
+"""Bases in parts: no epoch writes or holds more than it was told, and the files that are left are always enough."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.checkpoint import contents
+from millstream.model.types import Types
+from millstream.state import backend
+from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.deltas import Redistribution
+from millstream.state.handles import Handle, Lineage
+from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.lmdb import LmdbStore
+from millstream.state.parts import Rewrite
+from millstream.state.saving import save
+
+GROUPS = 16
+WINDOW = "a window"
+
+
+class Files:
+    """State files; only those that a lineage names are there."""
+
+    def __init__(self):
+        self.data, self.reads, self.written = {}, [], []
+
+    def read(self, handle):
+        self.reads.append(handle.name)
+        assert hashlib.sha256(self.data[handle.name]).hexdigest() == handle.sha256
+        return self.data[handle.name]
+
+    def write(self, name, data):
+        assert name not in self.data
+        self.data[name] = data
+        self.written.append(name)
+        return Handle(name, len(data), hashlib.sha256(data).hexdigest(), 0)
+
+    def sweep(self, *lineages):
+        needed = {handle.name for lineage in lineages for handle in lineage.handles}
+        self.data = {name: data for name, data in self.data.items() if name in needed}
+
+
+class Subtask:
+    """A worker's state of one subtask, on disk if it has a directory."""
+
+    def __init__(self, directory=None, subtask=0, parallelism=1):
+        groups = range_of(subtask, parallelism, GROUPS)
+        self.store = None if directory is None else LmdbStore(directory)
+        self.state = OperatorState(groups, subtask, parallelism, KeyGrouper(GROUPS), Types.LONG(), lambda: self.store)
+        self.keyed = self.state.table("keyed", Types.LONG())
+        self.timers = self.state.table("timers", Types.LONG(), in_memory=True)
+        self.rules = self.state.table("rules", Types.LONG(), Redistribution.BROADCAST, key_type=Types.LONG())
+        chunks = Redistribution.CUT
+        self.chunks = self.state.table("chunks", Types.LONG(), chunks, key_type=Types.STRING(), cut=lambda v, _: v)
+
+    def run(self, lineage, files, epoch, changes, wanted=None):
+        """One epoch; gives the lineage after it."""
+        self.state.advance(lineage, files.read)
+        for table, namespace, key, value in changes:
+            self.state.tables[table].put(namespace, key, ABSENT if value is None else value)
+        written = save(self.state, lineage, wanted, files, epoch, lambda which: f"f{epoch}{which}")
+        return lineage.extended(*written)
+
+    def content(self):
+        return {
+            (name, namespace, key): value
+            for name, table in self.state.tables.items()
+            for namespace in table.namespaces()
+            for key, value in table.scan(namespace)
+        }
+
+
+def applied(model, changes):
+    after = dict(model)
+    for table, namespace, key, value in changes:
+        after[table, namespace, key] = value
+    return {at: value for at, value in after.items() if value is not None}
+
+
+numbers = st.none() | st.integers(0, 99)
+entries = st.one_of(
+    st.tuples(st.just("keyed"), st.sampled_from([None, WINDOW]), st.integers(0, 30), numbers),
+    st.tuples(st.just("timers"), st.none(), st.integers(0, 30), numbers),
+    st.tuples(st.just("rules"), st.none(), st.integers(0, 3), numbers),
+    st.tuples(st.just("chunks"), st.just(WINDOW), st.sampled_from("abc"), numbers),
+)
+orders = st.none() | st.integers(0, 9) | st.builds(Rewrite, st.sampled_from([1, 2, 99]), st.integers(1, 12))
+epochs = st.lists(st.tuples(st.lists(entries, max_size=8), orders), min_size=1, max_size=8)
+
+
+def within(lineage, wanted):
+    """A number means a file of changes; 0 is everything."""
+    if isinstance(wanted, int) and wanted:
+        return None if not lineage.changes else len(lineage.bases) + wanted % len(lineage.changes)
+    return wanted
+
+
+@pytest.mark.parametrize("disk", [True, False], ids=["disk", "heap"])
+def test_what_is_left_of_the_files_is_the_state_at_any_time_and_parallelism(disk):
+    """Whoever starts from it, in the middle of renewing the base or not, with as many subtasks or another number."""
+
+    @settings(max_examples=60)
+    @given(epochs, st.integers(1, 3))
+    def check(turns, parallelism):
+        with tempfile.TemporaryDirectory() as directory:
+            own = Subtask(Path(directory) if disk else None)
+            files, lineage, model = Files(), Lineage(), {}
+            for epoch, (changes, wanted) in enumerate(turns, 1):
+                model = applied(model, changes)
+                lineage = own.run(lineage, files, epoch, changes, within(lineage, wanted))
+                files.sweep(lineage)
+                again = Lineage(tuple(Handle.from_json(handle.to_json()) for handle in lineage.own))
+                assert again == lineage
+                fresh = Subtask()
+                fresh.state.advance(lineage, files.read)
+                assert fresh.content() == model, f"epoch {epoch}"
+                tables = contents.tables(lineage, files.read)
+                spaces = {(s.name, *at) for s, c in tables for at in zip(c.namespaces, c.keys, c.values, strict=True)}
+                assert spaces == {(*at, value) for at, value in model.items()}
+            restored = Lineage(restored=((0, lineage.own),)) if lineage.own else Lineage()
+            parts = [Subtask(None, subtask, parallelism) for subtask in range(parallelism)]
+            for part in parts:
+                part.state.advance(restored, files.read)
+            for table in ("keyed", "timers"):
+                found = [{at: value for at, value in part.content().items() if at[0] == table} for part in parts]
+                assert sum(map(len, found)) == len([at for at in model if at[0] == table])
+                assert {at: v for each in found for at, v in each.items()}.items() <= model.items()
+            own.state.advance(lineage, files.read)
+            assert own.content() == model, "the worker that wrote it"
+            own.state.close()
+
+    check()
+
+
+def filled(directory, files, keys=400):
+    """A store of many keys, written in few epochs, and its lineage."""
+    own, lineage = Subtask(directory), Lineage()
+    for epoch in range(1, 5):
+        changes = [("keyed", None, key, epoch) for key in range(keys) if key % 4 == epoch - 1]
+        lineage = own.run(lineage, files, epoch, changes)
+    return own, lineage
+
+
+class Watched:
+    """A store that counts the entries read between two files."""
+
+    def __init__(self, store, files):
+        self.store, self.files, self.read, self.at = store, files, [0], 0
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def group(self, table, group):
+        found = self.store.group(table, group)
+        if self.at != len(self.files.written):
+            self.at = len(self.files.written)
+            self.read.append(0)
+        self.read[-1] += len(found[1])
+        return found
+
+
+def test_an_epoch_renews_as_much_as_it_is_told_and_never_holds_more_than_a_part(tmp_path):
+    files = Files()
+    own, lineage = filled(tmp_path, files)
+    own.store = watched = Watched(own.store, files)
+    own.state._store = watched
+    own.keyed.store = watched
+    limit, largest = 60, max(len(watched.store.group("keyed", group)[1]) for group in range(GROUPS))
+    assert limit < 400 / 4 < 400
+    model = {("keyed", None, key): key % 4 + 1 for key in range(400)}
+    for epoch in range(5, 40):
+        before = len(files.written)
+        gone = [("keyed", None, key, None) for key in range(399 - 4 * epoch, 403 - 4 * epoch)]
+        changes = [("keyed", None, epoch, -epoch), *gone]
+        model = applied(model, changes)
+        lineage = own.run(lineage, files, epoch, changes, Rewrite(1, rows=limit))
+        written = files.written[before:]
+        assert len(written) == 2, "one part, and what changed"
+        assert lineage.own[-1].rows == len(changes)
+        part = next(handle for handle in lineage.bases if handle.name == written[0])
+        assert part.rows <= limit + largest
+        assert all(handle.epoch > epoch - 20 for handle in lineage.own), "files that nobody renews stay"
+        fresh = Subtask()
+        fresh.state.advance(lineage, files.read)
+        assert fresh.content() == model, "what was gone is back"
+    assert max(watched.read) <= limit + largest
+    assert len(lineage.bases) <= 400 // (limit // 2)
+
+
+def test_what_was_restored_is_written_part_by_part(tmp_path):
+    files = Files()
+    _, lineage = filled(tmp_path / "old", files)
+    other = Subtask(tmp_path / "new", 0, 2)
+    other.store = watched = Watched(other.store, files)
+    other.state._store = watched
+    other.keyed.store = watched
+    after = other.run(Lineage(restored=((0, lineage.own),)), files, 5, [], Rewrite(1, rows=30))
+    assert len(after.bases) > 3
+    assert not after.restored
+    assert max(watched.read) <= 30 + 40
+    files.sweep(after)
+    last = other.run(after, files, 6, [("keyed", None, 1, 1)])
+    assert files.reads[-1] == after.changes[-1].name, "the store begins again"
+    fresh = Subtask(None, 0, 2)
+    fresh.state.advance(last, files.read)
+    ours = {key for key in range(400) if KeyGrouper(GROUPS).of(key) < GROUPS // 2}
+    assert {key for _, _, key in fresh.content()} == ours | {1}
+
+
+def test_a_store_is_not_rebuilt_because_the_base_was_renewed(tmp_path):
+    files = Files()
+    own, lineage = filled(tmp_path, files)
+    for epoch, wanted in enumerate((0, Rewrite(1, rows=50), Rewrite(9, rows=50), 0, None), 5):
+        files.reads.clear()
+        lineage = own.run(lineage, files, epoch, [("keyed", None, epoch, 0)], wanted)
+        assert len(files.reads) <= 1, f"epoch {epoch} reads what the epoch before it changed"
+
+
+def test_restoring_holds_one_file_at_a_time_and_reads_each_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(backend, "_HELD_FILES", 0)
+    files = Files()
+    own, lineage = filled(tmp_path / "one", files)
+    for epoch in range(5, 9):
+        lineage = own.run(lineage, files, epoch, [("timers", None, epoch, 1)], Rewrite(1, rows=60))
+    files.reads.clear()
+    fresh = Subtask(tmp_path / "two")
+    fresh.state.advance(lineage, files.read)
+    assert sorted(files.reads) == sorted(handle.name for handle in lineage.own)
+    assert fresh.content() == own.content()
+
+
+def test_another_parallelism_does_not_read_parts_of_other_key_groups(tmp_path):
+    files = Files()
+    own, lineage = filled(tmp_path, files)
+    grouper = KeyGrouper(GROUPS)
+    lineage = own.run(lineage, files, 5, [("keyed", None, 0, 1)], Rewrite(99, rows=50))
+    assert len(lineage.bases) > 4
+    files.reads.clear()
+    last = Subtask(None, 3, 4)
+    last.state.advance(Lineage(restored=((0, lineage.own),)), files.read)
+    for handle in lineage.bases[1:]:
+        assert (handle.name in files.reads) is handle.part.groups.intersects(range_of(3, 4, GROUPS))
+    assert last.content() == {at: value for at, value in own.content().items() if grouper.of(at[2]) >= 12}
+
+
+def test_a_base_of_one_file_is_renewed_in_parts_too(tmp_path):
+    """As an earlier release or the other backend wrote it."""
+    files = Files()
+    heap, lineage = Subtask(), Lineage()
+    lineage = heap.run(lineage, files, 1, [("keyed", None, key, key) for key in range(400)], 0)
+    assert [handle.part for handle in lineage.own] == [None]
+    disk = Subtask(tmp_path)
+    for epoch in range(2, 12):
+        lineage = disk.run(lineage, files, epoch, [("keyed", None, 7, epoch)], Rewrite(1, rows=100))
+        files.sweep(lineage)
+        fresh = Subtask()
+        fresh.state.advance(lineage, files.read)
+        assert fresh.content() == {("keyed", None, key): epoch if key == 7 else key for key in range(400)}
+    assert all(handle.epoch > 1 for handle in lineage.own)
+
+
+def test_a_store_that_was_kept_by_other_key_groups_is_not_used(tmp_path):
+    store = LmdbStore(tmp_path)
+    store.arrange(KeyGrouper(GROUPS))
+    store.apply([], "v1", afresh=True)
+    store.arrange(KeyGrouper(GROUPS))
+    store.refresh()
+    assert store.version == "v1"
+    store.arrange(KeyGrouper(2 * GROUPS))
+    store.refresh()
+    assert store.version == ""
+    store.close()
