@@ -5,11 +5,11 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test check lint bench chaos clean
+.PHONY: help demo test check lint bench chaos fuzz-sql clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 demo: $(READY)  ## card fraud found in a stream, through a crash, in about a minute
 	$(PYTHON) examples/fraud_detection.py --demo
@@ -31,6 +31,9 @@ bench: $(READY)  ## throughput and latency of this machine
 
 chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared
 	$(VENV)/bin/millstream chaos all --size long
+
+fuzz-sql: $(READY)  ## 20,000 random queries, as streams and as DuckDB answers them
+	MILLSTREAM_FUZZ_QUERIES=20000 $(PYTHON) -m pytest -q tests/sql/fuzz -m "not spark"
 
 clean:  ## remove what was made here, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

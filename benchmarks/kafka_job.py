@@ -39,7 +39,7 @@ def copy(servers: str, topic: str, records: int, directory: str, *, once: bool) 
     message.set_value_serialization_schema(SimpleStringSchema())
     sink = KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(message.build())
     guarantee = DeliveryGuarantee.EXACTLY_ONCE if once else DeliveryGuarantee.AT_LEAST_ONCE
-    sink.set_delivery_guarantee(guarantee).set_staging_directory(f"{directory}/staged")
+    sink.set_delivery_guarantee(guarantee)
     env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "in").sink_to(sink.build())
     env.execute("kafka")
 

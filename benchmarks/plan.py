@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import batch_input, common, kafka_peers
+from benchmarks import batch_input, common, kafka_peers, sql_functions, sql_input, tpch_input
+from benchmarks.nexmark import measure as nexmark_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,10 @@ CEP = Benchmark(
 )
 
 
-def _batch(task: str, title: str, expected: Callable[[], dict[str, int]], *apis: str) -> Benchmark:
+def _batch(task: str, title: str, streamed: int, expected: Callable[[], dict[str, int]], *apis: str) -> Benchmark:
     sizes = _sizes(1_000_000, 50_000_000, keys=batch_input.KEYS, task=task)
-    as_stream = Contestant("as a stream", "jobs/batch.py", "millstream", (*sizes, ("mode", "streaming")), Goal(2))
+    fewer = _sizes(1_000_000, streamed, keys=batch_input.KEYS, task=task)  # a rate, and not an hour for it
+    as_stream = Contestant("as a stream", "jobs/batch.py", "millstream", (*fewer, ("mode", "streaming")), Goal(2))
     sparks = [
         Contestant(f"Spark, {name}", "peers/spark_batch.py", "spark", (*sizes, ("api", name)), Goal(1 / 1.2))
         for name in apis
@@ -199,11 +201,16 @@ def _batch(task: str, title: str, expected: Callable[[], dict[str, int]], *apis:
 
 
 BATCH_WORDS = _batch(
-    "words", "Word count over 50,000,000 records with 2,000,000 words, 2 GiB", batch_input.expected_words, "rdd"
+    "words",
+    "Word count over 50,000,000 records with 2,000,000 words, 2 GiB",
+    50_000_000,
+    batch_input.expected_words,
+    "rdd",
 )
 BATCH_SESSIONS = _batch(
     "sessions",
     "Sessions over 50,000,000 records with 2,000,000 keys, 2 GiB",
+    5_000_000,
     batch_input.expected_sessions,
     "frame",
     "rdd",
@@ -229,6 +236,72 @@ def _kafka(name: str, title: str, once: int, goal: float) -> Benchmark:
 KAFKA = _kafka("kafka", "at least once", 0, 1.2)
 KAFKA_ONCE = _kafka("kafka-once", "exactly once", 1, 1.0)
 
+TPCH = Benchmark(
+    name="tpch",
+    title="TPC-H at scale 1: the 22 queries one after the other over Parquet files, planning included, parallelism 2",
+    figure="seconds",
+    unit="s",
+    ours=Contestant("millstream", "jobs/tpch.py", "millstream", (("factor", "1"),)),
+    peers=(Contestant("Spark SQL", "peers/spark_tpch.py", "spark", (("factor", "1"),), Goal(1 / 1.1)),),
+    higher_is_better=False,
+    expected=tpch_input.expected,
+)
+
+_NEXMARK_SIZES = _sizes(100_000, 1_000_000, queries="all")
+NEXMARK = Benchmark(
+    name="nexmark",
+    title="Nexmark's queries, JSON files in, nothing out, mini-batches, parallelism 2: geometric mean over the queries",
+    figure="rate",
+    unit="events/s",
+    ours=Contestant("millstream", "jobs/sql_nexmark.py", "millstream", _NEXMARK_SIZES),
+    peers=(Contestant("Flink SQL", "peers/flink_sql_nexmark.py", "flink", _NEXMARK_SIZES, Goal(2)),),
+    expected=nexmark_queries.expected,
+)
+
+
+def _sql_group(name: str, keys: int, base: int, records: int) -> Benchmark:
+    sizes = _sizes(base, records, keys=keys)
+    return Benchmark(
+        name=name,
+        title=f"Unbounded GROUP BY: count and sum, {keys:,} integer keys, mini-batches, parallelism 2",
+        figure="rate",
+        unit="rows/s",
+        ours=Contestant("millstream", "jobs/sql_group.py", "millstream", sizes),
+        peers=(
+            Contestant("Flink SQL", "peers/flink_sql_group.py", "flink", sizes, Goal(3)),
+            Contestant("Spark, native", "peers/spark_sql_group.py", "spark", (*sizes, ("batch", 1_000_000)), Goal(2)),
+        ),
+        expected=sql_input.expected,
+    )
+
+
+SQL_GROUP = _sql_group("sql-group", 100_000, 2_000_000, 12_000_000)
+SQL_GROUP_LARGE = _sql_group("sql-group-large", 5_000_000, 5_000_000, 20_000_000)
+
+
+def _sql_udf(kind: str, title: str, goal: float) -> Benchmark:
+    return Benchmark(
+        name=f"sql-udf-{kind}",
+        title=f"{title} in a query, parallelism 2",
+        figure="rate",
+        unit="rows/s",
+        ours=Contestant("millstream", "jobs/sql_udf.py", "millstream", _sizes(500_000, 5_000_000, kind=kind)),
+        peers=(
+            Contestant("PyFlink", "peers/pyflink_sql_udf.py", "flink", _sizes(20_000, 400_000, kind=kind), Goal(goal)),
+        ),
+        expected=sql_functions.expected(kind),
+    )
+
+
+SQL_UDF = tuple(
+    _sql_udf(kind, title, goal)
+    for kind, title, goal in (
+        ("scalar", "A Python function", 10),
+        ("pandas", "A pandas function", 3),
+        ("aggregate", "A Python aggregate function", 10),
+    )
+)
+
 BENCHMARKS = (
     KEYED,
     WINDOW,
@@ -242,4 +315,9 @@ BENCHMARKS = (
     BATCH_SESSIONS,
     KAFKA,
     KAFKA_ONCE,
+    TPCH,
+    NEXMARK,
+    SQL_GROUP,
+    SQL_GROUP_LARGE,
+    *SQL_UDF,
 )

@@ -60,7 +60,31 @@ class Rounds:
         played = [each for each in (self.benchmark.ours, *self.benchmark.peers) if each.name in self.outcomes]
         lines = [head, ["---"] * len(head), *(self._row(contestant) for contestant in played)]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"### {self.benchmark.name}: {self.benchmark.title}\n\n{table}"
+        parts = [f"### {self.benchmark.name}: {self.benchmark.title}", table, self._queries()]
+        return "\n\n".join(filter(None, parts))
+
+    def _queries(self) -> str:
+        """For a benchmark of several queries: a line for each, with the medians of all contestants and their ratio."""
+        played = [each for each in (self.benchmark.ours, *self.benchmark.peers) if each.name in self.outcomes]
+        rates = [self._query_rates(each) for each in played]
+        names = list(dict.fromkeys(name for each in rates for name in each))
+        if not names:
+            return ""
+        head = ["query", *(each.name for each in played), *(f"ratio to {each.name}" for each in played[1:])]
+        lines = [head, ["---"] * len(head)]
+        for name in names:
+            figures = [_number(each[name]) if name in each else "" for each in rates]
+            pairs = [self.benchmark.ratio(rates[0][name], each[name]) for each in rates[1:] if _both(rates, each, name)]
+            lines.append([name, *figures, *map(_number, pairs)])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def _query_rates(self, contestant: Contestant) -> dict[str, float]:
+        """The median figure of each query of a contestant."""
+        found: dict[str, list[float]] = {}
+        for outcome in self.outcomes[contestant.name]:
+            for name, figure in (outcome.result or {}).get("queries", {}).items():
+                found.setdefault(name, []).append(float(figure))
+        return {name: median(figures) for name, figures in found.items()}
 
     def _row(self, contestant: Contestant) -> list[str]:
         figures = [figure for figure in self.figures(contestant) if figure is not None]
@@ -96,6 +120,10 @@ class Rounds:
         if len(outcomes) < rounds:
             parts.append(f"failed in {rounds - len(outcomes)} of {rounds} rounds")
         return "; ".join(parts)
+
+
+def _both(rates: list[dict[str, float]], other: dict[str, float], name: str) -> bool:
+    return name in rates[0] and name in other
 
 
 def _verdict(goal: Goal | None, values: list[float]) -> str:

@@ -51,3 +51,4 @@ def inline_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         return JobClient(local.LocalHandle(running))
 
     monkeypatch.setattr(local, "submit", submit)
+    monkeypatch.setitem(local._defaults, "millstream.sql.batch-engine", "operators")

@@ -355,6 +355,14 @@ BATCH_RUN_SIZE = Option(
     "How much a subtask of a batch job gathers for an exchange by key before it sorts and sends it.",
     MemorySize,
 )
+SQL_BATCH_ENGINE = Option(
+    "millstream.sql.batch-engine",
+    "catalyst",
+    "Who plans the queries of a batch job: Spark's optimizer, with our operators for what it does not know, or our "
+    "operators alone.",
+    str,
+    choices=("catalyst", "operators"),
+)
 PRE_AGGREGATION = Option(
     "millstream.pre-aggregation.enabled",
     False,

@@ -3,8 +3,8 @@
     PYTHON_WITH_APACHE_FLINK tests/sql/record.py [topic ...]
 
 Each file has `tables` (columns, rows, perhaps a watermark and a primary key) and `queries`; the recorder runs them in
-streaming mode at parallelism 1 with mini-batches off and writes what came out beside each query. Expressions of
-`expressions` are recorded with their type and their value as text."""
+streaming mode at parallelism 1 with mini-batches off and writes what came out beside each query. A `paced` table brings
+a row a second. Expressions of `expressions` are recorded with their type and their value as text."""
 
 import sys
 import tempfile
@@ -42,7 +42,27 @@ def environment(options: dict[str, str]) -> TableEnvironment:
     return env
 
 
+def create_paced_table(env: TableEnvironment, name: str, table: dict[str, Any]) -> None:
+    """A table that brings one row a second, so that both sides of a join see its time pass in step."""
+    columns = ["`$n` BIGINT"]
+    for place, (column, kind) in enumerate(table["columns"].items()):
+        whens = " ".join(
+            f"WHEN {i} THEN " + ("NULL" if row[place] is None else f"CAST('{row[place]}' AS {kind})")
+            for i, row in enumerate(table["rows"], 1)
+        )
+        columns.append(f"`{column}` AS CASE `$n` {whens} END")
+    ((column, expr),) = table["watermark"].items()
+    columns.append(f"WATERMARK FOR `{column}` AS {expr}")
+    env.execute_sql(
+        f"CREATE TEMPORARY TABLE `{name}` ({', '.join(columns)}) WITH ('connector'='datagen', 'rows-per-second'='1', "
+        f"'fields.$n.kind'='sequence', 'fields.$n.start'='1', 'fields.$n.end'='{len(table['rows'])}')"
+    )
+
+
 def create_table(env: TableEnvironment, name: str, table: dict[str, Any], folder: Path) -> None:
+    if table.get("paced"):
+        create_paced_table(env, name, table)
+        return
     path = folder / f"{name}.csv"
     path.write_text("".join(",".join("NULL" if c is None else str(c) for c in row) + "\n" for row in table["rows"]))
     columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
@@ -146,7 +166,9 @@ def _cause(problem: BaseException) -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv[1:]
-    for each in sorted((HERE / "golden").glob("*.yaml")):
-        if not wanted or each.stem in wanted:
-            print(each.stem, flush=True)
+    golden = HERE / "golden"
+    for each in sorted([*golden.glob("*.yaml"), *(golden / "late").glob("*.yaml")]):
+        topic = str(each.relative_to(golden).with_suffix(""))
+        if not wanted or topic in wanted:
+            print(topic, flush=True)
             record(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,13 @@ def content(topic: str) -> dict[str, Any]:
 
 def environment(case: dict[str, Any], options: dict[str, str] | None = None) -> TableEnvironment:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    env.get_config().set("parallelism.default", "1")
+    return furnished(env, case, {"parallelism.default": "1", **(options or {})})
+
+
+def furnished(env: TableEnvironment, case: dict[str, Any], options: dict[str, str]) -> TableEnvironment:
+    """An environment with the options, tables and views of a case."""
     env.get_config().set("table.local-time-zone", "UTC")
-    for key, value in {**case.get("options", {}), **(options or {})}.items():
+    for key, value in {**case.get("options", {}), **options}.items():
         env.get_config().set(key, value)
     for name, table in case.get("tables", {}).items():
         create_table(env, name, table)
@@ -68,16 +73,23 @@ def value(cell: Any, kind: t.DataType) -> Any:
 def changelog(env: TableEnvironment, sql: str) -> tuple[list[str], list[str], list[list[str]]]:
     result = env.execute_sql(sql)
     row = result._row_type()
-    makers = [converter(kind) for kind in row.types]
-    rows = []
     with result.collect() as found:
-        for each in found:
-            cells = [
-                "<NULL>" if v is None else text.to_text(make(v), kind)
-                for v, make, kind in zip(each, makers, row.types, strict=True)
-            ]
-            rows.append([KINDS[each.get_row_kind().value], *cells])
+        rows = list(map(as_text(row), found))
     return row.names, [type_text(kind) for kind in row.types], rows
+
+
+def as_text(row: t.RowType) -> Callable[[Any], list[str]]:
+    """A change of a table in Flink's text: its kind, then its cells."""
+    makers = [converter(kind) for kind in row.types]
+
+    def shown(each: Any) -> list[str]:
+        cells = [
+            "<NULL>" if v is None else text.to_text(make(v), kind)
+            for v, make, kind in zip(each, makers, row.types, strict=True)
+        ]
+        return [KINDS[each.get_row_kind().value], *cells]
+
+    return shown
 
 
 def type_text(kind: t.DataType) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.formats.shapes import Shape
+from millstream.formats.shapes import Shape, Wanted
 from millstream.model.types import TypeInformation
 
 _SHOWN = 200
@@ -126,6 +126,14 @@ class Format(ABC):
     @abstractmethod
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
         """The values in a batch; None, the record of a deleted key, gives none."""
+
+    def decode_lines(self, text: bytes) -> pa.Array | None:
+        """The values in a text with one record on each line; None if they must be decoded one by one."""
+        return None
+
+    def only(self, wanted: Wanted) -> Format | None:
+        """The format of the same records with some of their fields only; None if it must read all of them."""
+        return None
 
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> list[bytes]:

@@ -1,7 +1,7 @@
 """JSON: one object to a record.
 
-Promises: what Flink's json format reads and writes, field by field and option by option; batches of flat records that
-hold nothing unusual are read by Arrow at once, with the same result.
+Promises: what Flink's json format reads and writes, field by field and option by option; batches of records
+without arrays and maps that hold nothing unusual are read by Arrow at once, with the same result.
 Does not know: changelogs; the envelopes of debezium, canal and maxwell are formats of their own around this one."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.formats.options import (
     TIMESTAMP_FORMAT,
     Settings,
 )
-from millstream.formats.shapes import Shape
+from millstream.formats.shapes import Kind, Shape, Wanted
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
 from millstream.model.configuration import ConfigOption
 from millstream.model.row import Row, RowKind
@@ -123,23 +123,48 @@ class JsonFormat(Format):
         if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
             return None
         joined = b"\n".join(records)  # type: ignore[arg-type]
-        if joined.count(b"\n") != len(records) - 1 or b"NaN" in joined or b"Inf" in joined:
+        return self._decode_text(joined, len(records)) if joined.count(b"\n") == len(records) - 1 else None
+
+    def decode_lines(self, text: bytes) -> pa.Array | None:
+        """As the contract promises: where every line is one object, however it goes on."""
+        text = text.removesuffix(b"\n")
+        ends = text.count(b"\n")
+        plain = text.startswith(b"{") and text.endswith(b"}") and text.count(b"}\n{") == ends
+        return self._decode_text(text, ends + 1) if plain and self._columns is not None else None
+
+    def only(self, wanted: Wanted) -> JsonFormat | None:
+        """As the contract promises."""
+        if self.shape.declared is not None or self._columns is None or not wanted:
+            return None
+        return JsonFormat(self.shape.only(wanted), self._given)
+
+    def _decode_text(self, joined: bytes, count: int) -> pa.Array | None:
+        """Lines that are one object each, as far as brackets tell."""
+        if b"NaN" in joined or b"Inf" in joined:
             return None
         try:
             joined.decode("utf-8")
             reading = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
             table = arrow_json.read_json(pa.BufferReader(joined), reading, self._columns)
-            if table.num_rows != len(records):
+            if table.num_rows != count:
                 return None
             style, columns = self._settings.get(TIMESTAMP_FORMAT), []
             for index, (_, child) in enumerate(self.shape.fields()):
-                column = table.column(index).combine_chunks()
-                if not arrow_leaf(child):
-                    column = array_of_texts(child, column, self._reader.reader(child), style)
-                columns.append(column)
-            return self.shape.array_of(columns, len(records))
+                columns.append(self._column(child, table.column(index).combine_chunks(), style))
+            return self.shape.array_of(columns, count)
         except (pa.ArrowException, *REFUSED):
             return None
+
+    def _column(self, shape: Shape, read: pa.Array, style: str) -> pa.Array:
+        """What Arrow has read as an array of the shape."""
+        if arrow_leaf(shape):
+            return read
+        if shape.kind is not Kind.ROW:
+            return array_of_texts(shape, read, self._reader.reader(shape), style)
+        columns = [self._column(child, read.field(index), style) for index, child in enumerate(shape.children)]
+        fields = list(shape.type_info().arrow_type)
+        columns += [pa.nulls(len(read), each.type) for each in fields[len(columns) :]]  # a row's kind: all inserted
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=read.is_null() if read.null_count else None)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
         """As the contract promises."""
@@ -158,8 +183,21 @@ class JsonFormat(Format):
 
 
 def _columns(shape: Shape) -> arrow_json.ParseOptions | None:
-    """How Arrow is to read the fields: leaves as they are, all else as text; None for what it cannot."""
-    if not shape.is_flat() or not shape.names:
+    """How Arrow is to read the fields: leaves as they are, rows by their fields, all else as text; None for what it
+    cannot."""
+    if shape.kind is not Kind.ROW or not _of_single_values(shape):
         return None
-    fields = [(name, arrow_leaf(child) or pa.string()) for name, child in shape.fields()]
+    fields = [(name, _arrow_type(child)) for name, child in shape.fields()]
     return arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
+
+
+def _of_single_values(shape: Shape) -> bool:
+    if shape.kind is Kind.ROW:
+        return bool(shape.names) and all(map(_of_single_values, shape.children))
+    return shape.kind not in (Kind.ARRAY, Kind.MAP, Kind.ANY)
+
+
+def _arrow_type(shape: Shape) -> pa.DataType:
+    if shape.kind is Kind.ROW:
+        return pa.struct([(name, _arrow_type(child)) for name, child in shape.fields()])
+    return arrow_leaf(shape) or pa.string()

@@ -29,6 +29,9 @@ from millstream.model.types import (
 
 _LOCAL = LocalTimeTypeInfo.TimeType
 
+#: Some fields of a row by position, each with what is wanted of it, or None for all of it.
+Wanted = tuple[tuple[int, "Wanted | None"], ...]
+
 
 class Kind(Enum):
     """What a value is, in the words of Flink SQL."""
@@ -108,6 +111,12 @@ class Shape:
         """The row with these fields only, in this order."""
         wanted = tuple(self.children[self.names.index(name)] for name in names)
         return Shape(Kind.ROW, None, None, self.nullable, tuple(names), wanted)
+
+    def only(self, wanted: Wanted) -> Shape:
+        """The row with some of its fields only, and some of theirs."""
+        children = [self.children[i] if part is None else self.children[i].only(part) for i, part in wanted]
+        names = tuple(self.names[i] for i, _ in wanted)
+        return Shape(Kind.ROW, None, None, self.nullable, names, tuple(children))
 
     def maker(self) -> Callable[[list[Any]], Any]:
         """What makes a record of the values of its fields."""

@@ -5,6 +5,8 @@ Does not know: queries."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from millstream.connectors.blackhole import BlackHoleSink
@@ -16,13 +18,14 @@ from millstream.connectors.datagen import (
     RandomFloat,
     RandomInt,
     RandomString,
-    Sequence,
 )
+from millstream.connectors.datagen import Sequence as Counting
 from millstream.connectors.printing import PrintSink
 from millstream.sql import types as t
 from millstream.sql.bind.tables import duration_millis
 from millstream.sql.columns import row_type_info
 from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
 from millstream.sql.physical import ChangelogMode
 
 _LIMITS = {8: (-(2**7), 2**7 - 1), 16: (-(2**15), 2**15 - 1), 32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
@@ -65,7 +68,7 @@ def _field(context: TableContext, name: str, kind: t.DataType, ends: list[int]) 
             message = f"a sequence needs '{prefix}start' and '{prefix}end'"
             raise context.fail(message)
         ends.append(end - start + 1)
-        return Sequence(start)
+        return Counting(start)
     if how != "random":
         message = f"option '{prefix}kind' must be random or sequence, not '{how}'"
         raise context.fail(message)
@@ -113,18 +116,51 @@ def offered(name: str, rows: list[Any]) -> None:
     _VALUES[name] = rows
 
 
-def _values(context: TableContext) -> TableSource:
-    context.check(["data-id", "changelog-mode"])
+def _offered(context: TableContext) -> list[Any]:
+    context.check(["data-id", "changelog-mode", "disable-lookup", *CACHE_OPTIONS])
     name = context.required("data-id")
     if name not in _VALUES:
         message = f"nobody has offered the values '{name}'"
         raise context.fail(message)
+    return row_type_info(context.schema).conform(list(_VALUES[name]))
+
+
+def _values(context: TableContext) -> TableSource:
     kind = row_type_info(context.schema)
-    mode = ChangelogMode.INSERT_ONLY if context.options.get("changelog-mode", "I") == "I" else ChangelogMode.RETRACT
-    return TableSource(CollectionSource(kind.conform(list(_VALUES[name])), kind), context.schema, mode)
+    changes = context.options.get("changelog-mode", "I").upper()
+    mode = ChangelogMode.INSERT_ONLY if changes == "I" else ChangelogMode.RETRACT
+    if "UA" in changes and "UB" not in changes:
+        mode = ChangelogMode.UPSERT
+    return TableSource(CollectionSource(_offered(context), kind), context.schema, mode)
+
+
+@dataclass(frozen=True)
+class ValuesLookup(Lookup):
+    """Rows of the program by the values of some of their columns."""
+
+    rows: tuple[Any, ...]
+    keys: tuple[int, ...]
+
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
+        """As Lookup promises."""
+        wanted = set(keys)
+        found: dict[Key, list[Any]] = {}
+        for row in self.rows:
+            key = tuple(row[i] for i in self.keys)
+            if key in wanted:
+                found.setdefault(key, []).append(tuple(row))
+        return found
+
+
+def _values_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup | None:
+    if context.flag("disable-lookup"):
+        return None
+    places = tuple(context.schema.names.index(name) for name in keys)
+    lookup = ValuesLookup(tuple(_offered(context)), places)
+    return TableLookup(lookup, context.schema, cache_policy(context), context.flag("lookup.async"))
 
 
 register(TableConnector("datagen", read=_datagen))
-register(TableConnector("values", read=_values))
+register(TableConnector("values", read=_values, lookup=_values_lookup))
 register(TableConnector("print", write=_print))
 register(TableConnector("blackhole", write=_blackhole))

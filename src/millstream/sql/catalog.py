@@ -12,6 +12,9 @@ from typing import Any
 
 from millstream.sql import types as t
 from millstream.sql.errors import CatalogError, nearest
+from millstream.sql.functions import registry
+from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.modules import Modules
 
 DEFAULT_CATALOG, DEFAULT_DATABASE = "default_catalog", "default_database"
 
@@ -127,6 +130,7 @@ class Catalogs:
         self.temporary: dict[tuple[str, str, str], CatalogObject] = {}
         self.temporary_functions: dict[tuple[str, str, str], Any] = {}
         self.system_functions: dict[str, Any] = {}
+        self.modules = Modules()
 
     # ------------------------------------------------------------------------------------------------------- names
 
@@ -259,6 +263,8 @@ class Catalogs:
         wanted = path[-1].lower()
         if len(path) == 1 and wanted in self.system_functions:
             return self.system_functions[wanted]
+        if len(path) == 1 and (found := self.modules.find(wanted, _is_builtin)) is not None:
+            return found
         full = self.full_name(path)
         key = (full[0], full[1], wanted)
         if key in self.temporary_functions:
@@ -271,6 +277,11 @@ class Catalogs:
         """The users' functions that can be called by one word."""
         here = (self.current_catalog, self.current_database)
         yield from self.system_functions
+        yield from self.modules.function_names()
         yield from (name for c, d, name in self.temporary_functions if (c, d) == here)
         database = self.all[here[0]].databases.get(here[1])
         yield from () if database is None else database.functions
+
+
+def _is_builtin(name: str) -> bool:
+    return registry.find(name) is not None or name.upper() in AGGREGATES

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from millstream.model.configuration import MemorySize
 from millstream.sql import types as t
-from millstream.sql.catalog import TableDefinition
+from millstream.sql.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.physical import ChangelogMode
+
+if TYPE_CHECKING:
+    from millstream.sql.lookup import TableLookup
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,19 @@ class TableContext:
 
     @property
     def schema(self) -> t.RowType:
-        """The columns a record holds: physical ones, then metadata."""
+        """The columns a record itself holds."""
         return self.definition.physical
+
+    @property
+    def metadata(self) -> list[ColumnDefinition]:
+        """The columns that are not in the record itself but beside it."""
+        return [each for each in self.definition.columns if each.metadata_key is not None]
+
+    @property
+    def written(self) -> t.RowType:
+        """The columns that a sink is given, in order: physical ones and metadata that is not VIRTUAL."""
+        found = [each for each in self.definition.columns if each.is_persisted]
+        return t.row_of([each.name for each in found], [each.type for each in found], null=False)
 
     def fail(self, message: str, hint: str | None = None) -> SqlValidationError:
         """A complaint about the table."""
@@ -54,6 +69,34 @@ class TableContext:
             message = f"option '{key}' must be a whole number, not '{text}'"
             raise self.fail(message) from None
 
+    def size(self, key: str, default: str) -> int:
+        """A number of bytes, as in 128 MB."""
+        text = self.options.get(key, default)
+        try:
+            return int(MemorySize.parse(text))
+        except ValueError:
+            message = f"option '{key}' must be a size such as 128 MB, not '{text}'"
+            raise self.fail(message) from None
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """True or false."""
+        text = self.options.get(key, str(default)).lower()
+        if text not in ("true", "false"):
+            message = f"option '{key}' must be true or false, not '{text}'"
+            raise self.fail(message)
+        return text == "true"
+
+    def word(self, key: str, words: Iterable[str], default: str) -> str:
+        """One of some words, in any case; the default need not be among them."""
+        text = self.options.get(key)
+        if text is None:
+            return default
+        for each in words:
+            if each.lower() == text.lower().replace("_", "-"):
+                return each
+        message = f"option '{key}' must be {', '.join(words)}, not '{text}'"
+        raise self.fail(message, nearest(text, words))
+
     def check(self, known: Iterable[str], prefixes: Iterable[str] = ()) -> None:
         """Refuse options that nobody reads."""
         names = [*known, "connector"]
@@ -67,14 +110,13 @@ class TableContext:
 class TableSource:
     """Where rows come from: a source of the engine whose records have `schema`, and what changes they tell.
 
-    Records of a `foreign` source are of a type of its own, and are converted. `lookup` reads rows by key for a lookup
-    join, where the connector can."""
+    Records of a `foreign` source are of a type of its own, and are converted."""
 
     source: Any
     schema: t.RowType
     mode: ChangelogMode = ChangelogMode.INSERT_ONLY
-    lookup: Any = None
     foreign: bool = False
+    parallelism: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,11 +130,14 @@ class TableSink:
 
 @dataclass(frozen=True)
 class TableConnector:
-    """How one kind of table is read and written; None where it cannot be."""
+    """How one kind of table is read, written, and looked up by columns; None where it cannot be.
+
+    `metadata` are the keys that columns can be declared METADATA FROM."""
 
     name: str
     read: Callable[[TableContext], TableSource] | None = None
     write: Callable[[TableContext], TableSink] | None = None
+    lookup: Callable[[TableContext, tuple[str, ...]], TableLookup | None] | None = None
     metadata: Mapping[str, t.DataType] = field(default_factory=dict)
 
 

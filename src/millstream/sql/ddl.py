@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,9 @@ from millstream.sql.functions import registry
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.logic import like_pattern
 from millstream.sql.logical import Scan
+from millstream.sql.modules import installed
 from millstream.sql.parser.statements import StatementGrammar
+from millstream.sql.partitions import partitions
 from millstream.sql.user_functions import UserFunction
 
 
@@ -76,8 +78,7 @@ class Definitions:
                 message = f"{node.what} is not supported: {node.reason}"
                 raise SqlNotSupported(message, at=node.at)
             case s.Module():
-                message = f"{node.action} MODULE is not supported: the built-in functions are always there"
-                raise SqlNotSupported(message, at=node.at)
+                return self._module(node)
         return None
 
     # ------------------------------------------------------------------------------------------------------- CREATE
@@ -520,20 +521,22 @@ class Definitions:
                 return self._listed("function name", sorted({*self._builtin(), *c.function_names()}), node)
             case "USER FUNCTIONS":
                 return self._listed("function name", sorted(set(c.function_names())), node)
-            case "MODULES" | "FULL MODULES":
-                if node.kind == "MODULES":
-                    return table_of(["module name"], [("core",)])
-                return Answer(t.row_of(["module name", "used"], [t.STRING, t.BOOLEAN], null=False), (("core", True),))
+            case "MODULES":
+                return self._listed("module name", [name for name, used in c.modules.listed() if used], node)
+            case "FULL MODULES":
+                kinds = t.row_of(["module name", "used"], [t.STRING, t.BOOLEAN], null=False)
+                return Answer(kinds, tuple(c.modules.listed()))
+            case "PARTITIONS":
+                return self._partitions(node)
             case "JARS":
                 return table_of(["jars"], [])
-            case "JOBS":
-                return table_of(["job id", "job name", "status", "start time"], [])
             case "CREATE TABLE" | "CREATE VIEW":
                 return self._show_create(node)
             case "CREATE CATALOG":
                 catalog_found = c.catalog(node.name[0], node.at)
-                options = ",\n  ".join(f"'{k}' = '{v}'" for k, v in catalog_found.options.items())
-                return table_of(["result"], [(f"CREATE CATALOG `{catalog_found.name}` WITH (\n  {options}\n)\n",)])
+                comment = f" COMMENT {_string(catalog_found.comment)}" if catalog_found.comment else ""
+                made = f"CREATE CATALOG {_quoted(catalog_found.name)}{comment}"
+                return table_of(["result"], [(f"{made} WITH (\n  {_pairs(catalog_found.options)}\n)\n",)])
         message = f"SHOW {node.kind} is not supported"
         raise SqlNotSupported(message, at=node.at)
 
@@ -569,14 +572,19 @@ class Definitions:
         if node.kind == "DATABASE":
             catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name[:2]
             database = self._catalogs.database(catalog, name, node.at)
-            return table_of(
-                ["info name", "info value"],
-                [("catalog", catalog), ("database", name), ("comment", database.comment or "")],
-            )
+            rows = [("catalog", catalog), ("database", name), ("comment", database.comment or "")]
+            if node.extended:
+                rows += [(f"option:{k}", v) for k, v in database.options.items()]
+            return table_of(["info name", "info value"], rows)
         if node.kind == "FUNCTION":
             return self._describe_function(node)
         _, table = self._catalogs.table(node.name, node.at)
-        return Answer(_DESCRIBED, tuple(described_columns(table)))
+        described = described_columns(table)
+        comments = [each.comment for each in table.columns] if isinstance(table, TableDefinition) else []
+        if not any(comments):
+            return Answer(_DESCRIBED, tuple(described))
+        schema = t.row_of([*_DESCRIBED.names, "comment"], [*_DESCRIBED.types, t.STRING], null=False)
+        return Answer(schema, tuple((*row, comment) for row, comment in zip(described, comments, strict=True)))
 
     def _describe_function(self, node: s.Describe) -> Answer:
         user = self._catalogs.function(node.name)
@@ -597,8 +605,8 @@ class Definitions:
             if not isinstance(found, ViewDefinition):
                 message = f"'{'.'.join(node.name)}' is not a view"
                 raise CatalogError(message, at=node.at)
-            quoted = ".".join(f"`{part}`" for part in full)
-            columns = ",\n  ".join(f"`{name}`" for name in found.schema.names)
+            quoted = ".".join(map(_quoted, full))
+            columns = ",\n  ".join(map(_quoted, found.schema.names))
             word = "TEMPORARY VIEW" if full in self._catalogs.temporary else "VIEW"
             return table_of(["result"], [(f"CREATE {word} {quoted} (\n  {columns}\n)\nAS {found.text}\n",)])
         if not isinstance(found, TableDefinition):
@@ -614,10 +622,35 @@ class Definitions:
             catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name[:2]
             self._catalogs.database(catalog, name, node.at)
             self._catalogs.current_catalog, self._catalogs.current_database = catalog, name
-        elif node.name != ("core",):
-            message = "only the module 'core' is there"
-            raise SqlNotSupported(message, at=node.at)
+        else:
+            self._catalogs.modules.use(node.name, node.at)
         return OK
+
+    def _module(self, node: s.Module) -> Answer:
+        if node.action == "UNLOAD":
+            self._catalogs.modules.unload(node.name, node.at)
+            return OK
+        self._catalogs.modules.check_new(node.name, node.at)
+        self.load_module(node.name, installed(node.name, dict(node.options), node.at), node.at)
+        return OK
+
+    def load_module(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:
+        """Add a module of users' functions."""
+        self._catalogs.modules.load(name, {key: self._wrap(key, each) for key, each in functions.items()}, at)
+
+    def _partitions(self, node: s.Show) -> Answer:
+        full, table = self._catalogs.table(node.name, node.at)
+        if not isinstance(table, TableDefinition):
+            message = f"'{'.'.join(node.name)}' is not a table"
+            raise CatalogError(message, at=node.at)
+        wanted: dict[str, str] = {}
+        for key, value in node.partition:
+            if not isinstance(value, s.Constant):
+                message = f"the value of '{key}' must be a literal"
+                raise SqlValidationError(message, at=node.at)
+            wanted[key] = str(value.value)
+        listed = partitions(".".join(full), table, wanted, node.at)
+        return table_of(["partition name"], [(each,) for each in listed])
 
 
 _DESCRIBED = t.row_of(
@@ -665,34 +698,45 @@ def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: boo
     """A table as CREATE TABLE would make it."""
     lines: list[str] = []
     for each in table.columns:
-        comment = f" COMMENT '{each.comment}'" if each.comment else ""
+        comment = f" COMMENT {_string(each.comment)}" if each.comment else ""
         if each.expr is not None:
-            lines.append(f"`{each.name}` AS {each.expr}{comment}")
+            lines.append(f"{_quoted(each.name)} AS {each.expr}{comment}")
             continue
         extra = ""
         if each.metadata_key is not None:
-            extra = " METADATA" + (f" FROM '{each.metadata_key}'" if each.metadata_key != each.name else "")
+            extra = " METADATA" + (f" FROM {_string(each.metadata_key)}" if each.metadata_key != each.name else "")
             extra += " VIRTUAL" if each.virtual else ""
         kind = each.type.not_null() if each.name in table.primary_key else each.type
         text = str(kind).replace("STRING", "VARCHAR(2147483647)").replace("BYTES", "VARBINARY(2147483647)")
-        lines.append(f"`{each.name}` {text}{extra}{comment}")
+        lines.append(f"{_quoted(each.name)} {text}{extra}{comment}")
     if table.watermark is not None:
-        lines.append(f"WATERMARK FOR `{table.watermark[0]}` AS {table.watermark[1]}")
+        lines.append(f"WATERMARK FOR {_quoted(table.watermark[0])} AS {table.watermark[1]}")
     if table.primary_key:
-        keys = ", ".join(f"`{k}`" for k in table.primary_key)
+        keys = ", ".join(map(_quoted, table.primary_key))
         name = table.constraint or f"PK_{'_'.join(table.primary_key)}"
-        lines.append(f"CONSTRAINT `{name}` PRIMARY KEY ({keys}) NOT ENFORCED")
+        lines.append(f"CONSTRAINT {_quoted(name)} PRIMARY KEY ({keys}) NOT ENFORCED")
     body = ",\n  ".join(lines)
-    quoted = ".".join(f"`{part}`" for part in full)
+    quoted = ".".join(map(_quoted, full))
     made = f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {quoted} (\n  {body}\n)"
     if table.comment:
-        made += f" COMMENT '{table.comment}'"
+        made += f" COMMENT {_string(table.comment)}"
     if table.partitions:
-        made += f"\nPARTITIONED BY ({', '.join(f'`{p}`' for p in table.partitions)})"
+        made += f"\nPARTITIONED BY ({', '.join(map(_quoted, table.partitions))})"
     if table.options:
-        options = ",\n  ".join(f"'{k}' = '{v}'" for k, v in table.options.items())
-        made += f"\nWITH (\n  {options}\n)"
+        made += f"\nWITH (\n  {_pairs(table.options)}\n)"
     return f"{made}\n"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _string(text: str) -> str:
+    return f"'{text.replace(chr(39), chr(39) * 2)}'"
+
+
+def _pairs(options: Mapping[str, str]) -> str:
+    return ",\n  ".join(f"{_string(key)} = {_string(value)}" for key, value in options.items())
 
 
 def expression_text(node: s.Expr, text: str, names: Collection[str]) -> str:

@@ -208,16 +208,17 @@ def _user(expression: UserCall) -> Computed:
     shows = [external(kind) for kind in kinds]
     function, kind = expression.function, expression.type
 
+    def vectorized(frame: Frame) -> Datum:
+        return function.call_arrays([as_array(arg(frame), frame.count) for arg in args], frame.count, kind)
+
     def run(frame: Frame) -> Datum:
         columns = []
         for arg, each, show in zip(args, kinds, shows, strict=True):
             values = internal_values(as_array(arg(frame), frame.count), each)
             columns.append(values if show is None else [None if v is None else show(v) for v in values])
-        return function.call(
-            columns, frame.count, kind, [as_array(a(frame), frame.count) for a in args] if function.pandas else None
-        )
+        return function.call(columns, frame.count, kind)
 
-    return run
+    return vectorized if function.vectorized else run
 
 
 class Projection:

@@ -5,30 +5,59 @@ Does not know: environments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from millstream.sql import estimates
 from millstream.sql import logical as l
 from millstream.sql import types as t
-from millstream.sql.physical import Operation
-from millstream.sql.physical_planner import described, window_text
+from millstream.sql.physical import Operation, walk
+from millstream.sql.physical_planner import Settings, described, window_text
+
+_KEEPS_ALL = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
 
 
 def explained(
-    plans: Sequence[l.Plan], optimised: Sequence[l.Plan], operations: Sequence[Operation], details: set[str]
+    plans: Sequence[l.Plan],
+    optimised: Sequence[l.Plan],
+    operations: Sequence[Operation],
+    details: set[str],
+    settings: Settings | None = None,
+    graph: Callable[[], str] | None = None,
 ) -> str:
-    """The text of EXPLAIN."""
+    """The text of EXPLAIN; `graph` makes the JSON of the program, where it is asked for."""
     parts = ["== Abstract Syntax Tree =="]
     parts += [_tree(plan) for plan in plans]
     parts.append("== Optimized Logical Plan ==")
-    parts += [_tree(plan) for plan in optimised]
+    parts += [_tree(plan, costs="ESTIMATED_COST" in details) for plan in optimised]
     parts.append("== Optimized Execution Plan ==")
     parts += [_operations(each, "CHANGELOG_MODE" in details) for each in operations]
+    if "PLAN_ADVICE" in details:
+        parts.append("== Plan Advice ==")
+        found = advice(operations, settings or Settings())
+        parts += [f"advice[{number}]: {text}" for number, text in enumerate(found, 1)] or ["no advice"]
+        parts.append("")
+    if "JSON_EXECUTION_PLAN" in details and graph is not None:
+        parts += ["== Physical Execution Plan ==", graph(), ""]
     return "\n".join(parts)
 
 
-def _tree(plan: l.Plan, depth: int = 0) -> str:
-    lines = [f"{_indent(depth)}{_logical(plan)}"]
-    lines += [_tree(each, depth + 1) for each in plan.inputs()]
+def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
+    """What may be done better."""
+    named = {each.name for operation in operations for each in walk(operation)}
+    growing = sorted(named & _KEEPS_ALL)
+    made: list[str] = []
+    if growing and settings.ttl is None and not settings.batch:
+        made.append(
+            f"the state of {', '.join(growing)} grows with its keys: set 'table.exec.state.ttl' if old ones may go"
+        )
+    if "GroupAggregate" in named and not (settings.mini_batch or settings.batch):
+        made.append("GroupAggregate tells every change: 'table.exec.mini-batch.enabled' = 'true' tells one an epoch")
+    return made
+
+
+def _tree(plan: l.Plan, depth: int = 0, *, costs: bool = False) -> str:
+    lines = [f"{_indent(depth)}{_logical(plan)}{estimates.text(plan) if costs else ''}"]
+    lines += [_tree(each, depth + 1, costs=costs) for each in plan.inputs()]
     return "\n".join(lines) + ("\n" if depth == 0 else "")
 
 

@@ -1,89 +1,131 @@
-"""Tables in files: 'connector' = 'filesystem' with any format.
+"""Tables in files: 'connector' = 'filesystem' with any format, partitioned or not.
 
-Promises: Flink's options; files are read once, or watched when `source.monitor-interval` says so.
+Promises: Flink's options; files are read once, or watched when `source.monitor-interval` says so; part files appear
+with their checkpoint, partitions are committed as `sink.partition-commit.*` says.
 Does not know: how files are read or written."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+import logging
+from dataclasses import replace
 
-from millstream.connectors.files.bulk import BulkFormat
-from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.buckets import BasePathBucketAssigner, BucketAssigner
+from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
+from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.named import reader_named, writer_named
+from millstream.connectors.files.partitions import OPTIONS as COMMIT_OPTIONS
+from millstream.connectors.files.partitions import PartitionCommit
+from millstream.connectors.files.paths import resolved
+from millstream.connectors.files.ranges import FileFormat
+from millstream.connectors.files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, OutputFileConfig
 from millstream.connectors.files.sink import FileSink
-from millstream.connectors.files.source import FileSource
-from millstream.errors import UserError
-from millstream.formats import format_names
+from millstream.connectors.files.source import FileSource, FileSourceBuilder
+from millstream.formats import format_named
 from millstream.model.serialization import BulkWriterFactory
 from millstream.model.time import Duration
 from millstream.sql import types as t
 from millstream.sql.bind.tables import duration_millis
-from millstream.sql.columns import arrow_type
 from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
 from millstream.sql.errors import nearest
+from millstream.sql.file_partitions import (
+    DEFAULT_NAME,
+    FILE_METADATA,
+    ColumnsWriterFactory,
+    PartitionBuckets,
+    PartitionedFiles,
+)
 from millstream.sql.physical import ChangelogMode
+from millstream.sql.table_formats import Columns, ColumnsFormat, TableFormat, arrow_schema, table_format, told
 
-_CHANGELOGS = ("debezium-json", "canal-json", "maxwell-json")
+_log = logging.getLogger("millstream.files")
 
-
-def named_arrow_type(kind: t.DataType) -> pa.DataType:
-    """The Arrow type of a logical type, with the names of nested fields."""
-    match kind:
-        case t.RowType():
-            return pa.struct([(f.name, named_arrow_type(f.data_type)) for f in kind.fields])
-        case t.ArrayType():
-            return pa.list_(named_arrow_type(kind.element))
-        case t.MapType():
-            return pa.map_(named_arrow_type(kind.key), named_arrow_type(kind.value))
-    return arrow_type(kind)
+_ROLLING = "sink.rolling-policy."
+_WITHOUT_EFFECT = tuple(f"{_ROLLING}{name}" for name in ("rollover-interval", "inactivity-interval", "check-interval"))
+_OPTIONS = (
+    "path", "format", "source.monitor-interval", "sink.parallelism", "scan.parallelism", "partition.default-name",
+    f"{_ROLLING}file-size", *_WITHOUT_EFFECT, "auto-compaction", "compaction.file-size", *COMMIT_OPTIONS,
+)  # fmt: skip
+_BULK = ("parquet", "orc", "avro")
 
 
-def _prepared(context: TableContext) -> tuple[str, str, pa.Schema, dict[str, str]]:
-    """Path, format, schema and the format's options."""
-    name = context.required("format")
-    if name not in format_names():
-        message = f"there is no format '{name}'"
-        raise context.fail(message, nearest(name, format_names()))
-    known = ["path", "format", "source.monitor-interval", "sink.parallelism", "scan.parallelism"]
-    context.check(known, [f"{name}.", "sink.rolling-policy."])
-    if context.definition.partitions:
-        message = "partitioned tables in files are not supported"
-        raise context.fail(message)
-    fields = [pa.field(f.name, named_arrow_type(f.data_type), f.data_type.null) for f in context.schema.fields]
-    options = {k.removeprefix(f"{name}."): v for k, v in context.options.items() if k.startswith(f"{name}.")}
-    return context.required("path"), name, pa.schema(fields), options
+def _chosen(context: TableContext) -> tuple[str, TableFormat, t.RowType]:
+    """Path, format, and the columns that are in the files themselves."""
+    context.required("format")
+    form = table_format(context, "format")
+    assert form is not None
+    context.check(_OPTIONS, [form.prefix])
+    schema, partitions = context.schema, context.definition.partitions
+    inside = [name for name in schema.names if name not in partitions]
+    row = t.row_of(inside, [schema.types[schema.names.index(name)] for name in inside], null=False)
+    return context.required("path"), form, row
 
 
 def _read(context: TableContext) -> TableSource:
-    path, name, schema, options = _prepared(context)
-    try:
-        reader = reader_named(name, schema, options)
-    except UserError as problem:
-        raise context.fail(problem.message, problem.hint) from None
-    if isinstance(reader, BulkFormat):
-        builder = FileSource.for_bulk_file_format(reader, path)
-    else:
-        assert isinstance(reader, StreamFormat)
-        builder = FileSource.for_record_stream_format(reader, path)
+    path, form, row = _chosen(context)
+    reader: FileFormat = told(context, lambda: reader_named(form.name, arrow_schema(row), dict(form.options)))
+    schema, partitions = context.schema, context.definition.partitions
+    names, kinds = list(partitions), [schema.types[schema.names.index(name)] for name in partitions]
+    keys: list[str] = []
+    for each in context.metadata:
+        key = each.metadata_key or ""
+        if key not in FILE_METADATA:
+            message = f"files do not tell '{key}' (column '{each.name}')"
+            raise context.fail(message, nearest(key, FILE_METADATA))
+        keys.append(key)
+        names.append(each.name)
+        kinds.append(FILE_METADATA[key])
+    found = row
+    if names:
+        added = t.row_of(names, kinds, null=False)
+        reader = PartitionedFiles(reader, added, keys, context.options.get("partition.default-name", DEFAULT_NAME))
+        found = t.row_of([*row.names, *names], [*row.types, *kinds], null=False)
+    builder = FileSourceBuilder(told(context, lambda: FileSource(reader, (resolved(path),))))
     interval = context.options.get("source.monitor-interval")
     if interval is not None:
         builder = builder.monitor_continuously(Duration.of_millis(duration_millis(interval)))
-    mode = ChangelogMode.RETRACT if name in _CHANGELOGS else ChangelogMode.INSERT_ONLY
-    return TableSource(builder.build(), context.schema, mode, foreign=True)
+    parallelism = context.integer("scan.parallelism")
+    return TableSource(builder.build(), found, form.mode, foreign=True, parallelism=parallelism)
 
 
 def _write(context: TableContext) -> TableSink:
-    path, name, schema, options = _prepared(context)
-    try:
-        writer = writer_named(name, schema, options)
-    except UserError as problem:
-        raise context.fail(problem.message, problem.hint) from None
-    if isinstance(writer, BulkWriterFactory):
-        sink = FileSink.for_bulk_format(path, writer).build()
+    path, form, row = _chosen(context)
+    for each in context.metadata:
+        if not each.virtual:
+            message = f"metadata '{each.metadata_key}' (column '{each.name}') cannot be written"
+            raise context.fail(message, "declare the column METADATA VIRTUAL")
+    changes = form.mode is not ChangelogMode.INSERT_ONLY
+    columns = Columns(context.written, row.names, kinds=changes)
+    schema, options = arrow_schema(row), dict(form.options)
+    builder: FileSink.BaseBuilder
+    if form.name in _BULK:
+        factory = told(context, lambda: writer_named(form.name, schema, options))
+        assert isinstance(factory, BulkWriterFactory)
+        builder = FileSink.for_bulk_format(path, ColumnsWriterFactory(factory, columns))
+        builder = builder.with_rolling_policy(OnCheckpointRollingPolicy())
     else:
-        sink = FileSink.for_row_format(path, writer).build()
-    mode = ChangelogMode.RETRACT if name in _CHANGELOGS else ChangelogMode.INSERT_ONLY
-    return TableSink(sink, mode, context.integer("sink.parallelism"))
+        line = told(context, lambda: format_named(form.name, schema, options))
+        builder = FileSink.for_row_format(path, FormatEncoder(ColumnsFormat(line, columns)))
+        builder = builder.with_rolling_policy(DefaultRollingPolicy(context.size(f"{_ROLLING}file-size", "128 MB")))
+    builder = builder.with_bucket_assigner(_buckets(context)).with_output_file_config(OutputFileConfig("part"))
+    if context.flag("auto-compaction"):
+        size = context.size("compaction.file-size", context.options.get(f"{_ROLLING}file-size", "128 MB"))
+        strategy = FileCompactStrategy.builder().set_size_threshold(size).enable_compaction_on_checkpoint(1).build()
+        builder = builder.enable_compact(strategy, FileCompactor.record_wise_file_compactor())
+    sink = told(context, builder.build)
+    commit = told(context, lambda: PartitionCommit.of_options(context.options))
+    if commit is not None:
+        sink = replace(sink, partition_commit=commit)
+    for key in _WITHOUT_EFFECT:
+        if key in context.options:
+            _log.warning("option '%s' has no effect: every checkpoint finishes all parts", key)
+    return TableSink(sink, form.mode, context.integer("sink.parallelism"))
 
 
-register(TableConnector("filesystem", read=_read, write=_write))
+def _buckets(context: TableContext) -> BucketAssigner:
+    partitions = context.definition.partitions
+    if not partitions:
+        return BasePathBucketAssigner()
+    return PartitionBuckets(context.written, partitions, context.options.get("partition.default-name", DEFAULT_NAME))
+
+
+register(TableConnector("filesystem", read=_read, write=_write, metadata=FILE_METADATA))

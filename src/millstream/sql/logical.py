@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.formats.shapes import Wanted
 from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import AggregateCall, Expression, Ref
@@ -36,11 +37,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Scan(Plan):
-    """A table of a catalog, or any other origin of rows. `columns` are the positions that are read, all for None."""
+    """A table of a catalog, or any other origin of rows. `wanted` are the columns and fields that are read, all for
+    None; the others may be NULL."""
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    wanted: Wanted | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class Join(Plan):
 class TemporalJoin(Plan):
     """Each row of the left with the version of the right that was valid at its time.
 
-    `time` is the left's time attribute; keys pair columns of the left with primary key columns of the right."""
+    `time` is the left's time attribute; keys pair columns of the left with primary key columns of the right. `hint`
+    are the options of a LOOKUP hint."""
 
     left: Plan
     right: Plan
@@ -119,6 +123,7 @@ class TemporalJoin(Plan):
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     condition: Expression | None
+    hint: tuple[tuple[str, str], ...] = ()
 
     def inputs(self) -> tuple[Plan, ...]:
         """Both sides."""
@@ -241,12 +246,13 @@ class Match(_Single):
 
 @dataclass(frozen=True)
 class Sink(_Single):
-    """Rows go into a table."""
+    """Rows go into a table. `conflict` is what ON CONFLICT DO says about rows that claim one primary key."""
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     overwrite: bool = False
+    conflict: str | None = None
 
 
 def project(plan: Plan, exprs: Sequence[Expression], names: Sequence[str]) -> Plan:

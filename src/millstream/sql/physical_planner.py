@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.bind.sources import as_columns, equi_keys
+from millstream.sql.changelogs import narrowed
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import (
     AggregateCall,
@@ -23,16 +24,22 @@ from millstream.sql.expressions import (
     Ref,
     conjunction,
     conjuncts,
+    references,
     shifted,
     substituted,
 )
+from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators import (
     calc,
+    changing_over,
     expand,
     group_aggregate,
     join,
+    local_aggregate,
     over,
+    partials,
     rank,
+    session_aggregate,
     sets,
     sort,
     time_joins,
@@ -41,6 +48,7 @@ from millstream.sql.operators import (
     windows,
 )
 from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, by_hash
+from millstream.sql.rules.split_distinct import split_distinct
 from millstream.sql.window_columns import window_edges
 
 _MS = datetime.timedelta(milliseconds=1)
@@ -54,23 +62,36 @@ class Settings:
     mini_batch: bool = False
     ttl: int | None = None
     batch: bool = False
+    asynchronous: AsyncOptions = ASYNC_DEFAULTS
+    mini_batch_size: int | None = None
+    two_phase: bool = True
+    distinct_buckets: int | None = None
+    catalyst: bool = False
 
 
 class PhysicalPlanner:
     """Plans one or more queries together; what they share is planned once."""
 
     def __init__(
-        self, settings: Settings, scan: Callable[[l.Scan], Operation], sink: Callable[[l.Sink, Operation], Operation]
+        self,
+        settings: Settings,
+        scan: Callable[[l.Scan], Operation],
+        sink: Callable[[l.Sink, Callable[[bool], Operation]], Operation],
+        lookup: Callable[[l.TemporalJoin, Operation], Operation | None],
+        lower: Callable[[l.Plan], Operation | None] = lambda _plan: None,
     ) -> None:
         self._settings = settings
-        self._scan_table, self._sink_table = scan, sink
-        self._done: dict[tuple[int, bool], tuple[l.Plan, Operation]] = {}
+        self._lower = lower
+        self._scan_table, self._sink_table, self._lookup_table = scan, sink, lookup
+        self._done: dict[tuple[int, bool, bool], tuple[l.Plan, Operation]] = {}
+        self._versions = False  # whether someone reads every version of a row, not only the last
 
     def plan(self, node: l.Plan, *, before: bool = True) -> Operation:
         """The physical plan of a logical one. `before` says whether -U rows are needed."""
-        known = self._done.get((id(node), before))
+        place = (id(node), before, self._versions)
+        known = self._done.get(place)
         if known is None:
-            known = self._done[(id(node), before)] = (node, self._plan(node, before))
+            known = self._done[place] = (node, self._lower(node) or self._plan(node, before))
         return known[1]
 
     def _plan(self, node: l.Plan, before: bool) -> Operation:
@@ -110,7 +131,7 @@ class PhysicalPlanner:
         raise AssertionError(node)
 
     def _sink(self, node: l.Sink) -> Operation:
-        return self._sink_table(node, self.plan(node.input))
+        return self._sink_table(node, lambda before: self.plan(node.input, before=before))
 
     def _values(self, node: l.Values) -> Operation:
         rows = f"{len(node.rows)} rows"
@@ -137,7 +158,15 @@ class PhysicalPlanner:
             current = current.input
         keeps_key = condition is None
         child = self.plan(current, before=before or not keeps_key)
-        spec = calc.CalcSpec(child.schema, node.schema, condition, exprs, self._settings.zone)
+        if exprs is not None:
+            used = set().union(*(references(each) for each in (*exprs, *conjuncts(condition))))
+            slim, places = narrowed(child, used)
+            if slim is not child:
+                child, exprs = slim, tuple(shifted(each, places) for each in exprs)
+                condition = None if condition is None else shifted(condition, places)
+        spec = calc.CalcSpec(
+            child.schema, node.schema, condition, exprs, self._settings.zone, self._settings.asynchronous
+        )
         detail = []
         if exprs is not None:
             detail.append(f"select=[{_selected(exprs, node.schema, child.schema)}]")
@@ -200,6 +229,10 @@ class PhysicalPlanner:
     # --------------------------------------------------------------------------------------------------- grouping
 
     def _aggregate(self, node: l.Aggregate, before: bool) -> Operation:
+        buckets = self._settings.distinct_buckets
+        split = None if buckets is None or self._settings.batch else split_distinct(node, buckets)
+        if split is not None:
+            return self.plan(split, before=before)
         child = self.plan(node.input)
         retracts = not child.mode.insert_only
         edges = window_edges(node.input)
@@ -215,6 +248,9 @@ class PhysicalPlanner:
         if grouped & starts and grouped & ends:
             end = min(grouped & ends)
             window = edges[end][1]
+            sessions = self._session_aggregate(node, detail) if window.kind == "SESSION" else None
+            if sessions is not None:
+                return sessions
             others = tuple(i for i in node.keys if i not in edges)
             spec = windows.WindowAggregateSpec(
                 child.schema,
@@ -227,6 +263,7 @@ class PhysicalPlanner:
                 window.processing,
                 edges[end][2],
                 self._settings.zone,
+                window,
             )
             keys = frozenset((tuple(range(len(node.keys))),))
             return Operation(
@@ -241,19 +278,76 @@ class PhysicalPlanner:
             before,
             self._settings.mini_batch,
             node.ttl if node.ttl is not None else self._settings.ttl,
+            self._settings.mini_batch_size,
         )
         mode = ChangelogMode.RETRACT if before else ChangelogMode.UPSERT
         if not node.calls and not retracts:
             mode = ChangelogMode.INSERT_ONLY
         keys = frozenset((tuple(range(len(node.keys))),))
+        if made.columnar and self._settings.two_phase:
+            return self._two_phases(made, detail, child, mode)
         return Operation(
             "GroupAggregate", detail, node.schema, (child,), (by_hash(node.keys),), made, mode=mode, upsert_keys=keys
         )
 
+    def _session_aggregate(self, node: l.Aggregate, detail: str) -> Operation | None:
+        """Sessions that are added up while they are open; None where their rows must be kept."""
+        inner, places = node.input, list(range(len(node.input.schema)))
+        while isinstance(inner, l.Project) and all(isinstance(each, Ref) for each in inner.exprs):
+            places = [inner.exprs[i].index for i in places]  # type: ignore[attr-defined]
+            inner = inner.input
+        if not isinstance(inner, l.WindowTable) or inner.window.processing:
+            return None
+        window, schema = inner.window, inner.input.schema
+        if isinstance(schema.types[window.time], t.LocalZonedTimestampType) and self._settings.zone != "UTC":
+            return None
+        keys = tuple(places[i] for i in node.keys)
+        calls = tuple(
+            replace(
+                call,
+                args=tuple(places[i] for i in call.args),
+                filter=None if call.filter is None else places[call.filter],
+            )
+            for call in node.calls
+        )
+        read = [i for call in calls for i in (*call.args, *(() if call.filter is None else (call.filter,)))]
+        kinds = [schema.types[i] for i in window.partition]
+        if {i for i in keys if i < len(schema)} != set(window.partition) or any(i >= len(schema) for i in read):
+            return None
+        child = self.plan(inner.input)
+        if not child.mode.insert_only or not partials.can_aggregate(calls, kinds):
+            return None
+        spec = session_aggregate.SessionAggregateSpec(
+            child.schema, node.schema, keys, window.partition, window.time, window.size, calls
+        )
+        where = (by_hash(window.partition),)
+        found = frozenset((tuple(range(len(node.keys))),))
+        return Operation("WindowAggregate", detail, node.schema, (child,), where, spec, upsert_keys=found)
+
+    @staticmethod
+    def _two_phases(
+        spec: group_aggregate.GroupAggregateSpec, detail: str, child: Operation, mode: ChangelogMode
+    ) -> Operation:
+        """Rows are aggregated where they are, then the parts by key."""
+        schema = local_aggregate.partial_schema(spec.input, spec.keys, spec.calls)
+        first = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls)
+        local = Operation("LocalGroupAggregate", detail, schema, (child,), (FORWARD,), first)
+        keys = tuple(range(len(spec.keys)))
+        return Operation(
+            "GlobalGroupAggregate",
+            detail,
+            spec.output,
+            (local,),
+            (by_hash(keys),),
+            replace(spec, partial=True),
+            mode=mode,
+            upsert_keys=frozenset((keys,)),
+        )
+
     def _over(self, node: l.Over) -> Operation:
         child = self.plan(node.input)
-        if not child.mode.insert_only:
-            message = "OVER cannot be computed over rows that are corrected later"
+        if not child.mode.insert_only and not all(map(_over_changes, node.calls)):
+            message = "only aggregates of ROWS, or of RANGE from the first row, can be computed over corrected rows"
             raise SqlNotSupported(message, hint="number them in a Top-N, or compute OVER before what corrects them")
         current, width = child, len(node.input.schema)
         groups: dict[tuple[object, ...], list[int]] = {}
@@ -270,25 +364,35 @@ class PhysicalPlanner:
                 Ref(current.schema.types[width + order.index(i)], width + order.index(i)) for i in range(len(order))
             ]
             spec = calc.CalcSpec(current.schema, node.schema, None, tuple(refs), self._settings.zone)
-            current = Operation("Calc", "select=[...]", node.schema, (current,), (FORWARD,), spec)
+            current = Operation("Calc", "select=[...]", node.schema, (current,), (FORWARD,), spec, mode=current.mode)
         return current
 
     def _over_group(self, child: Operation, calls: tuple[l.OverCall, ...], base: t.RowType) -> Operation:
         first = calls[0]
+        if not child.mode.insert_only:
+            return self._changing_over(child, calls)
         if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
             message = "OVER on a stream must be ordered by one time attribute, ascending"
             hint = "ORDER BY a watermarked column or PROCTIME(); for a Top-N, filter on the row number"
             raise SqlNotSupported(message, hint=hint)
         place = first.order[0][0]
         processing = t.attribute_of(base.types[place]) == t.PROCTIME
-        names = [f"w{len(child.schema) + i}$o" for i in range(len(calls))]
-        schema = t.row_of(
-            l.unique([*child.schema.names, *names]), [*child.schema.types, *(c.call.type for c in calls)], null=False
-        )
-        spec = over.OverSpec(child.schema, schema, calls, None if processing else place)
+        schema = _with_results(child.schema, calls)
+        spec = over.OverSpec(child.schema, schema, calls, None if processing else place, self._settings.ttl)
         partition = ", ".join(child.schema.names[i] for i in first.partition)
         detail = f"partitionBy=[{partition}], orderBy=[{child.schema.names[place]}]"
         return Operation("OverAggregate", detail, schema, (child,), (by_hash(first.partition),), spec)
+
+    @staticmethod
+    def _changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
+        """OVER over rows that are corrected later, in any order."""
+        first, names = calls[0], child.schema.names
+        schema = _with_results(child.schema, calls)
+        spec = changing_over.ChangingOverSpec(child.schema, schema, calls)
+        order = ", ".join(f"{names[i]} {'ASC' if a else 'DESC'}" for i, a, _ in first.order)
+        detail = f"partitionBy=[{', '.join(names[i] for i in first.partition)}], orderBy=[{order}]"
+        where = (by_hash(first.partition),)
+        return Operation("OverAggregate", detail, schema, (child,), where, spec, mode=ChangelogMode.RETRACT)
 
     # ------------------------------------------------------------------------------------------------------ joins
 
@@ -383,8 +487,14 @@ class PhysicalPlanner:
         )
 
     def _temporal_join(self, node: l.TemporalJoin) -> Operation:
-        left, right = self.plan(node.left), self.plan(node.right)
+        left = self.plan(node.left)
         kind = t.attribute_of(node.left.schema.types[node.time])
+        found = self._lookup_table(node, left) if kind == t.PROCTIME else None
+        if found is not None:
+            return found
+        outside, self._versions = self._versions, True
+        right = self.plan(node.right)
+        self._versions = outside
         times = [i for i, k in enumerate(node.right.schema.types) if t.attribute_of(k) == t.ROWTIME]
         processing = kind == t.PROCTIME
         if not processing and not times:
@@ -393,7 +503,7 @@ class PhysicalPlanner:
         keys = (node.left_keys, node.right_keys)
         spec = time_joins.TemporalJoinSpec(
             left.schema, right.schema, node.schema, node.kind, keys, (node.time, times[0] if times else None),
-            node.condition, processing, self._settings.zone,
+            node.condition, processing, self._settings.zone, self._settings.ttl,
         )  # fmt: skip
         pairs = " AND ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in zip(*keys, strict=True))
         detail = f"joinType=[{_JOIN_NAMES[node.kind]}], where=[{pairs}]"
@@ -417,7 +527,7 @@ class PhysicalPlanner:
             spec = calc.CalcSpec(node.schema, node.schema, None, None)
             return Operation("Union", "all=[true]", node.schema, parts, (FORWARD,) * len(parts), spec, mode=mode)
         where = by_hash(tuple(range(len(node.schema))))
-        made = sets.SetSpec(node.schema, node.operator, node.all)
+        made = sets.SetSpec(node.schema, node.operator, node.all, self._settings.ttl)
         return Operation(
             "SetOperation",
             f"{node.operator}{' ALL' if node.all else ''}",
@@ -458,8 +568,11 @@ class PhysicalPlanner:
             if attribute is not None:
                 last = not ascending
                 processing = attribute == t.PROCTIME
-                spec: object = rank.DeduplicateSpec(child.schema, node.partition, place, last, processing, before)
-                mode = ChangelogMode.INSERT_ONLY if processing and not last else ChangelogMode.RETRACT
+                spec: object = rank.DeduplicateSpec(
+                    child.schema, node.partition, place, last, processing, before, self._settings.ttl,
+                    self._settings.mini_batch and not self._versions,
+                )  # fmt: skip
+                mode = ChangelogMode.RETRACT if last else ChangelogMode.INSERT_ONLY
                 detail = f"keep=[{'LastRow' if last else 'FirstRow'}], key=[{partition}], order=[{attribute}]"
                 return Operation(
                     "Deduplicate",
@@ -483,10 +596,14 @@ class PhysicalPlanner:
             node.with_rank,
             retracts,
             before,
+            self._settings.ttl,
+            self._settings.mini_batch and not self._versions,
         )
         detail = f"rankFunction=[{node.function}], rankRange=[{node.first}..{node.last}], "
         detail += f"partitionBy=[{partition}], orderBy=[{order}]"
         keys = frozenset(((*node.partition, len(child.schema)),)) if node.with_rank else child.upsert_keys
+        if (node.first, node.last, node.function) == (1, 1, "ROW_NUMBER"):
+            keys = frozenset((node.partition,))  # the row of a partition may be replaced by one of another key
         return Operation(
             "Rank",
             detail,
@@ -510,8 +627,9 @@ class PhysicalPlanner:
             last = None if node.limit is None else node.offset + node.limit
             retracts = not child.mode.insert_only
             spec = rank.RankSpec(
-                child.schema, node.schema, "ROW_NUMBER", (), node.order, node.offset + 1, last, False, retracts, before
-            )
+                child.schema, node.schema, "ROW_NUMBER", (), node.order, node.offset + 1, last, False, retracts, before,
+                self._settings.ttl,
+            )  # fmt: skip
             plain = not retracts and not node.order
             name = "SortLimit" if node.order else "Limit"
             mode = ChangelogMode.INSERT_ONLY if plain else ChangelogMode.RETRACT
@@ -525,7 +643,7 @@ class PhysicalPlanner:
                 spec,
                 mode=mode,
                 parallelism=1,
-                upsert_keys=child.upsert_keys,
+                upsert_keys=child.upsert_keys if last != 1 else frozenset(((),)),
             )
         first = node.order[0]
         attribute = t.attribute_of(child.schema.types[first[0]])
@@ -583,6 +701,17 @@ def _realigned(
         width = len(node.left.schema)
         rest = [shifted(part, lambda i: i if i < width else i + added) for part in rest]
     return left, right, left_keys, right_keys, rest
+
+
+def _with_results(schema: t.RowType, calls: tuple[l.OverCall, ...]) -> t.RowType:
+    names = [*schema.names, *(f"w{len(schema) + i}$o" for i in range(len(calls)))]
+    return t.row_of(l.unique(names), [*schema.types, *(c.call.type for c in calls)], null=False)
+
+
+def _over_changes(over: l.OverCall) -> bool:
+    """Whether a call can be computed over rows that are corrected later."""
+    numbering = over.call.function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE")
+    return not numbering and (over.rows or over.lower is None)
 
 
 def _mergeable(inner: tuple[Expression, ...], outer: list[Expression]) -> bool:

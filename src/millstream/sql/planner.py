@@ -6,28 +6,37 @@ Does not know: environments, results."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from millstream.datastream.program import Program
 from millstream.graph.transformations import Input
-from millstream.sql import builtin_connectors, file_connector
+from millstream.sql import builtin_connectors, file_connector, jdbc_connector, kafka_connector, lake_connectors
 from millstream.sql import logical as l
+from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind.expressions import Session, coerced
+from millstream.sql.batch.planning import BatchLowering
+from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
+from millstream.sql.bind.scope import Scope
 from millstream.sql.catalog import StreamTable, TableDefinition
-from millstream.sql.connectors import TableContext, connector_of
-from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.changelogs import completed, consumed
+from millstream.sql.connectors import TableConnector, TableContext, connector_of
+from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import Apply, Convert, Expression, Lit
 from millstream.sql.functions.casts import can_cast
+from millstream.sql.lookup_plan import lookup_join
 from millstream.sql.operators import calc
-from millstream.sql.operators.enter import EnterSpec
+from millstream.sql.operators.enter import EnterSpec, narrowed
 from millstream.sql.operators.sort import MaterializeSpec
-from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation
+from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, by_hash
 from millstream.sql.physical_planner import PhysicalPlanner, Settings
 from millstream.sql.rules import rewritten
 from millstream.sql.translate import Translation
 
-assert builtin_connectors  # registers connectors
+assert builtin_connectors  # registers connectors, as all of these do
 assert file_connector
+assert jdbc_connector
+assert kafka_connector
+assert lake_connectors
 
 
 class Planner:
@@ -43,12 +52,17 @@ class Planner:
 
     def physical(self, plans: Sequence[l.Plan]) -> list[Operation]:
         """Physical plans, sharing what they share."""
-        planner = PhysicalPlanner(self.settings, self._scan, self._sink)
-        return [planner.plan(rewritten(plan)) for plan in plans]
+        return self._physical(plans, single=False)
+
+    def _physical(self, plans: Sequence[l.Plan], *, single: bool) -> list[Operation]:
+        made = [rewritten(plan) for plan in plans]
+        lower = BatchLowering(self._scan, self.settings, made, single=single)
+        planner = PhysicalPlanner(self.settings, self._scan, self._sink, self._lookup, lower)
+        return [planner.plan(plan) for plan in made]
 
     def collected(self, plan: l.Plan) -> Operation:
         """The physical plan of a query whose rows are wanted here."""
-        (operation,) = self.physical([plan])
+        (operation,) = self._physical([plan], single=True)
         return self._materialized(operation)
 
     def add(self, operation: Operation, program: Program) -> tuple[Input, ...]:
@@ -90,14 +104,49 @@ class Planner:
         if connector.read is None:
             message = f"connector '{connector.name}' cannot be read"
             raise context.fail(message)
+        _check_metadata(context, connector)
         found = connector.read(context)
         enter = EnterSpec(found.schema) if found.foreign else None
-        scan = Operation("TableSourceScan", shown, found.schema, source=found.source, spec=enter, mode=found.mode)
-        if found.schema.types == node.schema.types and found.schema.names == node.schema.names:
-            return scan
-        exprs = _adapted(found.schema, node.schema, context)
-        spec = calc.CalcSpec(found.schema, node.schema, None, exprs, self.settings.zone)
-        return Operation("Calc", "", node.schema, (scan,), (FORWARD,), spec, mode=found.mode)
+        whole = self.settings.batch or node.wanted is None or found.schema.names != node.schema.names
+        if found.foreign and not whole and hasattr(found.source, "only"):
+            narrower = found.source.only(node.wanted)
+            if narrower is not None:
+                enter = EnterSpec(narrowed(found.schema, node.wanted or ()), shown=found.schema)
+                found = replace(found, source=narrower)
+        scan = Operation(
+            "TableSourceScan", shown, found.schema, source=found.source, spec=enter, mode=found.mode,
+            parallelism=found.parallelism,
+        )  # fmt: skip
+        if found.schema.types != node.schema.types or found.schema.names != node.schema.names:
+            exprs = _adapted(found.schema, node.schema, context)
+            spec = calc.CalcSpec(found.schema, node.schema, None, exprs, self.settings.zone)
+            scan = Operation("Calc", "", node.schema, (scan,), (FORWARD,), spec, mode=found.mode)
+        return completed(scan, context, self.session.options, self.settings.ttl)
+
+    def _lookup(self, node: l.TemporalJoin, left: Operation) -> Operation | None:
+        """The lookup join that a temporal join is, where the table on its right can be looked up."""
+        return lookup_join(node, left, self.context, self.session.options, self.settings.zone)
+
+    def with_partition(
+        self,
+        table: TableDefinition,
+        query: l.Plan,
+        columns: Sequence[str],
+        partition: Sequence[tuple[str, s.Expr | None]],
+    ) -> tuple[l.Plan, Sequence[str]]:
+        """A query with the values of INSERT ... PARTITION (a = 1, b) behind it, and the columns it is for."""
+        given = {name: expr for name, expr in partition if expr is not None}
+        for name, _ in partition:
+            if name not in table.partitions:
+                message = f"PARTITION names '{name}', which the table is not partitioned by"
+                raise SqlValidationError(message, hint=nearest(name, table.partitions))
+        if not given:
+            return query, columns
+        binder = ExpressionBinder(self.session, Scope(), clause="in PARTITION")
+        values = [binder.bind(expr) for expr in given.values()]
+        chosen = list(columns) or [c.name for c in table.columns if c.is_persisted and c.name not in given]
+        made = l.project(query, [*query.refs(), *values], [*query.schema.names, *given])
+        return made, [*chosen, *given]
 
     def sink_plan(
         self,
@@ -108,6 +157,7 @@ class Planner:
         hints: tuple[tuple[str, str], ...] = (),
         *,
         overwrite: bool = False,
+        conflict: str | None = None,
     ) -> l.Plan:
         """The plan that writes a query into a table, its columns brought to the table's."""
         target = [each for each in table.columns if each.is_persisted]
@@ -121,6 +171,9 @@ class Planner:
         exprs: list[Expression] = []
         for each in target:
             if each.name not in chosen:
+                if not each.type.null or each.name in table.primary_key:
+                    message = f"column '{each.name}' of '{'.'.join(name)}' is NOT NULL, and has no value in the INSERT"
+                    raise SqlValidationError(message)
                 exprs.append(Lit(each.type.nullable(), None))
                 continue
             place = chosen.index(each.name)
@@ -129,37 +182,45 @@ class Planner:
                 source = f"column '{query.schema.names[place]}' is {ref.type}"
                 message = f"{source}, but '{each.name}' of '{'.'.join(name)}' is {each.type}"
                 raise SqlValidationError(message, hint=f"CAST it to {each.type.nullable()}")
-            exprs.append(coerced(ref, each.type.with_null(ref.type.null)))
+            exprs.append(_brought(ref, each.type.with_null(ref.type.null)))
         made = l.project(query, exprs, [each.name for each in target])
-        return l.Sink(made.schema, made, table, name, hints, overwrite)
+        return l.Sink(made.schema, made, table, name, hints, overwrite, conflict)
 
-    def _sink(self, node: l.Sink, child: Operation) -> Operation:
-        child = self._materialized(child)
+    def _sink(self, node: l.Sink, plan: Callable[[bool], Operation]) -> Operation:
         context = self.context(node.name, node.table, node.options)
         connector = connector_of(context)
         if connector.write is None:
             message = f"connector '{connector.name}' cannot be written to"
             raise context.fail(message)
+        if node.overwrite:
+            message = f"connector '{connector.name}' cannot do INSERT OVERWRITE"
+            raise context.fail(message, "use INSERT INTO")
+        _check_metadata(context, connector)
         found = connector.write(context)
-        if found.accepts.insert_only and not child.mode.insert_only:
-            message = f"it takes inserts only, but the query corrects rows it has told ({child.mode.value})"
-            raise context.fail(
-                message, "use a sink with a primary key that takes updates, or a query that only appends"
-            )
-        if found.accepts is ChangelogMode.UPSERT and not child.mode.insert_only and not node.table.primary_key:
-            message = "it takes updates by key, but the table has no primary key"
-            raise context.fail(message, "declare PRIMARY KEY (...) NOT ENFORCED")
+        child = consumed(
+            lambda before: self._materialized(plan(before)), found.accepts, context, self.session.options,
+            self.settings.ttl, node.conflict,
+        )  # fmt: skip
         shown = f"table=[{'.'.join(node.name)}], fields=[{', '.join(child.schema.names)}]"
+        where = FORWARD
+        if found.parallelism is not None and node.table.primary_key:
+            where = by_hash(tuple(child.schema.names.index(name) for name in node.table.primary_key))
         return Operation(
             "Sink",
             shown,
             child.schema,
             (child,),
-            (FORWARD,),
+            (where,),
             sink=found.sink,
             mode=child.mode,
             parallelism=found.parallelism,
         )
+
+
+def _check_metadata(context: TableContext, connector: TableConnector) -> None:
+    if context.metadata and not connector.metadata:
+        message = f"connector '{connector.name}' tells no metadata (column '{context.metadata[0].name}')"
+        raise context.fail(message)
 
 
 def _adapted(have: t.RowType, want: t.RowType, context: TableContext) -> tuple[Expression, ...]:
@@ -186,6 +247,13 @@ def _converted(ref: Expression, source: t.DataType, kind: t.DataType, _context: 
     return Convert(kind, ref)
 
 
+def _brought(ref: Expression, kind: t.DataType) -> Expression:
+    """A column in the type of the table's; text that may be longer than that is cut, as a cast does."""
+    if isinstance(kind, t.VarCharType) and isinstance(ref.type, t.CharType | t.VarCharType):
+        return Convert(kind, ref) if ref.type.length > kind.length else ref
+    return coerced(ref, kind)
+
+
 def _assignable(source: t.DataType, target: t.DataType) -> bool:
     """Whether INSERT may bring one type to the other without being told."""
     if source.same(target) or isinstance(source, t.NullType):
@@ -193,9 +261,9 @@ def _assignable(source: t.DataType, target: t.DataType) -> bool:
     match source, target:
         case t.NumericType(), t.NumericType():
             return True
-        case ((t.CharType() | t.VarCharType()), (t.CharType() | t.VarCharType())):
+        case (t.CharType(), t.CharType()) | ((t.CharType() | t.VarCharType()), t.VarCharType()):
             return True
-        case ((t.BinaryType() | t.VarBinaryType()), (t.BinaryType() | t.VarBinaryType())):
+        case (t.BinaryType(), t.BinaryType()) | ((t.BinaryType() | t.VarBinaryType()), t.VarBinaryType()):
             return True
         case ((t.TimestampType() | t.LocalZonedTimestampType()), (t.TimestampType() | t.LocalZonedTimestampType())):
             return True

@@ -477,6 +477,7 @@ class Show(Statement):
     like: str | None = None
     negated: bool = False
     ignore_case: bool = False
+    partition: tuple[tuple[str, Expr | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -498,7 +499,7 @@ class Use(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """INSERT INTO or OVERWRITE."""
+    """INSERT INTO or OVERWRITE. `conflict` is what ON CONFLICT DO says."""
 
     table: tuple[str, ...]
     query: Query
@@ -506,6 +507,7 @@ class Insert(Statement):
     partition: tuple[tuple[str, Expr | None], ...] = ()
     overwrite: bool = False
     hints: tuple[Hint, ...] = ()
+    conflict: str | None = None
 
 
 @dataclass(frozen=True)
@@ -545,6 +547,15 @@ class Module(Statement):
     action: str
     name: str
     options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class StopJob(Statement):
+    """STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]."""
+
+    job: str
+    savepoint: bool = False
+    drain: bool = False
 
 
 @dataclass(frozen=True)

@@ -57,22 +57,23 @@ def _cell(text: str, width: int) -> str:
 
 
 def streamed(
-    names: Sequence[str], kinds: Sequence[t.DataType], rows: Iterable[tuple[int, Sequence[str]]]
+    names: Sequence[str],
+    kinds: Sequence[t.DataType],
+    rows: Iterable[tuple[int, Sequence[str]]],
+    most: int = MAX_WIDTH,
 ) -> Iterator[str]:
     """The lines of a changelog: (kind of change, cells) in, with an op column."""
-    least = len(NULL)
-    widths = [2, *(max(type_width(kind), text_width(name), least) for name, kind in zip(names, kinds, strict=True))]
-    border = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    widths = [2, *stream_widths(names, kinds, most)]
     count = 0
     for kind, cells in rows:
         if not count:
-            yield border
-            yield _line(["op", *names], widths)
-            yield border
-        yield _line([_OPS[kind], *cells], widths)
+            yield border(widths)
+            yield line(["op", *names], widths)
+            yield border(widths)
+        yield line([_OPS[kind], *cells], widths)
         count += 1
     if count:
-        yield border
+        yield border(widths)
         yield "1 row in set" if count == 1 else f"{count} rows in set"
     else:
         yield "Empty set"
@@ -86,15 +87,26 @@ def bounded(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | Non
     widths = [max(text_width(name), *(text_width(row[i]) for row in rows)) for i, name in enumerate(names)]
     if most is not None:
         widths = [min(most, width) for width in widths]
-    border = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
-    yield border
-    yield _line(names, widths)
-    yield border
+    yield border(widths)
+    yield line(names, widths)
+    yield border(widths)
     for row in rows:
-        yield _line(row, widths)
-    yield border
+        yield line(row, widths)
+    yield border(widths)
     yield "1 row in set" if len(rows) == 1 else f"{len(rows)} rows in set"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def stream_widths(names: Sequence[str], kinds: Sequence[t.DataType], most: int = MAX_WIDTH) -> list[int]:
+    """The widths of columns whose values are not known yet."""
+    least = len(NULL)
+    return [max(type_width(kind, most), text_width(name), least) for name, kind in zip(names, kinds, strict=True)]
+
+
+def border(widths: Sequence[int]) -> str:
+    """The line above and below rows."""
+    return "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+
+
+def line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One row."""
     return "|" + "|".join(f" {_cell(cell, width)} " for cell, width in zip(cells, widths, strict=True)) + "|"

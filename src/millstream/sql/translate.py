@@ -46,8 +46,8 @@ class Translation:
             spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
             name = _named(f"Source: {operation.name}", operation.detail)
             if operation.spec is None:
-                return (Input(self._program.add(name, spec, kind, source=source)),)
-            number = self._program.add(name, spec, source.type_info(), source=source)
+                return (Input(self._program.add(name, spec, kind, source=source, parallelism=operation.parallelism)),)
+            number = self._program.add(name, spec, source.type_info(), source=source, parallelism=operation.parallelism)
             return (Input(self._program.add("Rows", operation.spec, kind, (Input(number),), follows_input=True)),)
         inputs = tuple(
             Input(

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.sql import syntax as s
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.lexer import tokens
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.plan_reference import PlanReference
 from millstream.table.table_result import TableResult
@@ -20,6 +22,21 @@ if TYPE_CHECKING:
     from millstream.table.table_environment import TableEnvironment
 
 _VERSION = 1
+
+
+def insert_texts(node: s.Statement, text: str) -> list[str]:
+    """The texts of the INSERT statements that a statement of `text` consists of."""
+    if isinstance(node, s.Insert):
+        inserts: tuple[s.Insert, ...] = (node,)
+        ends = [len(text)]
+    elif isinstance(node, s.StatementSet):
+        inserts = node.inserts
+        closing = max(token.start for token in tokens(text) if token.kind == "word" and token.key == "END")
+        ends = [*(each.at for each in inserts[1:]), closing]
+    else:
+        message = "only INSERT statements and statement sets can be compiled"
+        raise SqlNotSupported(message, at=node.at)
+    return [text[each.at : end].rstrip().rstrip(";") for each, end in zip(inserts, ends, strict=True)]
 
 
 class CompiledPlan:

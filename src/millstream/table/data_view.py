@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from millstream.model import codec
+
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,7 +56,7 @@ class ListView(DataView, Generic[T]):
         return iter(self._list)
 
 
-class MapView(Generic[K, V]):
+class MapView(DataView, Generic[K, V]):
     """A dict."""
 
     def __init__(self) -> None:
@@ -120,3 +122,6 @@ class MapView(Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._dict)
+
+
+codec.declare(ListView, MapView)

@@ -1,13 +1,23 @@
 """Modules: where built-in functions come from.
 
-Promises: PyFlink's names; there is one module, and it cannot be changed.
-Does not know: functions."""
+Promises: PyFlink's names; a module is functions under names.
+Does not know: how functions are called."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class Module:
-    """A set of functions."""
+    """A set of functions, made of what `udf` and its kin return."""
+
+    def __init__(self, functions: Mapping[str, Any] | None = None) -> None:
+        self._functions = dict(functions or {})
+
+    def functions(self) -> Mapping[str, Any]:
+        """The functions by name."""
+        return self._functions
 
 
 class ModuleEntry:

@@ -10,6 +10,7 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.sql import types as t
+from millstream.table.catalog.columns import quoted
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import text_of
 from millstream.table.udf import as_type
@@ -33,7 +34,8 @@ class Schema:
             """Take all of another schema."""
             self._schema._columns += unresolved_schema._columns
             self._schema._watermark = unresolved_schema._watermark or self._schema._watermark
-            self._schema._key = unresolved_schema._key or self._schema._key
+            if unresolved_schema._key:
+                self._schema._key, self._schema._constraint = unresolved_schema._key, unresolved_schema._constraint
             return self
 
         def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
@@ -111,15 +113,15 @@ class Schema:
         lines = []
         for name, kind, expr, key, virtual in self._columns:
             if expr is not None:
-                lines.append(f"`{name}` AS [{expr}]")
+                lines.append(f"{quoted(name)} AS [{expr}]")
             else:
                 tail = "" if key is None else f" METADATA FROM '{key}'" + (" VIRTUAL" if virtual else "")
-                lines.append(f"`{name}` {kind}{tail}")
+                lines.append(f"{quoted(name)} {kind}{tail}")
         if self._watermark is not None:
-            lines.append(f"WATERMARK FOR `{self._watermark[0]}` AS [{self._watermark[1]}]")
+            lines.append(f"WATERMARK FOR {quoted(self._watermark[0])} AS [{self._watermark[1]}]")
         if self._key:
-            keys = ", ".join(f"`{each}`" for each in self._key)
-            lines.append(f"CONSTRAINT `{self._constraint}` PRIMARY KEY ({keys}) NOT ENFORCED")
+            keys = ", ".join(map(quoted, self._key))
+            lines.append(f"CONSTRAINT {quoted(self._constraint or '')} PRIMARY KEY ({keys}) NOT ENFORCED")
         return "(\n  " + ",\n  ".join(lines) + "\n)"
 
     __repr__ = __str__

@@ -15,11 +15,19 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.user_functions import AGGREGATE, TABLE_AGGREGATE, UserFunction
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
+from millstream.table.grouped_tables import (
+    AggregatedTable,
+    FlatAggregateTable,
+    GroupedTable,
+    GroupWindowedTable,
+    Item,
+    OverWindowedTable,
+    WindowGroupedTable,
+)
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.table_pipeline import TablePipeline
 from millstream.table.table_result import TableResult
@@ -38,8 +46,6 @@ __all__ = [
     "Table",
     "WindowGroupedTable",
 ]
-
-Item = tuple[s.Expr, str | None]
 
 
 class Table:
@@ -328,11 +334,11 @@ class Table:
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """All rows become one."""
-        return AggregatedTable(self, (), func)
+        return AggregatedTable(GroupedTable(self, ()), func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
         """All rows become several."""
-        return FlatAggregateTable(self, (), func)
+        return FlatAggregateTable(GroupedTable(self, ()), func)
 
     # ------------------------------------------------------------------------------------------------------- the ends
 
@@ -371,134 +377,3 @@ class Table:
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan."""
         print(self.explain(*extra_details))
-
-
-class GroupedTable:
-    """Groups of rows."""
-
-    def __init__(self, table: Table, fields: Sequence[Any]) -> None:
-        self._table, self._fields = table, fields
-
-    def _select(self, items: tuple[Item, ...]) -> Table:
-        named = {
-            given._aliases[0]: node(given) for given in self._fields if isinstance(given, Expression) and given._aliases
-        }
-        group = tuple(s.GroupItem(0, "PLAIN", ((_key(given),),)) for given in self._fields)
-        shown = tuple(
-            (named[e.parts[0]], n or e.parts[0]) if isinstance(e, s.Name) and e.parts[0] in named else (e, n)
-            for e, n in items
-        )
-        return self._table._bound(s.Select(0, shown, self._table._source(), group=group))
-
-    def select(self, *fields: Any) -> Table:
-        """Keys and aggregates."""
-        return self._select(self._table._items(fields))
-
-    def aggregate(self, func: Any) -> AggregatedTable:
-        """Each group becomes one row."""
-        return AggregatedTable(self._table, self._fields, func)
-
-    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """Each group becomes several rows."""
-        return FlatAggregateTable(self._table, self._fields, func)
-
-
-def _key(given: Any) -> s.Expr:
-    return node(Expression(given) if isinstance(given, str) else given)
-
-
-class AggregatedTable:
-    """Groups that became rows."""
-
-    def __init__(self, table: Table, fields: Sequence[Any], func: Any) -> None:
-        self._table, self._fields, self._func = table, fields, func
-
-    def select(self, *fields: Any) -> Table:
-        """Keys and results."""
-        call, aliases = self._table._called(self._func)
-        user = call.user
-        if isinstance(user, UserFunction) and user.kind not in (AGGREGATE, TABLE_AGGREGATE):
-            message = f"'{user.name}' is a {user.kind} function, not an aggregate"
-            raise UserError(message)
-        keys: list[Item] = [(_key(given), None) for given in self._fields]
-        made = GroupedTable(self._table, self._fields)._select((*keys, (self._table._with_row(call), "$agg")))
-        kind = made._plan.schema.types[-1]
-        if isinstance(kind, t.RowType):
-            names = aliases or tuple(kind.names)
-            flat = tuple((s.FieldOf(0, s.Name(0, ("$agg",)), n), a) for n, a in zip(kind.names, names, strict=True))
-            heads = tuple((s.Name(0, (n,)), None) for n in made._plan.schema.names[:-1])
-            made = made._bound(s.Select(0, (*heads, *flat), made._source()))
-        else:
-            made = made.alias(*made._plan.schema.names[:-1], aliases[0] if aliases else "_c0")
-        return made.select(*fields)
-
-
-class FlatAggregateTable(AggregatedTable):
-    """Groups that became several rows."""
-
-    def select(self, *fields: Any) -> Table:
-        """Keys and results."""
-        message = "flat_aggregate is not supported"
-        raise SqlValidationError(message, hint="collect the group with ARRAY_AGG and flat_map it")
-
-
-class GroupWindowedTable:
-    """Rows in windows of time."""
-
-    def __init__(self, table: Table, window: GroupWindow) -> None:
-        self._table, self._window = table, window
-
-    def group_by(self, *fields: Any) -> WindowGroupedTable:
-        """Group by the window and perhaps by columns."""
-        return WindowGroupedTable(self._table, self._window, fields)
-
-
-class WindowGroupedTable:
-    """Groups of rows in windows of time."""
-
-    def __init__(self, table: Table, window: GroupWindow, fields: Sequence[Any]) -> None:
-        self._table, self._window, self._fields = table, window, fields
-
-    def select(self, *fields: Any) -> Table:
-        """Keys, parts of the window and aggregates."""
-        name = self._window.name
-        keys = [given for given in self._fields if _key(given) != s.Name(0, (name,))]
-        if len(keys) == len(self._fields):
-            message = f"group_by must name the window '{name}'"
-            raise SqlValidationError(message)
-        group = (
-            s.GroupItem(0, "PLAIN", ((self._window.call(),),)),
-            *(s.GroupItem(0, "PLAIN", ((_key(k),),)) for k in keys),
-        )
-        items = tuple((self._parts(e), n) for e, n in self._table._items(fields))
-        return self._table._bound(s.Select(0, items, self._table._source(), group=group))
-
-    def _parts(self, expr: s.Expr) -> s.Expr:
-        """w.start becomes TUMBLE_START and so on, wherever it is."""
-        match expr:
-            case s.FieldOf(operand=s.Name(parts=(owner,)), name=part) if owner == self._window.name:
-                return s.Call(0, f"{self._window.kind}_{part.upper()}", ())
-            case s.Name(parts=(owner, part)) if owner == self._window.name:
-                return s.Call(0, f"{self._window.kind}_{part.upper()}", ())
-            case s.Call():
-                return replace(expr, args=tuple(self._parts(arg) for arg in expr.args))
-            case s.Cast():
-                return replace(expr, operand=self._parts(expr.operand))
-        return expr
-
-    def aggregate(self, func: Any) -> AggregatedTable:
-        """Each group becomes one row."""
-        message = "aggregate on a window is not supported"
-        raise SqlValidationError(message, hint="call the aggregate in select")
-
-
-class OverWindowedTable:
-    """Frames of rows, by name."""
-
-    def __init__(self, table: Table, over_windows: Sequence[OverWindow]) -> None:
-        self._table, self._windows = table, over_windows
-
-    def select(self, *fields: Any) -> Table:
-        """Columns and aggregates over frames."""
-        windows = tuple((each.name, each.spec()) for each in self._windows)
-        return self._table._bound(s.Select(0, self._table._items(fields), self._table._source(), windows=windows))

@@ -14,6 +14,7 @@ from millstream.table.sql_dialect import SqlDialect
 LOCAL_TIME_ZONE = "table.local-time-zone"
 STATE_TTL = "table.exec.state.ttl"
 MINI_BATCH = "table.exec.mini-batch.enabled"
+MINI_BATCH_SIZE = "table.exec.mini-batch.size"
 _CODE_LENGTH = "table.generated-code.max-length"
 _DIALECT = "table.sql-dialect"
 

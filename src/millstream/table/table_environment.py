@@ -16,6 +16,8 @@ from millstream.datastream.collecting import CloseableIterator as Results
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import UserError
+from millstream.graph.explain import flink_json
+from millstream.graph.stream_graph import StreamGraph
 from millstream.graph.transformations import Input
 from millstream.model.row import Row
 from millstream.model.types import TypeInformation
@@ -31,23 +33,26 @@ from millstream.sql.columns import row_type_info
 from millstream.sql.ddl import Answer, Definitions
 from millstream.sql.errors import SqlError, SqlNotSupported, SqlValidationError
 from millstream.sql.explain import explained
+from millstream.sql.function_context import async_options
 from millstream.sql.functions.registry import known_names
 from millstream.sql.parser import parse_expression, parse_statement
+from millstream.sql.phases import distinct_buckets, two_phase_wanted
 from millstream.sql.physical import ChangelogMode, Operation
 from millstream.sql.physical_planner import Settings
 from millstream.sql.planner import Planner
 from millstream.table import bridging
 from millstream.table.catalog import Catalog, CatalogDescriptor
 from millstream.table.changelog_mode import ChangelogMode as UserMode
-from millstream.table.compiled_plan import CompiledPlan
+from millstream.table.compiled_plan import CompiledPlan, insert_texts
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
-from millstream.table.module import ModuleEntry
+from millstream.table.module import Module, ModuleEntry
 from millstream.table.plan_reference import PlanReference
 from millstream.table.schema import Schema
+from millstream.table.session_jobs import SessionJobs
 from millstream.table.statement_set import StatementSet
 from millstream.table.table import Table
-from millstream.table.table_config import MINI_BATCH, STATE_TTL, TableConfig
+from millstream.table.table_config import MINI_BATCH, MINI_BATCH_SIZE, STATE_TTL, TableConfig
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.table_pipeline import TablePipeline
 from millstream.table.table_result import TableResult
@@ -76,6 +81,9 @@ class TableEnvironment:
         self._settings_object = settings
         self._prefix = f"table-{os.getpid()}-{next(_numbers)}"
         self._collected = itertools.count(1)
+        self._jobs = SessionJobs()
+        env.register_job_listener(self._jobs)
+        self._before_set: dict[str, str | None] = {}
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Any) -> TableEnvironment:
@@ -100,8 +108,18 @@ class TableEnvironment:
     def _planner(self) -> Planner:
         config = self._env._configuration
         ttl = duration_millis(config.get_string(STATE_TTL, "0 ms"))
+        options = self._session().options
+        size = config.get_integer(MINI_BATCH_SIZE, -1)
         settings = Settings(
-            self._config.get_local_timezone(), config.get_boolean(MINI_BATCH, False), ttl or None, self._batch()
+            self._config.get_local_timezone(),
+            config.get_boolean(MINI_BATCH, False),
+            ttl or None,
+            self._batch(),
+            async_options(options, duration_millis),
+            size if size > 0 else None,
+            two_phase_wanted(options),
+            distinct_buckets(options),
+            catalyst=config.get(runtime_options.SQL_BATCH_ENGINE) == "catalyst",
         )
         return Planner(self._session(), settings, lambda: 0)
 
@@ -144,19 +162,22 @@ class TableEnvironment:
             case s.Explain():
                 names = {"ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"}
                 details = [ExplainDetail[each] for each in node.details if each in names]
-                shown = self._explain(self._plans_of(node.statement), details)
+                shown = self._explain(self._plans_of(node.statement, text), details)
                 schema = t.row_of(["result"], [t.STRING], null=False)
                 return TableResult(schema, [Row._from(["result"], [shown])], raw=True)
             case s.SetOption():
                 return self._set(node)
             case s.ResetOption():
-                if node.key is None:
-                    for key in list(self._env._configuration.key_set()):
-                        if key.startswith("table."):
-                            self._env._configuration.remove_config(key)
-                else:
-                    self._env._configuration.remove_config(node.key)
+                for key in list(self._before_set) if node.key is None else [node.key]:
+                    self._reset(key)
                 return TableResult(None)
+            case s.Show(kind="JOBS"):
+                return self._answered(self._jobs.shown())
+            case s.Describe(kind="JOB"):
+                return self._answered(self._jobs.described(node.name[0], node.at))
+            case s.StopJob():
+                savepoints = self._env._configuration.get(runtime_options.SAVEPOINT_DIR)
+                return self._answered(self._jobs.stop(node, savepoints))
             case s.PlanFile():
                 return self._plan_file(node, text)
         answer = self._definitions().execute(node, text)
@@ -165,7 +186,7 @@ class TableEnvironment:
             raise SqlNotSupported(message, at=node.at)
         return self._answered(answer)
 
-    def _plans_of(self, node: s.Statement) -> list[l.Plan]:
+    def _plans_of(self, node: s.Statement, text: str = "") -> list[l.Plan]:
         match node:
             case s.SelectStatement():
                 return [QueryBinder(self._session()).query(node.query)]
@@ -173,6 +194,8 @@ class TableEnvironment:
                 return [self._insert_plan(node)]
             case s.StatementSet():
                 return [self._insert_plan(each) for each in node.inserts]
+            case s.CreateTable() if node.query is not None:
+                return [self._create_as_plan(node, text)[1]]
         message = "only queries and inserts can be explained"
         raise SqlNotSupported(message, at=node.at)
 
@@ -181,27 +204,41 @@ class TableEnvironment:
             rows = sorted(self._env._configuration.to_dict().items())
             schema = t.row_of(["key", "value"], [t.STRING, t.STRING], null=False)
             return TableResult(schema, [Row._from(["key", "value"], list(row)) for row in rows])
-        self._env._configuration.set_string(node.key, node.value or "")
+        config = self._env._configuration
+        self._before_set.setdefault(node.key, config.to_dict().get(node.key))
+        config.set_string(node.key, node.value or "")
         return TableResult(None)
+
+    def _reset(self, key: str) -> None:
+        """Give an option the value it had before it was SET."""
+        before = self._before_set.pop(key, None)
+        if before is None:
+            self._env._configuration.remove_config(key)
+        else:
+            self._env._configuration.set_string(key, before)
 
     def _plan_file(self, node: s.PlanFile, text: str) -> TableResult:
         if node.action == "EXECUTE":
             return self.execute_plan(PlanReference.from_file(node.path))
         assert node.statement is not None
-        start = node.statement.at
-        plan = self._compiled(self._plans_of(node.statement), [text[start:].rstrip().rstrip(";")])
-        if not (os.path.exists(node.path) and node.if_not_exists):
+        if node.if_not_exists and os.path.exists(node.path):
+            plan = self.load_plan(PlanReference.from_file(node.path))
+        else:
+            plan = self._compiled_inserts(node.statement, text)
             plan.write_to_file(node.path)
         return plan.execute() if node.action == "COMPILE AND EXECUTE" else TableResult(None)
 
-    def _create_as(self, node: s.CreateTable, text: str) -> TableResult:
+    def _create_as_plan(self, node: s.CreateTable, text: str) -> tuple[TableDefinition, l.Plan]:
         assert node.query is not None
         query = QueryBinder(self._session()).query(node.query)
         extra = tuple(ColumnDefinition(f.name, t.plain(f.data_type)) for f in query.schema.fields)
         definitions = self._definitions()
         definition = definitions.definition(node, text, extra)
         full = self._catalogs.full_name(node.name, node.at)
-        plan = self._planner().sink_plan(full, definition, query, query.schema.names)
+        return definition, self._planner().sink_plan(full, definition, query, query.schema.names)
+
+    def _create_as(self, node: s.CreateTable, text: str) -> TableResult:
+        definition, plan = self._create_as_plan(node, text)
         self._planner().physical([plan])  # nothing is created unless it can run
         created = self._catalogs.add_table(
             node.name, definition, temporary=node.temporary, if_not_exists=node.if_not_exists,
@@ -217,7 +254,11 @@ class TableEnvironment:
         query = QueryBinder(self._session()).query(node.query)
         hints = tuple(pair for hint in node.hints if hint.name == "OPTIONS" for pair in hint.options)
         try:
-            return self._planner().sink_plan(full, table, query, node.columns, hints, overwrite=node.overwrite)
+            planner = self._planner()
+            query, columns = planner.with_partition(table, query, node.columns, node.partition)
+            return planner.sink_plan(
+                full, table, query, columns, hints, overwrite=node.overwrite, conflict=node.conflict
+            )
         except SqlValidationError as problem:
             problem.at = node.at
             raise
@@ -263,8 +304,37 @@ class TableEnvironment:
     def _explain(self, plans: Sequence[l.Plan], details: Iterable[ExplainDetail]) -> str:
         planner = self._planner()
         return explained(
-            plans, [planner.optimized(each) for each in plans], planner.physical(plans), {each.name for each in details}
+            plans,
+            [planner.optimized(each) for each in plans],
+            planner.physical(plans),
+            {each.name for each in details},
+            planner.settings,
+            lambda: flink_json(self._graph_of(plans)),
         )
+
+    def _graph_of(self, plans: Sequence[l.Plan]) -> StreamGraph:
+        """The program that plans become, with a sink for those that have none; it is not run."""
+        planner = self._planner()
+        program, kept = self._env._program, dict(self._env._program.transformations)
+        program.clear()
+        try:
+            operations = planner.physical(plans)
+            if all(operation.sink is not None for operation in operations):
+                planner.add_all(operations, program)
+            else:
+                (operation,) = operations
+                sink, kind = CollectSink("explained"), row_type_info(operation.schema)
+                inputs = planner.add(operation, program)
+                inputs = tuple(Input(i.upstream, 0, i.tag, i.partitioner) for i in inputs)
+                program.add("Sink: Collect", SinkSpec(sink), kind, inputs, sink=sink, follows_input=True)
+            return self._env._graph()
+        finally:
+            program.clear()
+            program.transformations.update(kept)
+
+    def _compiled_inserts(self, node: s.Statement, text: str) -> CompiledPlan:
+        texts = insert_texts(node, text)
+        return self._compiled(self._plans_of(node), texts)
 
     def _compiled(self, plans: Sequence[l.Plan], texts: Sequence[str]) -> CompiledPlan:
         self._planner().physical(plans)
@@ -474,12 +544,24 @@ class TableEnvironment:
         )
 
     def list_modules(self) -> list[str]:
-        """The module of built-in functions."""
-        return ["core"]
+        """The modules in use, in order."""
+        return [name for name, used in self._catalogs.modules.listed() if used]
 
     def list_full_modules(self) -> list[ModuleEntry]:
-        """The module of built-in functions."""
-        return [ModuleEntry("core", True)]
+        """All modules, those in use first and in order."""
+        return [ModuleEntry(name, used) for name, used in self._catalogs.modules.listed()]
+
+    def load_module(self, module_name: str, module: Module) -> None:
+        """Have the functions of a module found, behind those of the modules in use."""
+        self._definitions().load_module(module_name, module.functions())
+
+    def unload_module(self, module_name: str) -> None:
+        """Forget a module."""
+        self._catalogs.modules.unload(module_name)
+
+    def use_modules(self, *module_names: str) -> None:
+        """Use these modules in this order, and no others."""
+        self._catalogs.modules.use(module_names)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         """A catalog, None where there is none."""
@@ -517,7 +599,7 @@ class TableEnvironment:
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """The plan of a statement as text."""
         node = parse_statement(stmt)
-        return self._placed(stmt, lambda: self._explain(self._plans_of(node), extra_details))
+        return self._placed(stmt, lambda: self._explain(self._plans_of(node, stmt), extra_details))
 
     def create_statement_set(self) -> StatementSet:
         """Inserts that run together."""
@@ -526,7 +608,7 @@ class TableEnvironment:
     def compile_plan_sql(self, stmt: str) -> CompiledPlan:
         """The plan of an insert in a form that outlives this program."""
         node = parse_statement(stmt)
-        return self._placed(stmt, lambda: self._compiled(self._plans_of(node), [stmt]))
+        return self._placed(stmt, lambda: self._compiled_inserts(node, stmt))
 
     def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
         """A plan that was compiled before."""

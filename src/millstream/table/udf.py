@@ -6,16 +6,21 @@ Does not know: how functions are called."""
 from __future__ import annotations
 
 import abc
-import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from millstream.errors import UserError
-from millstream.runtime.metrics import Metrics, UserMetrics
+from millstream.model.row import Row
 from millstream.sql import syntax as s
 from millstream.sql import types as t
+from millstream.sql.columns import scalar_value
+from millstream.sql.function_context import FunctionContext
 from millstream.sql.parser import parse_type
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
 from millstream.table.expression import Expression
@@ -34,46 +39,6 @@ __all__ = [
     "udtaf",
     "udtf",
 ]
-
-
-class FunctionContext:
-    """What a function may know of the job it runs in."""
-
-    def __init__(self, parameters: dict[str, str] | None = None, metrics: Metrics | None = None) -> None:
-        self._parameters = parameters or {}
-        self._metrics = metrics or Metrics()
-
-    def get_metric_group(self) -> UserMetrics:
-        """The group to count in."""
-        return UserMetrics(self._metrics)
-
-    def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A job parameter."""
-        return self._parameters.get(key, default_value)
-
-    def get_task_name(self) -> str:
-        """The operator's name."""
-        return "table"
-
-    def get_task_name_with_subtasks(self) -> str:
-        """The operator's name with its subtask."""
-        return "table (1/1)"
-
-    def get_number_of_parallel_subtasks(self) -> int:
-        """The operator's parallelism."""
-        return 1
-
-    def get_max_number_of_parallel_subtasks(self) -> int:
-        """The operator's max parallelism."""
-        return 128
-
-    def get_index_of_this_subtask(self) -> int:
-        """This subtask, from 0."""
-        return 0
-
-    def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
-        return 0
 
 
 class UserDefinedFunction(abc.ABC):  # noqa: B024 - its kinds have the methods that matter
@@ -214,6 +179,11 @@ class UserDefinedAggregateFunctionWrapper(_Wrapper):
     """What udaf() and udtaf() make."""
 
 
+def _instance(f: Any) -> Any:
+    """A function class stands for an instance of it."""
+    return f() if isinstance(f, type) and issubclass(f, UserDefinedFunction) else f
+
+
 def _name(f: Any, name: str | None) -> str:
     return name or getattr(f, "__name__", None) or type(f).__name__
 
@@ -242,9 +212,17 @@ def _made(
         _as_types(inputs),
         pandas=func_type == "pandas",
         arrow=func_type == "arrow",
-        deterministic=True if deterministic is None else deterministic,
+        deterministic=_deterministic(f, deterministic),
         accumulator_type=accumulator,
     )
+
+
+def _deterministic(f: Any, said: bool | None) -> bool:
+    known = f.is_deterministic() if isinstance(f, UserDefinedFunction) else None
+    if said is not None and known is not None and said != known:
+        msg = f"'{_name(f, None)}' says deterministic={known} itself, but deterministic={said} was given"
+        raise UserError(msg, hint="say it in one place")
+    return bool(said if said is not None else True if known is None else known)
 
 
 def udf(
@@ -268,33 +246,14 @@ def udf(
     if result_type is None:
         msg = f"udf '{_name(f, name)}' needs a result_type"
         raise UserError(msg, hint="as in @udf(result_type=DataTypes.BIGINT())")
-    call = getattr(f, "eval", f)
-    if inspect.iscoroutinefunction(call):
-        made = _made(_Awaited(f), SCALAR, as_type(result_type), input_types, _name(f, name), func_type, deterministic)
-        return UserDefinedAsyncScalarFunctionWrapper(made)
-    return UserDefinedScalarFunctionWrapper(
-        _made(f, SCALAR, as_type(result_type), input_types, name, func_type, deterministic)
-    )
-
-
-class _Awaited:
-    """An async function, called one row at a time."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        self.__name__ = _name(function, None)
-
-    def eval(self, *args: Any) -> Any:
-        """The awaited value."""
-        call = self._function.eval if hasattr(self._function, "eval") else self._function
-        loop = asyncio.new_event_loop()
-        try:
-            return loop.run_until_complete(call(*args))
-        finally:
-            loop.close()
-
-    def __call__(self, *args: Any) -> Any:
-        return self.eval(*args)
+    f = _instance(f)
+    made = _made(f, SCALAR, as_type(result_type), input_types, name, func_type, deterministic)
+    if not inspect.iscoroutinefunction(getattr(f, "eval", f)):
+        return UserDefinedScalarFunctionWrapper(made)
+    if func_type != "general":
+        msg = f"'{made.name}' is asynchronous, so it takes single rows: func_type {func_type!r} is not possible"
+        raise UserError(msg, hint="leave func_type out")
+    return UserDefinedAsyncScalarFunctionWrapper(replace(made, asynchronous=True))
 
 
 def udtf(
@@ -309,6 +268,7 @@ def udtf(
         return functools.partial(
             udtf, input_types=input_types, result_types=result_types, deterministic=deterministic, name=name
         )
+    f = _instance(f)
     if result_types is None:
         msg = f"udtf '{_name(f, name)}' needs result_types"
         raise UserError(msg, hint="as in @udtf(result_types=[DataTypes.STRING()])")
@@ -321,11 +281,21 @@ def udtf(
 
 
 class _Folded(AggregateFunction):
-    """An aggregate of all values at once: a function of Series, or of lists."""
+    """An aggregate of all values at once: a function of Series, or of Arrow arrays."""
 
-    def __init__(self, function: Callable[..., Any], pandas: bool) -> None:
-        self._function, self._pandas = function, pandas
+    def __init__(self, function: Any, func_type: str) -> None:
+        self._function, self._func_type = function, func_type
         self.__name__ = _name(function, None)
+
+    def open(self, function_context: FunctionContext) -> None:
+        """As the function opens."""
+        if hasattr(self._function, "open"):
+            self._function.open(function_context)
+
+    def close(self) -> None:
+        """As the function closes."""
+        if hasattr(self._function, "close"):
+            self._function.close()
 
     def create_accumulator(self) -> Any:
         """No rows."""
@@ -346,11 +316,20 @@ class _Folded(AggregateFunction):
 
     def get_value(self, accumulator: Any) -> Any:
         """What the function says of all rows."""
-        import pandas as pd
-
         call = self._function.eval if hasattr(self._function, "eval") else self._function
         columns = [list(column) for column in zip(*accumulator, strict=True)]
-        return call(*(pd.Series(column) if self._pandas else column for column in columns))
+        if self._func_type == "arrow":
+            result = call(*map(pa.array, columns))
+            return scalar_value(result) if isinstance(result, pa.Scalar) else result
+        result = call(*(_series(column) for column in columns))
+        return result.item() if isinstance(result, np.generic) else result
+
+
+def _series(values: list[Any]) -> Any:
+    """A column as a pandas Series, numbers with missing ones among them as floats."""
+    import pandas as pd
+
+    return pd.Series(values) if any(isinstance(v, Row | dict) for v in values) else pa.array(values).to_pandas()
 
 
 def udaf(
@@ -368,12 +347,15 @@ def udaf(
             udaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
             deterministic=deterministic, name=name, func_type=func_type,
         )  # fmt: skip
+    f = _instance(f)
     result = f.get_result_type() if result_type is None and isinstance(f, AggregateFunction) else result_type
     if result is None:
         msg = f"udaf '{_name(f, name)}' needs a result_type"
         raise UserError(msg)
-    function = f if isinstance(f, AggregateFunction) else _Folded(f, func_type != "arrow")
-    made = _made(function, AGGREGATE, as_type(result), input_types, _name(f, name), "general", deterministic)
+    function = f if isinstance(f, AggregateFunction) else _Folded(f, func_type)
+    kind = f.get_accumulator_type() if accumulator_type is None and function is f else accumulator_type
+    held = None if kind is None else as_type(kind)
+    made = _made(function, AGGREGATE, as_type(result), input_types, _name(f, name), "general", deterministic, held)
     return UserDefinedAggregateFunctionWrapper(made)
 
 
@@ -392,8 +374,18 @@ def udtaf(
             udtaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
             deterministic=deterministic, name=name, func_type=func_type,
         )  # fmt: skip
-    result = f.get_result_type() if result_type is None else result_type
-    made = _made(f, TABLE_AGGREGATE, as_type(result), input_types, name, func_type, deterministic)
+    f = _instance(f)
+    if not isinstance(f, TableAggregateFunction):
+        msg = f"udtaf takes a TableAggregateFunction, not {f!r}"
+        raise UserError(msg, hint="write a class with create_accumulator, accumulate and emit_value")
+    if func_type != "general":
+        msg = f"a table aggregate function takes single rows, func_type {func_type!r} is not possible"
+        raise UserError(msg, hint="leave func_type out")
+    result = as_type(f.get_result_type() if result_type is None else result_type)
+    row = result if isinstance(result, t.RowType) else t.row_of(["f0"], [result])
+    kind = f.get_accumulator_type() if accumulator_type is None else accumulator_type
+    held = None if kind is None else as_type(kind)
+    made = _made(f, TABLE_AGGREGATE, row, input_types, name, func_type, deterministic, held)
     return UserDefinedAggregateFunctionWrapper(made)
 
 
@@ -403,10 +395,10 @@ def user_function(name: str, given: Any) -> UserFunction:
         return given._user
     if isinstance(given, UserFunction):
         return given
-    if isinstance(given, type) and issubclass(given, UserDefinedFunction):
-        given = given()
-    if isinstance(given, AggregateFunction):
-        found: UserFunction = udaf(given, name=name)._user
+    given = _instance(given)
+    if isinstance(given, AggregateFunction | TableAggregateFunction):
+        maker = udaf if isinstance(given, AggregateFunction) else udtaf
+        found: UserFunction = maker(given, name=name)._user
         return found
     msg = f"'{name}' is not a function that can be registered: {given!r}"
     raise UserError(msg, hint="wrap it with udf(), udtf() or udaf(), which say its types")

@@ -1,6 +1,11 @@
-"""PyFlink's `datastream.connectors.kafka`: topics as source and sink; whole messages with metadata are ours."""
+"""PyFlink's `datastream.connectors.kafka`: topics as source and sink; whole messages with metadata are ours, and the
+names of Flink's dynamic source are those of its Java package."""
 
 from millstream.connectors.kafka import (
+    ClusterMetadata,
+    DynamicKafkaSource,
+    DynamicKafkaSourceBuilder,
+    KafkaMetadataService,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaRecord,
@@ -11,11 +16,17 @@ from millstream.connectors.kafka import (
     KafkaSinkBuilder,
     KafkaSource,
     KafkaSourceBuilder,
+    KafkaStream,
     KafkaTopicPartition,
     KafkaTopicSelector,
+    SingleClusterTopicMetadataService,
 )
 
 __all__ = [
+    "ClusterMetadata",
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "KafkaMetadataService",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecord",
@@ -26,6 +37,8 @@ __all__ = [
     "KafkaSinkBuilder",
     "KafkaSource",
     "KafkaSourceBuilder",
+    "KafkaStream",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "SingleClusterTopicMetadataService",
 ]

@@ -15,6 +15,9 @@ from pyspark.sql import SparkSession
 
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
+from millstream.engine.relational import feeding
+from millstream.engine.spark.catalyst import relational_sources, session_for
+from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
 from millstream.engine.spark.stage import Stage, attempt_name
 
 _COLUMNS = "slot int, place binary, block binary"
@@ -35,16 +38,18 @@ class BatchLevel(Stage):
         deployment = self._deployed()
         task = TaskContext.get()
         assert task is not None
-        inbox = _pairs(batches) if self._level else _nothing(batches)
+        relations = [] if self._level else relational_sources(deployment)
+        inbox = _pairs(batches) if self._level else _nothing([] if relations else batches)
         sent = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
-        while gathered := _gathered(sent):
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(column, field.type)
-                    for column, field in zip(zip(*gathered, strict=True), _SCHEMA, strict=True)
-                ],
-                schema=_SCHEMA,
-            )
+        with feeding(fed(_pairs(batches) if relations else (), relations)):
+            while gathered := _gathered(sent):
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(column, field.type)
+                        for column, field in zip(zip(*gathered, strict=True), _SCHEMA, strict=True)
+                    ],
+                    schema=_SCHEMA,
+                )
 
 
 def _gathered(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
@@ -80,13 +85,21 @@ def batch_job(
     bundle: Broadcast[bytes] | None,
     deployment: Deployment,
     requests: list[Any],
+    now: int,
 ) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
     slots = deployment.plan.slots
-    session = SparkSession(context).newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    frame: Any = session.range(0, slots, 1, slots)
+    relations = relational_sources(deployment)
+    if relations and is_collected(deployment):
+        return run_collected(context, deployment, requests, now)
+    frame: Any
+    if relations:
+        frame = blocks_of(session_for(context), relations, now, slots)
+    else:
+        session = SparkSession(context).newSession()
+        for name, value in _SETTINGS.items():
+            session.conf.set(name, value)
+        frame = session.range(0, slots, 1, slots)
     for level, request in enumerate(requests):
         if level:
             frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("place")

@@ -16,6 +16,7 @@ from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
 from millstream.engine.spark.batch_job import batch_job
+from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.placement import Anchor, running_slots
 from millstream.engine.spark.session import spark_context
@@ -45,7 +46,8 @@ class SparkEngine:
         """Broadcast the program."""
         pickled = packed(deployment)
         slots = deployment.plan.slots
-        self._context = spark_context(self._settings, slots)
+        relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
+        self._context = spark_context(relational, slots)
         if self._program is not None:
             self._program.unpersist()
         self._program = self._context.broadcast(pickled)
@@ -65,14 +67,14 @@ class SparkEngine:
         requests = level_requests(deployment, request)
         try:
             if deployment.plan.batch:
-                found = batch_job(self._context, self._program, self._bundle, deployment, requests)
+                found = batch_job(self._context, self._program, self._bundle, deployment, requests, request.now)
             else:
                 found = epoch_job(self._anchor.laid(), self._program, self._bundle, deployment, requests)
         except Py4JJavaError as problem:
-            raise SparkFailed(_reason(problem)) from None
+            raise (query_failure(problem) or SparkFailed(_reason(problem))) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:
             msg = f"the connection to Spark broke: {problem}"
-            raise SparkFailed(msg) from None
+            raise (query_failure(problem) or SparkFailed(msg)) from None
         kinds = [(blocks.header(data).kind, data) for data in found]
         return EpochResult(
             reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),

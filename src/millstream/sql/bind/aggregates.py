@@ -16,10 +16,11 @@ from millstream.sql.bind import windows
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments
 from millstream.sql.bind.over import OverRef
 from millstream.sql.bind.scope import Outer, Scope
+from millstream.sql.bind.tables import duration_millis
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import AggregateCall, Apply, Choose, Expression, Lit, Ref, rewrite
 from millstream.sql.functions.aggregates import resolve_aggregate
-from millstream.sql.user_functions import UserFunction
+from millstream.sql.user_functions import TABLE_AGGREGATE, UserFunction
 from millstream.sql.window_columns import window_edges
 
 if TYPE_CHECKING:
@@ -61,10 +62,7 @@ class Grouping:
         self._window: windows.GroupWindow | None = None
         self._keys: list[Expression] = []
         self._sets: list[tuple[int, ...]] = []
-
-    def set_input(self, plan: l.Plan) -> None:
-        """Another input with the same columns in front."""
-        self._plan = plan
+        self.places: dict[int, int] = {}  # of columns that are keys, in the plan that `build` makes
 
     def is_needed(self, items: list[s.Expr], having: s.Expr | None, order: list[s.Expr]) -> bool:
         """Whether there is anything to group."""
@@ -146,6 +144,11 @@ class Grouping:
         if isinstance(user, UserFunction):
             args = user_arguments(user, args, node.at)
             kind = user.result_type or t.STRING
+            if user.kind == TABLE_AGGREGATE:
+                if node.user is None:
+                    message = f"'{user.name}' is a table aggregate function, which makes several rows"
+                    raise SqlValidationError(message, at=node.at, hint="use it in flat_aggregate of the Table API")
+                kind = t.ArrayType(kind.not_null())
             call = AggregateCall(user.name, (), kind, tuple(a.type for a in args), node.distinct, user=user)
         else:
             if not args and not node.star and node.name != "COUNT":
@@ -195,6 +198,7 @@ class Grouping:
             plan, starts = self._window.applied(plan, keys)
         columns: list[Expression] = [*starts, *keys]
         offset = len(starts)
+        self.places = {key.index: offset + i for i, key in enumerate(keys) if isinstance(key, Ref)}
 
         def place(expression: Expression) -> int:
             for i in range(offset + len(keys), len(columns)):
@@ -235,8 +239,18 @@ class Grouping:
                 for place, kind in zip(key_places, kinds, strict=True)
             ]
         schema = t.row_of(out_names, [*kinds, *(call.type for call in calls)], null=False)
-        grouped: l.Plan = l.Aggregate(schema, base, key_places, tuple(calls))
+        grouped: l.Plan = l.Aggregate(schema, base, key_places, tuple(calls), self._ttl())
         return grouped, [self._lowered(each, starts, key_places, schema, expand_id) for each in exprs]
+
+    def _ttl(self) -> int | None:
+        """How long a STATE_TTL hint that names the source has groups live without a change."""
+        names = {getattr(self._node.source, "alias", None), *getattr(self._node.source, "parts", ())[-1:]}
+        for hint in self._node.hints:
+            if hint.name == "STATE_TTL":
+                for name, value in hint.options:
+                    if name in names:
+                        return duration_millis(value, hint.at)
+        return None
 
     def _key_name(self, index: int, expression: Expression) -> str:
         if isinstance(expression, Ref) and index >= 0:

@@ -20,7 +20,7 @@ from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, 
 from millstream.sql.functions import library, registry, temporal
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.casts import can_cast
-from millstream.sql.user_functions import AGGREGATE, SCALAR, UserFunction
+from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
 
 assert library  # loads every function
 OVER_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK")
@@ -57,7 +57,7 @@ def is_aggregate(call: s.Call, catalogs: Catalogs) -> bool:
     if call.user is None and not call.path and call.name in AGGREGATES:
         return True
     found = call.user or catalogs.function(call.path or (call.name,))
-    return isinstance(found, UserFunction) and found.kind == AGGREGATE
+    return isinstance(found, UserFunction) and found.kind in (AGGREGATE, TABLE_AGGREGATE)
 
 
 class ExpressionBinder:

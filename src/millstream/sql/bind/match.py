@@ -25,9 +25,16 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import AggregateCall, Expression, Lit, Ref
 from millstream.sql.functions.aggregates import resolve_aggregate
 from millstream.sql.operators.base import keys_by
-from millstream.sql.operators.pattern_values import Defined, Measured, PatternExpression, PatternRef
+from millstream.sql.operators.pattern_values import (
+    Defined,
+    Measured,
+    PatternExpression,
+    PatternFunctions,
+    PatternRef,
+)
 from millstream.sql.operators.stamp import StampSpec
 from millstream.sql.physical import FORWARD, Operation, by_hash
+from millstream.sql.user_functions import functions_in
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder
@@ -138,8 +145,10 @@ class MatchDescription:
         """The physical plan."""
         names = [name for name, *_ in self.steps]
         conditions = {}
+        expressions: list[PatternExpression] = []
         for variable, expr, refs in self.define:
             found = PatternExpression(expr, refs, child.schema, zone)
+            expressions.append(found)
             conditions[variable] = Ask(Defined(variable, found, names), iterative=True)
         steps = []
         for i, (name, least, most, greedy) in enumerate(self.steps):
@@ -165,7 +174,10 @@ class MatchDescription:
         if not self.processing:
             spec: object = StampSpec(self.time)
             stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), spec)
-        cep = CepSpec(keys, kind, PatternPlan(tuple(steps), self.skip), function, processing_time=self.processing)
+        users = functions_in([each.functions() for each in (*expressions, *measures)])
+        opened = (PatternFunctions(users),) if users else ()
+        plan = PatternPlan(tuple(steps), self.skip)
+        cep = CepSpec(keys, kind, plan, function, opened, processing_time=self.processing)
         detail = f"pattern=[{' '.join(names)}]"
         return Operation("Match", detail, node.schema, (stamped,), (by_hash(self.partition),), cep)
 

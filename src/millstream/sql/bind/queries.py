@@ -162,10 +162,11 @@ class _Selection:
         grouped = grouping.is_needed([item for item, _ in node.items], node.having, [o.expr for o in order])
         over = OverCollector(self.session, dict(node.windows))
         holder = subqueries.Scalars(self.queries, self.plan, self.scope)
+        deferred = subqueries.Deferred(self.queries, self.scope)
         hooks = Hooks(
             aggregate=grouping.aggregate if grouped else None,
             over=over.collect,
-            subquery=holder.bind,
+            subquery=deferred.collect if grouped else holder.bind,
             grouping=grouping.grouping if grouped else None,
             window_part=grouping.window_part if grouped else None,
         )
@@ -179,9 +180,8 @@ class _Selection:
         places, hidden = self._order_places(binder, order, names, len(exprs))
         exprs = [*exprs, *hidden]
         if grouped:
-            if holder.plan is not self.plan:
-                grouping.set_input(holder.plan)
             plan, lowered = grouping.build([*exprs, *([having] if having is not None else []), *over.expressions()])
+            plan, lowered = deferred.joined(plan, grouping.places, lowered)
             exprs, rest = lowered[: len(exprs)], lowered[len(exprs) :]
             if having is not None:
                 plan = l.Filter(plan.schema, plan, rest[0])

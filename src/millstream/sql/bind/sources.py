@@ -109,7 +109,7 @@ def _join(queries: QueryBinder, node: s.Joined, hints: tuple[s.Hint, ...]) -> tu
     scope = Scope(relations, queries.outer)
     condition, merged = _condition(queries, node, scope, left_scope, right_scope, width)
     if as_of is not None:
-        return _temporal(queries, node, left, left_scope, right, kind, as_of, condition, schema), scope
+        return _temporal(queries, node, left, left_scope, right, kind, as_of, condition, schema, hints), scope
     scope.merged = {**left_scope.merged, **merged}
     plan = l.Join(schema, left, right, kind, condition, ttl=_ttl(hints, node))
     return plan, scope
@@ -181,6 +181,7 @@ def _temporal(
     as_of: s.Expr,
     condition: Expression | None,
     schema: t.RowType,
+    hints: tuple[s.Hint, ...],
 ) -> l.Plan:
     if kind not in ("inner", "left"):
         message = f"a temporal join cannot be {node.kind}"
@@ -196,11 +197,29 @@ def _temporal(
         raise SqlValidationError(message, at=node.at, hint="join on the primary key of the versioned table")
     left_plan, left_keys = as_columns(left, lefts)
     right_plan, right_keys = as_columns(right, rights)
+    if len(right_plan.schema) > len(right.schema):
+        message = "a temporal join must compare columns of the versioned table as they are"
+        raise SqlNotSupported(message, at=node.at, hint="cast the other side to the column's type")
     added = len(left_plan.schema) - width
-    if added or len(right_plan.schema) > len(right.schema):
-        message = "a temporal join must compare columns of equal types"
-        raise SqlNotSupported(message, at=node.at, hint="cast in a view")
-    return l.TemporalJoin(schema, left_plan, right_plan, kind, time.index, left_keys, right_keys, conjunction(rest))
+    rest = [shifted(part, lambda i: i if i < width else i + added) for part in rest]
+    wide = l.joined_schema(left_plan.schema, right.schema, kind)
+    hint = _lookup_hint(hints, node.right)
+    made = l.TemporalJoin(
+        wide, left_plan, right, kind, time.index, left_keys, right_keys, conjunction(rest), hint
+    )  # fmt: skip
+    if not added:
+        return made
+    refs = made.refs()
+    return l.Project(schema, made, (*refs[:width], *refs[width + added :]))
+
+
+def _lookup_hint(hints: tuple[s.Hint, ...], right: s.Source) -> tuple[tuple[str, str], ...]:
+    """The options of the LOOKUP hint that names the table, by its alias or its own name."""
+    names = {getattr(right, "alias", None), *getattr(right, "parts", ())[-1:]}
+    for hint in hints:
+        if hint.name == "LOOKUP" and dict(hint.options).get("table") in names:
+            return hint.options
+    return ()
 
 
 def equi_keys(condition: Expression | None, width: int) -> tuple[list[Expression], list[Expression], list[Expression]]:

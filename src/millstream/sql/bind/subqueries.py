@@ -6,6 +6,8 @@ Does not know: how joins are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
@@ -14,9 +16,12 @@ from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, coerced
 from millstream.sql.bind.scope import Outer, Scope
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.evaluate import EvaluationFailed, constant
 from millstream.sql.expressions import (
+    TRUE,
     AggregateCall,
     Apply,
+    Choose,
     Expression,
     Lit,
     Ref,
@@ -24,6 +29,7 @@ from millstream.sql.expressions import (
     conjuncts,
     rewrite,
     shifted,
+    substituted,
     walk,
 )
 
@@ -56,12 +62,13 @@ def _joined(plan: l.Plan, inner: l.Plan, conditions: list[Expression], negated: 
     return l.Join(plan.schema, plan, inner, kind, conjunction(_over_join(conditions, len(plan.schema))), aware)
 
 
-def _over_join(conditions: list[Expression], width: int) -> list[Expression]:
-    """Conditions over (outer columns as Outer, inner columns as Ref) as conditions over both sides of a join."""
+def _over_join(conditions: list[Expression], width: int, places: Mapping[int, int] | None = None) -> list[Expression]:
+    """Conditions over (outer columns as Outer, inner columns as Ref) as conditions over both sides of a join; `places`
+    says where outer columns are, if not where they were."""
 
     def change(each: Expression) -> Expression | None:
         if isinstance(each, Outer):
-            return Ref(each.type, each.index)
+            return Ref(each.type, each.index if places is None else places[each.index])
         return Ref(each.type, each.index + width) if isinstance(each, Ref) else None
 
     return [rewrite(condition, change) for condition in conditions]
@@ -197,8 +204,10 @@ def _refused(at: int | None) -> SqlNotSupported:
 class Scalars:
     """Subqueries that stand for values, joined to a plan one after the other."""
 
-    def __init__(self, queries: QueryBinder, plan: l.Plan, scope: Scope) -> None:
-        self._queries, self._scope = queries, scope
+    def __init__(
+        self, queries: QueryBinder, plan: l.Plan, scope: Scope, places: Mapping[int, int] | None = None
+    ) -> None:
+        self._queries, self._scope, self._places = queries, scope, places
         self.plan = plan
 
     def bind(self, node: s.Expr) -> Expression:
@@ -218,20 +227,32 @@ class Scalars:
             message = f"a subquery that stands for a value has {len(inner.schema)} columns"
             raise SqlValidationError(message, at=at)
         kind = t.plain(inner.schema.types[0]).nullable()
-        counts = isinstance(_below(inner), l.Aggregate) and _is_count(inner)
-        inner, conditions = decorrelated(inner, at)
+        of_nothing = self._of_nothing(inner)
+        inner, conditions = _lateral_parts(inner, at) if is_correlated(inner) else (inner, [])
         if not conditions and not _one_row(inner):
             call = AggregateCall("SINGLE_VALUE", (0,), kind, (kind,))
             inner = l.Aggregate(t.row_of(inner.schema.names, [kind], null=False), inner, (), (call,))
+        elif conditions and not isinstance(_below(inner), l.Aggregate):
+            inner, conditions = _single_values(inner, conditions, kind, at)
+        if conditions and of_nothing is not None:
+            inner = l.project(inner, [*inner.refs(), TRUE], l.unique([*inner.schema.names, "$found"]))
         place = len(self.plan.schema)
         schema = l.joined_schema(self.plan.schema, inner.schema, "left")
-        condition = conjunction(_over_join(conditions, place))
+        condition = conjunction(self._tied(conditions, place, at))
         self.plan = l.Join(schema, self.plan, inner, "left", condition)
         value: Expression = Ref(schema.types[place], place)
-        if counts and conditions:
-            zero = Lit(value.type.not_null(), 0)
-            value = Apply(value.type.nullable(), "COALESCE", (value, zero))
+        if conditions and of_nothing is not None:
+            found = Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (Ref(schema.types[-1], len(schema) - 1),))
+            value = Choose(kind, (found, value, Lit(kind, of_nothing)))
         return value
+
+    def _of_nothing(self, plan: l.Plan) -> object:
+        """What an aggregate without groups is of no rows, where that is not NULL: a join finds no row for it."""
+        values = _values_of_nothing(plan)
+        try:
+            return None if values is None else constant(values[0], zone=self._queries.session.zone)
+        except EvaluationFailed:
+            return None
 
     def _exists(self, at: int, query: s.Query) -> Expression:
         inner = _subplan(self._queries, self._scope, query)
@@ -256,10 +277,17 @@ class Scalars:
         place = len(self.plan.schema)
         joined = l.joined_schema(self.plan.schema, grouped.schema, "left")
         mapping = {i: n for n, i in enumerate(unique)}
-        tied = _over_join([shifted(c, mapping) for c in conditions], place)
+        tied = self._tied([shifted(c, mapping) for c in conditions], place, at)
         self.plan = l.Join(joined, self.plan, grouped, "left", conjunction(tied))
         count = Ref(joined.types[-1], len(joined) - 1)
         return Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (count,))
+
+    def _tied(self, conditions: list[Expression], width: int, at: int) -> list[Expression]:
+        try:
+            return _over_join(conditions, width, self._places)
+        except KeyError:
+            message = "a subquery beside aggregates can refer to what is grouped by only"
+            raise SqlValidationError(message, at=at, hint="add the column to GROUP BY") from None
 
     def _marked(self, node: s.In) -> Expression:
         assert node.query is not None
@@ -278,15 +306,87 @@ class Scalars:
         return Apply(t.BOOLEAN.not_null(), "NOT", (found,)) if node.negated else found
 
 
+@dataclass(frozen=True)
+class SubqueryRef(Expression):
+    """The value of a subquery beside aggregates, until there are groups to join it to."""
+
+    index: int
+
+
+class Deferred:
+    """Subqueries of a grouped SELECT, which stand for values beside those of the groups."""
+
+    def __init__(self, queries: QueryBinder, scope: Scope) -> None:
+        self._queries, self._scope = queries, scope
+        self._nodes: list[s.Expr] = []
+
+    def collect(self, node: s.Expr) -> Expression:
+        """Take a subquery in."""
+        kind: t.DataType = t.BOOLEAN.not_null()
+        if isinstance(node, s.In):
+            message = "IN over a query cannot stand beside aggregates"
+            raise SqlNotSupported(message, at=node.at, hint="put the grouped query into FROM")
+        if isinstance(node, s.Subquery):
+            kind = t.plain(_subplan(self._queries, self._scope, node.query).schema.types[0]).nullable()
+        self._nodes.append(node)
+        return SubqueryRef(kind, len(self._nodes) - 1)
+
+    def joined(
+        self, plan: l.Plan, places: Mapping[int, int], exprs: list[Expression]
+    ) -> tuple[l.Plan, list[Expression]]:
+        """The groups with the values behind them, and the expressions over both."""
+        holder = Scalars(self._queries, plan, self._scope, places)
+        values = [holder.bind(node) for node in self._nodes]
+
+        def change(each: Expression) -> Expression | None:
+            return values[each.index] if isinstance(each, SubqueryRef) else None
+
+        return holder.plan, [rewrite(each, change) for each in exprs]
+
+
 def _below(plan: l.Plan) -> l.Plan:
     while isinstance(plan, l.Project):
         plan = plan.input
     return plan
 
 
-def _is_count(plan: l.Plan) -> bool:
-    below = _below(plan)
-    return isinstance(below, l.Aggregate) and bool(below.calls) and below.calls[0].function == "COUNT"
+def _values_of_nothing(plan: l.Plan) -> tuple[Expression, ...] | None:
+    """What an aggregate without groups, and what is computed from it, is of no rows; None for any other plan."""
+    match plan:
+        case l.Aggregate(keys=(), calls=calls):
+            return tuple(
+                Lit(call.type, 0) if call.function == "COUNT" else Lit(call.type.nullable(), None) for call in calls
+            )
+        case l.Project(input=inner, exprs=exprs):
+            below = _values_of_nothing(inner)
+            if below is None or any(map(_is_tied, exprs)):
+                return None
+            return tuple(substituted(each, below) for each in exprs)
+    return None
+
+
+def _single_values(
+    inner: l.Plan, conditions: list[Expression], kind: t.DataType, at: int | None
+) -> tuple[l.Plan, list[Expression]]:
+    """The one value for each tie; it fails where there is more than one."""
+    ties = []
+    for condition in conditions:
+        match condition:
+            case Apply(function="=", args=(Ref(index=i), other)) if not any(isinstance(e, Ref) for e in walk(other)):
+                ties.append(i)
+            case Apply(function="=", args=(other, Ref(index=i))) if not any(isinstance(e, Ref) for e in walk(other)):
+                ties.append(i)
+            case _:
+                raise _refused(at)
+    keys = tuple(dict.fromkeys(ties))
+    call = AggregateCall("SINGLE_VALUE", (0,), kind, (kind,))
+    names = l.unique([*(inner.schema.names[i] for i in keys), "$value"])
+    kinds = [t.plain(inner.schema.types[i]) for i in keys]
+    grouped = l.Aggregate(t.row_of(names, [*kinds, kind], null=False), inner, keys, (call,))
+    refs = grouped.refs()
+    made = l.project(grouped, [refs[-1], *refs[:-1]], [names[-1], *names[:-1]])
+    mapping = {key: place + 1 for place, key in enumerate(keys)}
+    return made, [shifted(c, mapping) for c in conditions]
 
 
 def _one_row(plan: l.Plan) -> bool:
@@ -316,7 +416,7 @@ def lateral_join(
     return l.Join(schema, left, inner, kind, condition), names
 
 
-def _lateral_parts(plan: l.Plan, at: int) -> tuple[l.Plan, list[Expression]]:
+def _lateral_parts(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]:
     """As `decorrelated`; ORDER BY with LIMIT inside becomes a rank for each tie."""
     if isinstance(plan, l.Sort) and plan.limit is not None:
         base, conditions = decorrelated(plan.input, at)

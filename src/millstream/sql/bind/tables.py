@@ -6,12 +6,11 @@ Does not know: connectors."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.errors import UserError
-from millstream.model.time import Duration
+from millstream.model.time import Duration, MalformedDuration
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
@@ -25,21 +24,13 @@ from millstream.sql.parser import parse_expression, parse_query
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder
 
-_UNITS = {"ms": 1, "s": 1000, "sec": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
 
 def duration_millis(text: str, at: int | None = None) -> int:
     """A duration such as 1d, 10 min or 500 ms."""
-    match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
-    if match is not None:
-        unit = match.group(2).lower().rstrip("s") or "ms"
-        unit = {"m": "min", "milli": "ms", "second": "s", "minute": "min", "hour": "h", "day": "d", "": "s"}.get(
-            unit, unit
-        )
-        if unit in _UNITS:
-            return int(match.group(1)) * _UNITS[unit]
-    message = f"'{text}' is not a duration"
-    raise SqlValidationError(message, at=at, hint="as in 10 min, 500 ms or 1 d")
+    try:
+        return Duration.parse(text).to_milliseconds()
+    except MalformedDuration as problem:
+        raise SqlValidationError(problem.message, at=at, hint=problem.hint) from None
 
 
 def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:

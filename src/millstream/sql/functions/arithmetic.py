@@ -19,6 +19,7 @@ from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, rounded, scalar_value
 from millstream.sql.functions import chance
 from millstream.sql.functions.registry import by_row, define, vectorized
+from millstream.state.key_hashes import KeyHasher
 
 _A = "arithmetic"
 _CONTEXT = Context(prec=80)
@@ -367,3 +368,19 @@ def _unhex(value: str) -> bytes | None:
 
 
 define("UNHEX", _A, "string", t.BYTES, by_row(_unhex), "The bytes that hexadecimal digits stand for.", null="always")
+
+
+def _bucket(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
+    """Equal values are in one part, whatever process asks."""
+    hasher = KeyHasher()
+    hashes = np.zeros(frame.count, dtype=np.uint64)
+    for arg in args[1:]:
+        column = pa.repeat(arg, frame.count) if isinstance(arg, pa.Scalar) else arg
+        hashes = hashes * np.uint64(31) + hasher.of_column(column).astype(np.uint64)
+    parts = np.uint64(scalar_value(args[0]))
+    return pa.array(((hashes ^ (hashes >> np.uint64(32))) % parts).astype(np.int64))
+
+
+define(
+    "$BUCKET", "internal", "bigint, any...", t.BIGINT, _bucket, "Which of so many parts values are in.", null="never"
+)

@@ -20,6 +20,7 @@ from millstream.sql.columns import arrow_type, internal_values, rounded, scalar_
 from millstream.sql.functions import text
 
 _MS = datetime.timedelta(milliseconds=1)
+_EXACT_DIGITS = 15  # of a whole number that a double certainly holds
 
 
 def can_cast(source: t.DataType, target: t.DataType) -> bool:
@@ -96,6 +97,8 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
     if source.same(target) or same_text:
         return datum
     match source, target:
+        case ((t.CharType() | t.VarCharType()), t.VarCharType()) if isinstance(datum, pa.Array):
+            return pc.utf8_slice_codeunits(datum, 0, target.length)
         case t.IntegerType(), t.IntegerType():
             return pc.cast(datum, wanted, safe=False)
         case t.IntegerType(), (t.FloatType() | t.DoubleType()):
@@ -104,8 +107,8 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
             return pc.cast(datum, wanted, safe=False)
         case ((t.FloatType() | t.DoubleType()), t.IntegerType()):
             return _saturated(datum, target, wanted)
-        case t.DecimalType(), t.DoubleType():
-            return pc.cast(datum, wanted, safe=False)
+        case t.DecimalType(), t.DoubleType() if isinstance(datum, pa.Array) and source.precision <= _EXACT_DIGITS:
+            return _nearest(datum, source)
         case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
             return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), wanted)
         case t.DecimalType(), t.DecimalType() if (
@@ -123,6 +126,13 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
         case t.BooleanType(), t.IntegerType():
             return pc.cast(datum, wanted)
     return None
+
+
+def _nearest(datum: pa.Array, source: t.DecimalType) -> pa.Array:
+    """The double nearest to each decimal, as a quotient of two numbers that doubles hold exactly; Arrow's own cast
+    rounds twice."""
+    words = np.frombuffer(datum.buffers()[1], dtype=np.int64)[2 * datum.offset : 2 * (datum.offset + len(datum)) : 2]
+    return pa.array(words / 10.0**source.scale, mask=datum.is_null().to_numpy(zero_copy_only=False))
 
 
 def _saturated(datum: Any, target: t.IntegerType, wanted: pa.DataType) -> Any:

@@ -434,6 +434,10 @@ def _found(document: str, path: str) -> list[Any]:
     return found
 
 
+def _lax(path: str) -> bool:
+    return path.split()[:1] == ["lax"]
+
+
 def json_text(value: Any) -> str:
     """A value as JSON without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -447,9 +451,10 @@ def json_value(document: str, path: str, on_empty: tuple[str, Any], on_error: tu
     """A scalar of a document; what to do when it is missing or no scalar is said by how and a default."""
     try:
         found = _found(document, path)
-        if not found:
-            return None  # a lax path that leads nowhere: Flink does not count that as empty
-        if found[0] is None:
+        if not found and not _lax(path):
+            msg = f"no scalar for the path '{path}'"
+            raise PathError(msg)
+        if not found or found[0] is None:
             return _otherwise(on_empty, "is empty", path)
         if len(found) > 1 or isinstance(found[0], dict | list):
             msg = "the path does not lead to a scalar"
@@ -464,9 +469,12 @@ def json_query(document: str, path: str, wrapper: str, on_empty: tuple[str, Any]
     """An object or array of a document, as text."""
     try:
         found = _found(document, path)
-        if not found:
-            return None  # as for JSON_VALUE
-        value = found[0]
+        if not found and not _lax(path):
+            if "*" in json_path(path)[1]:
+                return "[]"
+            msg = f"no result for the path '{path}'"
+            raise PathError(msg)
+        value = found[0] if found else None
         if value is None:
             return _otherwise(on_empty, "is empty", path)
         if wrapper.startswith("WITH ") and not wrapper.startswith("WITHOUT"):

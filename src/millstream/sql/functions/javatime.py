@@ -31,6 +31,20 @@ def writer(pattern: str) -> Writer:
     return lambda moment: "".join(part(moment) for part in parts)
 
 
+_GRAINS = (("Sn", None), ("s", "second"), ("m", "minute"), ("HhKka", "hour"))
+
+
+def grain(pattern: str, *, zoned: bool) -> str | None:
+    """The unit below which moments look the same by a pattern; None where there is none.
+
+    Zones differ by minutes, and long ago by seconds, so a day or an hour of one of them is no unit of moments."""
+    letters = {match.group(1) for match in _TOKEN.finditer(pattern) if match.group(1)}
+    for some, unit in _GRAINS:
+        if letters & set(some):
+            return "second" if zoned and unit is not None else unit
+    return "second" if zoned else "day"
+
+
 def _literal(piece: str) -> Writer:
     if piece == "''":
         shown = "'"

@@ -244,7 +244,10 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
             [word] * count if word is not None else _values(arg, each, count)
             for word, arg, each in zip(words, args, kinds, strict=True)
         ]
-        if strict:
+        rest = [column[0] for column in columns[1:]] if count else []
+        if strict and count and not constant and _only_first(args) and None not in rest:
+            made = [None if value is None else function(value, *rest) for value in columns[0]]
+        elif strict:
             made = [None if None in values else function(*values) for values in _rows(columns, count)]
         else:
             made = [function(*values) for values in _rows(columns, count)]
@@ -252,6 +255,11 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
         return array[0] if constant else array
 
     return evaluate
+
+
+def _only_first(args: list[Any]) -> bool:
+    """Whether only the first argument differs from row to row."""
+    return not isinstance(args[0], str | pa.Scalar) and all(isinstance(arg, str | pa.Scalar) for arg in args[1:])
 
 
 def _rows(columns: list[list[Any]], count: int) -> Iterable[tuple[Any, ...]]:

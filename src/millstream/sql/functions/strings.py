@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
+from millstream.sql.functions import plain_regex
 from millstream.sql.functions.registry import by_row, define, vectorized
 
 _S = "string"
@@ -272,12 +273,21 @@ def _regexp_extract(value: str, regex: str, group: int = 0) -> str | None:
     return None if match is None else match.group(group)
 
 
+def _extract_column(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    plain = not isinstance(args[0], pa.Scalar) and all(isinstance(arg, pa.Scalar) for arg in args[1:])
+    constants = [scalar_value(arg) for arg in args[1:]] if plain else []
+    named = None if not plain or None in constants else plain_regex.naming(*constants)
+    if named is None:
+        return by_row(_regexp_extract)(frame, args, kinds, kind)
+    return pc.struct_field(pc.extract_regex(args[0], named), [0])
+
+
 define(
     "REGEXP_EXTRACT",
     _S,
     ("string, string", "string, string, int"),
     t.STRING,
-    by_row(_regexp_extract),
+    _extract_column,
     "The match of the expression, or one of its groups.",
     null="always",
 )
@@ -550,12 +560,24 @@ def _split_index(value: str, separator: Any, index: int) -> str | None:
     return parts[index] if 0 <= index < len(parts) else None
 
 
+def _split_column(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    value, separator, index = args
+    plain = not isinstance(value, pa.Scalar) and isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar)
+    sign, place = (scalar_value(separator), scalar_value(index)) if plain else (None, None)
+    if not isinstance(sign, str) or not sign or place is None or place < 0:
+        return by_row(_split_index)(frame, args, kinds, kind)
+    parts = pc.split_pattern(value, sign, max_splits=place + 1)
+    found = pc.fill_null(pc.greater(pc.list_value_length(parts), place), False).to_numpy(zero_copy_only=False)
+    ends = parts.offsets.to_numpy()
+    return parts.flatten().take(pa.array(ends[:-1] - ends[0] + place, mask=~found.astype(bool)))
+
+
 define(
     "SPLIT_INDEX",
     _S,
     ("string, string, int", "string, int, int"),
     t.STRING,
-    by_row(_split_index),
+    _split_column,
     "The part at an index, counted from 0, between the separators.",
     null="always",
 )
@@ -639,4 +661,39 @@ define(
     t.VarCharType(128),
     by_row(_sha2),
     "The SHA-2 hash of so many bits in hexadecimal digits.",
+)
+
+
+def _inet_aton(address: str) -> int | None:
+    parts = address.split(".")
+    if len(parts) > 4 or any(not _OCTET.fullmatch(part) or int(part) > 255 for part in parts):
+        return None
+    *heads, last = map(int, parts)
+    return sum(part << 8 * (3 - place) for place, part in enumerate(heads)) + last
+
+
+def _inet_ntoa(number: int) -> str | None:
+    if not 0 <= number < 2**32:
+        return None
+    return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+_OCTET = re.compile(r"[0-9]+")
+define(
+    "INET_ATON",
+    _S,
+    "string",
+    t.BIGINT,
+    by_row(_inet_aton),
+    "An IPv4 address as a number; NULL when it is none. What is left out before the last part is 0.",
+    null="always",
+)
+define(
+    "INET_NTOA",
+    _S,
+    "bigint",
+    t.STRING,
+    by_row(_inet_ntoa),
+    "A number as an IPv4 address; NULL when it is none.",
+    null="always",
 )

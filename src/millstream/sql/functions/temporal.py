@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import datetime
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -509,7 +510,24 @@ def _date_format(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.D
             value = _as_moment(value)
         return javatime.writer(pattern)(value)
 
-    return by_row(write)(frame, args, kinds, kind)
+    column, pattern = args
+    if not t.is_timestamp(kinds[0]) or isinstance(column, pa.Scalar) or not isinstance(pattern, pa.Scalar):
+        return by_row(write)(frame, args, kinds, kind)
+    return _once_each(frame, column, pattern, by_row(write), kinds, kind)
+
+
+def _once_each(
+    frame: Any, column: pa.Array, pattern: pa.Scalar, write: Any, kinds: list[t.DataType], kind: t.DataType
+) -> Any:
+    """Moments that look the same by the pattern are written once."""
+    grain = javatime.grain(scalar_value(pattern) or "", zoned=column.type.tz is not None)
+    if grain is not None:
+        column = pc.floor_temporal(column, unit=grain)
+    encoded = pc.dictionary_encode(column)
+    if 2 * len(encoded.dictionary) > len(column):
+        return write(frame, [column, pattern], kinds, kind)
+    few = replace(frame, columns=[], count=len(encoded.dictionary))
+    return write(few, [encoded.dictionary, pattern], kinds, kind).take(encoded.indices)
 
 
 define(

@@ -16,10 +16,13 @@ import pyarrow as pa
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
-from millstream.runtime.operator import Operator, OperatorContext
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
 from millstream.sql.evaluate import EvaluationFailed, Frame
+from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.user_functions import functions_in
+from millstream.state.backend import StateTable
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
 
@@ -54,14 +57,38 @@ def keys_by(columns: Sequence[int], schema: t.RowType) -> ColumnKeys:
 
 
 class TableOperator(Operator):
-    """An operator on rows of tables."""
+    """An operator on rows of tables. The users' functions in its `spec` are opened and closed with it."""
 
-    def __init__(self, context: OperatorContext, output: t.RowType, zone: str = "UTC") -> None:
+    def __init__(
+        self,
+        context: OperatorContext,
+        output: t.RowType,
+        zone: str = "UTC",
+        spec: OperatorSpec | None = None,
+        asynchronous: AsyncOptions = ASYNC_DEFAULTS,
+    ) -> None:
         super().__init__(context)
         self.output = output
         self.zone = zone
+        self._users = functions_in(spec)
+        self._asynchronous = asynchronous
         self._rows: Rows = []
         self._kinds: list[int] = []
+
+    def open(self) -> None:
+        """Open the users' functions."""
+        for function in self._users:
+            function.open(self.context, self._asynchronous)
+
+    def close(self) -> None:
+        """Close the users' functions."""
+        for function in self._users:
+            function.close()
+
+    def dispose(self) -> None:
+        """Let go of what the users' functions have under way."""
+        for function in self._users:
+            function.dispose()
 
     def frame(self, array: pa.Array, width: int) -> Frame:
         """The columns of a batch, to compute over."""
@@ -94,6 +121,17 @@ class TableOperator(Operator):
         if isinstance(problem, EvaluationFailed):
             return rowwise.UserFunctionFailed(self.context.name, problem.message, "")
         return problem
+
+
+def open_ends(context: OperatorContext, windows: StateTable) -> list[int]:
+    """The moments at which windows that have rows are over, as a heap.
+
+    They are memory, so that no epoch has to look for them; subtasks of another parallelism find them in state, where
+    each window is a namespace."""
+    found: list[int] | None = context.memory.get("ends")
+    if found is None:
+        found = context.memory["ends"] = sorted(windows.namespaces())
+    return found
 
 
 def rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:

@@ -5,7 +5,9 @@ Does not know: keys, state."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +16,9 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import struct_of
-from millstream.sql.evaluate import Condition, EvaluationFailed, Projection
+from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.expressions import Expression, Ref
+from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
 
 
@@ -28,6 +31,7 @@ class CalcSpec(OperatorSpec):
     condition: Expression | None
     exprs: tuple[Expression, ...] | None
     zone: str = "UTC"
+    asynchronous: AsyncOptions = ASYNC_DEFAULTS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -38,7 +42,7 @@ class CalcOperator(TableOperator):
     """Stateless."""
 
     def __init__(self, context: OperatorContext, spec: CalcSpec) -> None:
-        super().__init__(context, spec.output, spec.zone)
+        super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
         self._width = len(spec.input)
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._projection = None if spec.exprs is None else Projection(spec.exprs)
@@ -51,12 +55,41 @@ class CalcOperator(TableOperator):
             if self._condition is not None:
                 holds = self._condition.holds(self.frame(array, self._width))
                 if not holds.all():
-                    array = array.take(pa.array(np.flatnonzero(holds)))
-                    if not len(array):
-                        return
+                    self._some(array, np.flatnonzero(holds))
+                    return
             if self._projection is not None:
                 columns = self._projection.columns(self.frame(array, self._width))
                 array = struct_of(columns, array.field(self._width), self.output, len(array))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
         self.emit_array(array)
+
+    def _some(self, array: pa.Array, places: np.ndarray) -> None:
+        """Go on with some of the rows; columns that nobody reads are left alone."""
+        if not len(places):
+            return
+        rows = pa.array(places)
+        if self._projection is None:
+            self.emit_array(array.take(rows))
+            return
+        frame = Frame(_Taken(array, self._width, rows), len(places), self.context.now, self.zone, self.watermark)
+        kinds = array.field(self._width).take(rows)
+        self.emit_array(struct_of(self._projection.columns(frame), kinds, self.output, len(places)))
+
+
+class _Taken(Sequence[pa.Array]):
+    """Some rows of the columns of an array, each taken when it is first read."""
+
+    def __init__(self, array: pa.Array, width: int, rows: pa.Array) -> None:
+        self._array, self._width, self._rows = array, width, rows
+        self._found: dict[int, pa.Array] = {}
+
+    def __len__(self) -> int:
+        return self._width
+
+    def __getitem__(self, index: Any) -> Any:
+        if index >= self._width:
+            raise IndexError(index)
+        if index not in self._found:
+            self._found[index] = self._array.field(index).take(self._rows)
+        return self._found[index]

@@ -37,13 +37,17 @@ class ColumnarGroupAggregateOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
-        self._partials = Partials(spec.calls, spec.keys, spec.input)
+        self._partials = self.partials(context, spec)
         self._functions = [aggregation(call, retracts=False) for call in spec.calls]
         self._key_kinds = [spec.input.types[i] for i in spec.keys]
         self._part_kinds = self._partials.part_types()
         self._nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
         self._table = context.state.table("groups/partials", tuple_type_info(self._part_kinds))
         self._waiting: list[pa.Array] = []
+
+    def partials(self, context: OperatorContext, spec: Any) -> Any:
+        """How rows become one row for each key."""
+        return Partials(spec.calls, spec.keys, spec.input)
 
     def begin_epoch(self) -> None:
         """Nothing is waiting."""
@@ -68,7 +72,7 @@ class ColumnarGroupAggregateOperator(TableOperator):
             return
         array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
         self._waiting = []
-        chunk = self._partials.chunk(array)
+        chunk = self._partials.regrouped(array) if self._spec.partial else self._partials.chunk(array)
         width = len(self._spec.keys)
         key_columns = [chunk.column(i) for i in range(width)]
         values = [internal_values(column, kind) for column, kind in zip(key_columns, self._key_kinds, strict=True)]

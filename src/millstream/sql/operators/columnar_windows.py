@@ -23,7 +23,8 @@ from millstream.runtime.windows import columns
 from millstream.sql.columns import internal_values, struct_of
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.base import TableOperator, open_ends
+from millstream.sql.operators.lateness import rows_dropped
 from millstream.sql.operators.partials import Partials
 from millstream.state.backend import ABSENT
 from millstream.state.deltas import Redistribution
@@ -84,7 +85,7 @@ class ColumnarWindowAggregateOperator(TableOperator):
 
     def next_timer(self) -> int | None:
         """When the next window is over."""
-        opened: list[int] = self.context.memory.get("ends", [])
+        opened = open_ends(self.context, self._table)
         return opened[0] if self._spec.processing and opened else None
 
     def _group(self) -> None:
@@ -93,17 +94,20 @@ class ColumnarWindowAggregateOperator(TableOperator):
         array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
         self._waiting = []
         ends = moments.column_millis(array.field(self._spec.end))
-        opened: list[int] = self.context.memory.setdefault("ends", [])
+        opened = open_ends(self.context, self._table)
         distinct = np.unique(ends)
+        late = np.zeros(len(ends), dtype=bool)
         for end in distinct.tolist():
             over = (moments.utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
             rows = array if len(distinct) == 1 else array.take(pa.array(np.flatnonzero(ends == end)))
             if not self._spec.processing and over <= self.watermark:
-                self.context.metrics.count(LATE_COUNT, len(rows))
+                late |= ends == end
                 continue
             if over not in opened:
                 heapq.heappush(opened, over)
             self._keep(over, self._partials.chunk(rows))
+        if late.any():
+            self.context.metrics.count(LATE_COUNT, rows_dropped(ends, late, self._spec.window))
 
     def _keep(self, over: int, chunk: pa.RecordBatch) -> None:
         """Add a chunk to a window; many small ones become one."""
@@ -115,7 +119,7 @@ class ColumnarWindowAggregateOperator(TableOperator):
         self._table.put(over, f"{self.context.epoch}-{self.context.subtask}-{len(stored)}", columns.packed(chunk))
 
     def _fire(self, until: int) -> None:
-        opened: list[int] = self.context.memory.get("ends", [])
+        opened = open_ends(self.context, self._table)
         while opened and opened[0] <= until:
             over = heapq.heappop(opened)
             stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(over))]

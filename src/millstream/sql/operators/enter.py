@@ -1,28 +1,33 @@
 """Records of any type become rows of a table.
 
-Promises: values are checked against the columns' types; a row keeps its kind of change.
+Promises: values are checked against the columns' types; a row keeps its kind of change. Columns that hold the same in
+both types are taken over as they are.
 Does not know: where records come from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.formats.shapes import Wanted
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
-from millstream.sql.columns import row_type_info, struct_of
+from millstream.sql.columns import arrow_type, row_type_info, struct_of
 
 
 @dataclass(frozen=True)
 class EnterSpec(OperatorSpec):
-    """`wrapped` records are the only column; `timed` adds the record's timestamp as a last column."""
+    """`wrapped` records are the only column; `timed` adds the record's timestamp as a last column. Where records have
+    not all columns and fields of a table, `shown` is all of it."""
 
     schema: t.RowType
     wrapped: bool = False
     timed: bool = False
+    shown: t.RowType | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -38,11 +43,18 @@ class EnterOperator(Operator):
         width = len(spec.schema) - (1 if spec.timed else 0)
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
         self._kind = row_type_info(self._inner)
+        self._shown = self._inner if spec.shown is None else spec.shown
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Convert."""
-        rows = batch.rows()
-        array = self._kind.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
+        array = self._columns(batch)
+        if array is None:
+            rows = batch.rows()
+            array = self._kind.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
+            if self._shown is not self._inner:
+                width = len(self._inner)
+                columns = _columns([array.field(i) for i in range(width)], self._inner, self._shown, len(array))
+                array = struct_of(columns or [], array.field(width), self._shown, len(array))
         if self._spec.timed:
             width = len(self._inner)
             times = np.array(batch.times(), dtype=np.int64)
@@ -52,3 +64,59 @@ class EnterOperator(Operator):
             columns = [array.field(i) for i in range(width)]
             array = struct_of([*columns, moments], array.field(width), self._spec.schema, len(array))
         self.out.emit(Batch(self.context.output_type, array=array))
+
+    def _columns(self, batch: Batch) -> pa.Array | None:
+        """The rows of a columnar batch; None where its columns are not those of the table."""
+        if self._spec.wrapped or not batch.columnar or getattr(batch.kind, "field_names", None) != self._inner.names:
+            return None
+        array, shown = batch.array(), self._shown
+        count = len(self._inner)
+        if array.null_count or array.type.num_fields != count + 1:
+            return None
+        columns = _columns([array.field(i) for i in range(count)], self._inner, shown, len(array))
+        return None if columns is None else struct_of(columns, array.field(count), shown, len(array))
+
+
+def taken_over(arrays: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[pa.Array] | None:
+    """Columns of records as columns of a table, without a look at their values; None where that cannot be."""
+    found = [_column(array, kind, kind) for array, kind in zip(arrays, kinds, strict=False)]
+    return None if len(found) != len(kinds) or any(each is None for each in found) else found
+
+
+def narrowed(row: t.RowType, wanted: Wanted) -> t.RowType:
+    """The row type with some of its fields only, and some of theirs."""
+    kinds = []
+    for place, part in wanted:
+        kind = row.types[place]
+        kinds.append(narrowed(kind, part) if part is not None and isinstance(kind, t.RowType) else kind)
+    return t.row_of([row.names[place] for place, _ in wanted], kinds, null=row.null)
+
+
+def _columns(arrays: Sequence[pa.Array], have: t.RowType, want: t.RowType, count: int) -> list[pa.Array] | None:
+    """Columns of one row type as those of another, by name and without a look at their values; NULL where there are
+    none. None where that cannot be."""
+    places = {name: place for place, name in enumerate(have.names)}
+    made: list[pa.Array] = []
+    for name, kind in zip(want.names, want.types, strict=True):
+        place = places.get(name)
+        if place is None:
+            made.append(pa.nulls(count, arrow_type(kind)))
+            continue
+        array = _column(arrays[place], have.types[place], kind)
+        if array is None:
+            return None
+        made.append(array)
+    return made
+
+
+def _column(array: pa.Array, have: t.DataType, want: t.DataType) -> pa.Array | None:
+    wanted = arrow_type(want)
+    if array.type == wanted:
+        return array
+    if not isinstance(have, t.RowType) or not isinstance(want, t.RowType) or not pa.types.is_struct(array.type):
+        return None
+    children = _columns([array.field(i) for i in range(len(have))], have, want, len(array))
+    if children is None:
+        return None
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)

@@ -82,7 +82,7 @@ class CorrelateOperator(TableOperator):
     """Stateless."""
 
     def __init__(self, context: OperatorContext, spec: CorrelateSpec) -> None:
-        super().__init__(context, spec.output, spec.zone)
+        super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         self._projection = Projection(spec.args)
         self._made = spec.output.types[len(spec.input) :]

@@ -17,14 +17,18 @@ from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
 from millstream.sql.operators.columnar_groups import ColumnarGroupAggregateOperator
+from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.partials import can_aggregate
 from millstream.state.backend import ABSENT
 
 
 @dataclass(frozen=True)
 class GroupAggregateSpec(OperatorSpec):
-    """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted."""
+    """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted.
+
+    With `partial`, rows are aggregated in part: the keys, then the parts; `input` and `keys` are those before that."""
 
     input: t.RowType
     output: t.RowType
@@ -34,46 +38,65 @@ class GroupAggregateSpec(OperatorSpec):
     before: bool = True
     mini_batch: bool = False
     ttl: int | None = None
+    mini_batch_size: int | None = None
+    partial: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""
-        plain = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
-        if plain and can_aggregate(self.calls, [self.input.types[i] for i in self.keys]):
+        if self.columnar:
             return ColumnarGroupAggregateOperator(context, self)
+        if self._plain and can_count(self.calls, [self.input.types[i] for i in self.keys]):
+            return ColumnarDistinctAggregateOperator(context, self)
         return GroupAggregateOperator(context, self)
+
+    @property
+    def _plain(self) -> bool:
+        return self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+
+    @property
+    def columnar(self) -> bool:
+        """Whether whole columns are added up."""
+        return self._plain and can_aggregate(self.calls, [self.input.types[i] for i in self.keys])
 
 
 class GroupAggregateOperator(TableOperator):
     """State: by key, [rows in the group, when it changed last, accumulators]."""
 
     def __init__(self, context: OperatorContext, spec: GroupAggregateSpec) -> None:
-        super().__init__(context, spec.output)
+        super().__init__(context, spec.output, spec=spec)
         self._spec = spec
         self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
         self._plans = [
             (function, call.args, call.filter) for function, call in zip(self._functions, spec.calls, strict=True)
         ]
         self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "groups", spec.ttl)
+        self._since = 0
         self._before: dict[Any, tuple[Any, ...] | None] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}
 
     def begin_epoch(self) -> None:
         """No group has changed."""
         super().begin_epoch()
-        self._before, self._keys = {}, {}
+        self._before, self._keys, self._since = {}, {}, 0
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Take rows in."""
         spec = self._spec
         live, dirty = self._table.namespace(None)
         columns, plans, single = spec.keys, self._plans, not spec.mini_batch
-        now, ttl = self.context.now, spec.ttl
+        now, expiry = self.context.now, self._expiry
         rows, kinds = rows_with_kinds(batch, spec.input)
         for row, kind in zip(rows, kinds, strict=True):
             key = key_of(row, columns)
             group = live[key]
-            if group is not ABSENT and ttl is not None and now - group[1] >= ttl:
-                group = ABSENT
+            if expiry is not None:
+                if group is not ABSENT and not expiry.alive(key):
+                    group = ABSENT
+                expiry.touch(key)
             adding = kind in (INSERT, UPDATE_AFTER)
             fresh = group is ABSENT
             if fresh:
@@ -102,6 +125,9 @@ class GroupAggregateOperator(TableOperator):
                 self._before.clear()
                 self._keys.clear()
         self.flush()
+        self._since += len(rows)
+        if spec.mini_batch_size is not None and self._since >= spec.mini_batch_size:
+            self._tell()
 
     def _pending(self, key: Any) -> bool:
         return self._spec.mini_batch and key in self._before
@@ -112,7 +138,7 @@ class GroupAggregateOperator(TableOperator):
             after = tuple([f.value(a) for f, a in zip(self._functions, group[2], strict=True)])
             if before is None:
                 self.put(INSERT, prefix + after)
-            elif before != after or self._spec.ttl is not None:
+            elif before != after or (self._spec.ttl is not None and self._functions):
                 if self._spec.before:
                     self.put(UPDATE_BEFORE, prefix + before)
                 self.put(UPDATE_AFTER, prefix + after)
@@ -131,6 +157,7 @@ class GroupAggregateOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _tell(self) -> None:
+        self._since = 0
         if self._before:
             live, _ = self._table.namespace(None)
             for key in self._before:

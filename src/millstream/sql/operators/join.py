@@ -19,6 +19,8 @@ from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
 from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.inner_join import InnerJoinOperator
 from millstream.state.backend import ABSENT
 
 _SIDES = ("left", "right")
@@ -39,6 +41,8 @@ class JoinSpec(OperatorSpec):
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
+        if self.kind == "inner" and self.ttl == (None, None):
+            return InnerJoinOperator(context, self)
         return JoinOperator(context, self)
 
 
@@ -46,10 +50,11 @@ class JoinOperator(TableOperator):
     """Two tables of rows by key."""
 
     def __init__(self, context: OperatorContext, spec: JoinSpec) -> None:
-        super().__init__(context, spec.output, spec.zone)
+        super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         self._schemas = (spec.left, spec.right)
         self._tables = [context.state.table(f"join/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
+        self._expiries = [expiry_of(context, f"join/{side}", ttl) for side, ttl in zip(_SIDES, spec.ttl, strict=True)]
         self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._both = t.row_of(
@@ -57,6 +62,14 @@ class JoinOperator(TableOperator):
         )
         self._nulls = tuple((None,) * len(schema) for schema in self._schemas)
         self._semi = spec.kind in ("semi", "anti")
+
+    def begin_epoch(self) -> None:
+        """Forget rows that have lived long enough."""
+        super().begin_epoch()
+        for expiry, table in zip(self._expiries, self._tables, strict=True):
+            if expiry is not None:
+                for key in expiry.expired():
+                    table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Join each row with what is there."""
@@ -84,6 +97,9 @@ class JoinOperator(TableOperator):
 
     def _keep(self, side: int, key: Any, rows: dict[tuple[Any, ...], list[int]]) -> None:
         self._tables[side].put(None, key, rows or ABSENT)
+        expiry = self._expiries[side]
+        if expiry is not None and rows:
+            expiry.touch(key)
 
     def _partners(self, side: int, row: tuple[Any, ...], others: dict[tuple[Any, ...], list[int]]) -> list[Any]:
         """The rows of the other side that meet this one."""
@@ -106,7 +122,8 @@ class JoinOperator(TableOperator):
     def _change(self, stored: dict[Any, list[int]], row: tuple[Any, ...], adding: bool, partners: int) -> None:
         entry = stored.get(row)
         if entry is None:
-            stored[row] = [1 if adding else -1, partners, self.context.now]
+            if adding or self._spec.ttl == (None, None):  # a row that has lived long enough is gone already
+                stored[row] = [1 if adding else -1, partners, self.context.now]
         else:
             entry[0] += 1 if adding else -1
             entry[1] = partners
@@ -128,6 +145,8 @@ class JoinOperator(TableOperator):
                         for _ in range(entry[0]):
                             self.put(DELETE, self._alone(1 - side, other))
                     entry[1] += 1
+                    if other_outer:
+                        entry[2] = self.context.now
                 for other in partners:
                     for _ in range(others[other][0]):
                         self.put(shown, self._pair(side, row, other))
@@ -140,6 +159,8 @@ class JoinOperator(TableOperator):
             for other in partners:
                 entry = others[other]
                 entry[1] -= 1
+                if other_outer:
+                    entry[2] = self.context.now
                 if other_outer and entry[1] == 0:
                     for _ in range(entry[0]):
                         self.put(INSERT, self._alone(1 - side, other))

@@ -6,10 +6,12 @@ Does not know: frames that reach beyond the current row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.model.types import Types
+from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
@@ -18,6 +20,8 @@ from millstream.sql.columns import INSERT
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical import OverCall
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.forgetting import Forgetting
 from millstream.sql.operators.moments import millis_of
 from millstream.state.backend import ABSENT
 
@@ -30,6 +34,7 @@ class OverSpec(OperatorSpec):
     output: t.RowType
     calls: tuple[OverCall, ...]
     time: int | None
+    ttl: int | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -40,7 +45,7 @@ class OverOperator(TableOperator):
     """State: by key, rows that wait; [rows of the frame, accumulators, rows so far, last time]."""
 
     def __init__(self, context: OperatorContext, spec: OverSpec) -> None:
-        super().__init__(context, spec.output)
+        super().__init__(context, spec.output, spec=spec)
         self._spec = spec
         first = spec.calls[0]
         self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
@@ -51,6 +56,16 @@ class OverOperator(TableOperator):
         ]
         self._waiting = context.state.table("waiting", Types.PICKLED_BYTE_ARRAY())
         self._frames = context.state.table("frames", Types.PICKLED_BYTE_ARRAY())
+        bounded_range = spec.time is not None and bounded and not first.rows
+        self._forgetting = Forgetting(context, -(first.lower or 0)) if bounded_range else None
+        self._expiry = expiry_of(context, "frames", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget frames that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._frames.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Let rows wait for their time, or take them at once."""
@@ -63,9 +78,11 @@ class OverOperator(TableOperator):
                 self._process(key, [(self.context.now, row)])
                 continue
             time = millis_of(row[spec.time], spec.input.types[spec.time])
-            if time <= watermark:
+            if time <= (watermark if self._lower is None else self._passed(key)):
                 late += 1
                 continue
+            if self._forgetting is not None:
+                self._forgetting.expect(key, time)
             found = self._waiting.get(None, key)
             waiting: list[Any] = [] if found is ABSENT else found
             waiting.append((time, row))
@@ -73,6 +90,13 @@ class OverOperator(TableOperator):
         if late:
             self.context.metrics.count(LATE_COUNT, late)
         self.flush()
+
+    def _passed(self, key: Any) -> int:
+        """Up to which time rows of a key have come out; its frame ends with the last."""
+        if self._forgetting is not None:
+            return self._forgetting.passed(key)
+        found = self._frames.get(None, key)
+        return MIN_WATERMARK if found is ABSENT or not found[0] else int(found[0][-1][0])
 
     def on_watermark(self, watermark: int) -> None:
         """Rows whose time has come, in order."""
@@ -86,13 +110,25 @@ class OverOperator(TableOperator):
                     due.extend((time, key, row) for time, row in ready)
             due.sort(key=lambda entry: entry[0])
             for key, group in _by_time_and_key(due):
+                if self._forgetting is not None:
+                    self._forget(self._forgetting.due(group[0][0]))
+                    self._forgetting.process(key, group[0][0])
                 self._process(key, group)
+            if self._forgetting is not None:
+                self._forget(self._forgetting.due(watermark))
             self.flush()
         super().on_watermark(watermark)
+
+    def _forget(self, keys: Iterator[Any]) -> None:
+        for key in keys:
+            self._frames.delete(None, key)
 
     def _process(self, key: Any, group: list[tuple[int, Any]]) -> None:
         """Rows of one key and one time."""
         found = self._frames.get(None, key)
+        if self._expiry is not None:
+            found = found if self._expiry.alive(key) else ABSENT
+            self._expiry.touch(key)
         state = [[], [None if f is None else f.create() for f in self._functions], 0] if found is ABSENT else found
         step = [[entry] for entry in group] if self._rows_frame or self._spec.time is None else [group]
         for entries in step:

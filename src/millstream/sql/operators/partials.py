@@ -62,7 +62,7 @@ class Partials:
             if how == "count_all" and condition is None:
                 wanted.append(([], "count_all"))
                 continue
-            values = pa.array([1] * len(array), pa.int8()) if column is None else array.field(column)
+            values = pa.repeat(pa.scalar(1, pa.int8()), len(array)) if column is None else array.field(column)
             if condition is not None:
                 values = pc.if_else(pc.fill_null(array.field(condition), False), values, pa.scalar(None, values.type))
             columns[name] = _summable(values) if how == "sum" else values
@@ -72,6 +72,20 @@ class Partials:
         names = ["count_all" if c == [] else f"{c}_{how}" for c, how in wanted]
         arrays = [grouped.column(n) for n in (*self._key_names, *names)]
         return _one(pa.table(arrays, names=[*self._key_names, *(f"p{i}" for i in range(len(names)))]))
+
+    def singly(self, array: pa.Array) -> list[pa.Array]:
+        """The columns of a chunk in which each row stands for itself."""
+        columns = [array.field(i) for i in self._keys]
+        one, none = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
+        for column, condition, how in self.parts:
+            counts = how.startswith("count")
+            values = pa.repeat(one, len(array)) if column is None else array.field(column)
+            if condition is not None:
+                values = pc.if_else(pc.fill_null(array.field(condition), False), values, pa.scalar(None, values.type))
+            if counts:
+                values = pc.if_else(pc.is_valid(values), one, none)
+            columns.append(_summable(values) if how == "sum" else values)
+        return columns
 
     def merged(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """One chunk with one row for each key."""
@@ -83,6 +97,12 @@ class Partials:
         arrays = [made.column(n) for n in (*self._key_names, *(f"{p}_{how}" for p, how in wanted))]
         cast = [a.cast(f.type) if a.type != f.type else a for a, f in zip(arrays, chunks[0].schema, strict=True)]
         return _one(pa.table(cast, schema=chunks[0].schema))
+
+    def regrouped(self, array: pa.Array) -> pa.RecordBatch:
+        """One chunk with one row for each key, of rows that are partial aggregates already."""
+        names = [*self._key_names, *(f"p{i}" for i in range(len(self.parts)))]
+        batch = pa.RecordBatch.from_arrays([array.field(i) for i in range(len(names))], names=names)
+        return self.merged([batch, batch.slice(0, 0)])
 
     def part_types(self) -> list[t.DataType]:
         """The logical types of the partial columns."""

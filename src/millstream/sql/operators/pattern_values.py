@@ -12,11 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.model.functions import Function
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
-from millstream.sql.evaluate import Frame, Projection, as_array, compiled
+from millstream.sql.evaluate import Computed, Frame, Projection, as_array, compiled
 from millstream.sql.expressions import AggregateCall, Expression
+from millstream.sql.function_context import ASYNC_DEFAULTS
 from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.user_functions import UserFunction, functions_in
 
 
 @dataclass(frozen=True)
@@ -35,27 +38,37 @@ Rows = Callable[[str | None], Sequence[Any]]
 
 
 class PatternExpression:
-    """An expression over values of a match."""
+    """An expression over values of a match.
+
+    It is compiled where it is first asked for, so that every subtask computes with functions of its own."""
 
     def __init__(self, expression: Expression, refs: Sequence[PatternRef], schema: t.RowType, zone: str) -> None:
-        self._refs = refs
+        self._expression, self._refs = expression, refs
         self._schema, self._zone = schema, zone
-        self._compute = compiled(expression)
         self._type = expression.type
-        self._projections = [
-            Projection([ref.expr] if ref.call is None and ref.expr is not None else list(ref.args)) for ref in refs
-        ]
         self._kinds = [ref.expr.type if ref.call is None and ref.expr is not None else _result(ref) for ref in refs]
-        self._convert = [converter(kind) for kind in schema.types]
-        self._show = external(self._type)
+        self._compiled: tuple[Computed, list[Projection]] | None = None
+
+    def functions(self) -> list[UserFunction]:
+        """The users' functions in it."""
+        return functions_in((self._expression, self._refs))
+
+    def _ready(self) -> tuple[Computed, list[Projection]]:
+        if self._compiled is None:
+            self._convert = [converter(kind) for kind in self._schema.types]
+            self._show = external(self._type)
+            refs = (list(ref.args) if ref.call is not None or ref.expr is None else [ref.expr] for ref in self._refs)
+            self._compiled = compiled(self._expression), list(map(Projection, refs))
+        return self._compiled
 
     def value(self, rows: Rows, now: int) -> Any:
         """The value, as users see it."""
+        compute, projections = self._ready()
         columns = [
             pa.array([self._one(ref, projection, rows, now)], arrow_type(kind))
-            for ref, projection, kind in zip(self._refs, self._projections, self._kinds, strict=True)
+            for ref, projection, kind in zip(self._refs, projections, self._kinds, strict=True)
         ]
-        array = as_array(self._compute(Frame(columns, 1, now, self._zone)), 1)
+        array = as_array(compute(Frame(columns, 1, now, self._zone)), 1)
         (found,) = internal_values(array, self._type)
         return found if self._show is None or found is None else self._show(found)
 
@@ -92,6 +105,23 @@ class PatternExpression:
 def _result(ref: PatternRef) -> t.DataType:
     assert ref.call is not None
     return ref.call.type
+
+
+class PatternFunctions(Function):
+    """The users' functions of a pattern, opened and closed with it."""
+
+    def __init__(self, functions: Sequence[UserFunction]) -> None:
+        self._functions = functions
+
+    def open(self, runtime_context: Any) -> None:
+        """Open them."""
+        for function in self._functions:
+            function.open(runtime_context._context, ASYNC_DEFAULTS)
+
+    def close(self) -> None:
+        """Close them."""
+        for function in self._functions:
+            function.close()
 
 
 class Defined:

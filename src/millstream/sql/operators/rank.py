@@ -16,6 +16,9 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.epoch_ranks import EpochDeduplicateOperator, EpochRankOperator, can_order
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.first_row import FirstRowOperator
 from millstream.sql.operators.ordering import Order, sort_key
 from millstream.state.backend import ABSENT
 
@@ -34,9 +37,15 @@ class RankSpec(OperatorSpec):
     with_rank: bool
     retracts: bool
     before: bool = True
+    ttl: int | None = None
+    mini_batch: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """The operator; with mini-batches one that tells each partition once an epoch, where that is possible."""
+        bounded = self.function == "ROW_NUMBER" and self.last is not None
+        plain = self.mini_batch and bounded and not self.retracts and self.ttl is None
+        if plain and can_order(self.input, self.partition, self.order):
+            return EpochRankOperator(context, self)
         return RankOperator(context, self)
 
 
@@ -48,6 +57,14 @@ class RankOperator(TableOperator):
         self._spec = spec
         self._sort_key = sort_key(spec.order)
         self._table = context.state.table("rows", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "rows", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget partitions that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Put rows in their places."""
@@ -59,6 +76,9 @@ class RankOperator(TableOperator):
             listed = touched.get(key)
             if listed is None:
                 found = self._table.get(None, key)
+                if self._expiry is not None:
+                    found = found if self._expiry.alive(key) else ABSENT
+                    self._expiry.touch(key)
                 listed = touched[key] = [] if found is ABSENT else list(found)
             self._change(listed, row, kind in (INSERT, UPDATE_AFTER))
         for key, listed in touched.items():
@@ -158,9 +178,16 @@ class DeduplicateSpec(OperatorSpec):
     last: bool
     processing: bool
     before: bool = True
+    ttl: int | None = None
+    mini_batch: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """The operator; with mini-batches one that tells each key once an epoch, where that is possible."""
+        if not self.last and not self.processing:
+            return FirstRowOperator(context, self)
+        order = ((self.time, True, True),)
+        if self.mini_batch and self.ttl is None and can_order(self.schema, self.keys, order):
+            return EpochDeduplicateOperator(context, self)
         return DeduplicateOperator(context, self)
 
 
@@ -171,6 +198,14 @@ class DeduplicateOperator(TableOperator):
         super().__init__(context, spec.schema)
         self._spec = spec
         self._table = context.state.table("row", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "row", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget rows that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep or replace."""
@@ -180,6 +215,8 @@ class DeduplicateOperator(TableOperator):
         for row, _ in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys)
             old = live[key]
+            if old is not ABSENT and self._expiry is not None and not self._expiry.alive(key):
+                old = ABSENT
             if old is ABSENT:
                 self.put(INSERT, row)
             elif self._stays(old, row):
@@ -190,6 +227,8 @@ class DeduplicateOperator(TableOperator):
                 self.put(UPDATE_AFTER, row)
             live[key] = row
             dirty.add(key)
+            if self._expiry is not None:
+                self._expiry.touch(key)
         self.flush()
 
     def _stays(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:

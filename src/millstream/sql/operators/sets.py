@@ -13,6 +13,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
 from millstream.state.backend import ABSENT
 
 
@@ -23,6 +24,7 @@ class SetSpec(OperatorSpec):
     schema: t.RowType
     operator: str
     all: bool
+    ttl: int | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -36,6 +38,14 @@ class SetOperator(TableOperator):
         super().__init__(context, spec.schema)
         self._spec = spec
         self._table = context.state.table("counts", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "counts", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget rows that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._table.delete(None, key)
 
     def _wanted(self, left: int, right: int) -> int:
         left, right = max(left, 0), max(right, 0)
@@ -51,6 +61,9 @@ class SetOperator(TableOperator):
         for row, kind in zip(rows, kinds, strict=True):
             key = row[0] if single else row
             found = live[key]
+            if self._expiry is not None:
+                found = found if self._expiry.alive(key) else ABSENT
+                self._expiry.touch(key)
             counts = [0, 0] if found is ABSENT else found
             before = self._wanted(*counts)
             counts[side] += 1 if kind in (INSERT, UPDATE_AFTER) else -1

@@ -1,6 +1,7 @@
 """Rows in order of time, or all rows in order at the end of a bounded input.
 
-Promises: rows come out in order once the watermark has passed them; without time, once the input has ended.
+Promises: rows come out in order once the watermark has passed them; without time, once the input has ended. A row that
+comes after one of its time or later went out is late, dropped and counted.
 Does not know: limits; Top-N has them."""
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from millstream.model.types import Types
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql import types as t
 from millstream.sql.columns import INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
@@ -37,7 +39,7 @@ class SortSpec(OperatorSpec):
 
 
 class SortOperator(TableOperator):
-    """State: the rows that wait, as one list under one key."""
+    """State: the rows that wait, as one list under one key. Memory: the last time of a row that went out."""
 
     def __init__(self, context: OperatorContext, spec: SortSpec) -> None:
         super().__init__(context, spec.schema, spec.zone)
@@ -51,11 +53,24 @@ class SortOperator(TableOperator):
         waiting: list[Any] = [] if found is ABSENT else list(found)
         rows, kinds = rows_with_kinds(batch, self._spec.schema)
         for row, kind in zip(rows, kinds, strict=True):
-            if kind in (INSERT, UPDATE_AFTER):
+            if kind not in (INSERT, UPDATE_AFTER):
+                if row in waiting:
+                    waiting.remove(row)
+            elif self._late(row):
+                self.context.metrics.count(LATE_COUNT)
+            else:
                 waiting.append(row)
-            elif row in waiting:
-                waiting.remove(row)
         self._table.put(None, None, waiting or ABSENT)
+
+    def _late(self, row: tuple[Any, ...]) -> bool:
+        """Whether rows of this time or later have been let go already."""
+        time, passed = self._spec.time, self.context.memory.get("passed")
+        return time is not None and passed is not None and self._millis(row) <= passed
+
+    def _millis(self, row: tuple[Any, ...]) -> int:
+        time = self._spec.time
+        assert time is not None
+        return millis_of(row[time], self._spec.schema.types[time], self.zone)
 
     def on_watermark(self, watermark: int) -> None:
         """Let go of rows whose time has come."""
@@ -67,10 +82,11 @@ class SortOperator(TableOperator):
         elif time is None:
             due, rest = [], waiting
         else:
-            kind = self._spec.schema.types[time]
-            due = [row for row in waiting if millis_of(row[time], kind, self.zone) <= watermark]
-            rest = [row for row in waiting if millis_of(row[time], kind, self.zone) > watermark]
+            due = [row for row in waiting if self._millis(row) <= watermark]
+            rest = [row for row in waiting if self._millis(row) > watermark]
         if due:
+            if time is not None:
+                self.context.memory["passed"] = max(map(self._millis, due))
             for row in sorted(due, key=self._sort_key)[self._spec.first - 1 : self._spec.last]:
                 self.put(INSERT, row)
             self._table.put(None, None, rest or ABSENT)

@@ -19,6 +19,7 @@ from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, array_of
 from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.moments import millis_of
 from millstream.state.backend import ABSENT
 
@@ -52,14 +53,11 @@ class _Paired(TableOperator):
     def __init__(
         self,
         context: OperatorContext,
-        output: t.RowType,
-        sides: tuple[t.RowType, t.RowType],
-        condition: Expression | None,
-        zone: str,
+        spec: IntervalJoinSpec | TemporalJoinSpec,
     ) -> None:
-        super().__init__(context, output, zone)
-        self._schemas = sides
-        self._condition = None if condition is None else Condition(condition)
+        super().__init__(context, spec.output, spec.zone, spec)
+        self._schemas = sides = (spec.left, spec.right)
+        self._condition = None if spec.condition is None else Condition(spec.condition)
         names = [str(i) for i in range(len(sides[0]) + len(sides[1]))]
         self._both = t.row_of(names, [*sides[0].types, *sides[1].types], null=False)
 
@@ -77,7 +75,7 @@ class IntervalJoinOperator(_Paired):
     """State: by side and key, [time, row, has met] in order of time."""
 
     def __init__(self, context: OperatorContext, spec: IntervalJoinSpec) -> None:
-        super().__init__(context, spec.output, (spec.left, spec.right), spec.condition, spec.zone)
+        super().__init__(context, spec)
         self._spec = spec
         self._tables = [context.state.table(f"interval/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
         self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
@@ -158,6 +156,7 @@ class TemporalJoinSpec(OperatorSpec):
     condition: Expression | None
     processing: bool = False
     zone: str = "UTC"
+    ttl: int | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -168,10 +167,19 @@ class TemporalJoinOperator(_Paired):
     """State: by key, left rows that wait, and versions of the right as (time, row or None) in order of time."""
 
     def __init__(self, context: OperatorContext, spec: TemporalJoinSpec) -> None:
-        super().__init__(context, spec.output, (spec.left, spec.right), spec.condition, spec.zone)
+        super().__init__(context, spec)
         self._spec = spec
         self._waiting = context.state.table("temporal/left", Types.PICKLED_BYTE_ARRAY())
         self._versions = context.state.table("temporal/right", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "temporal", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget keys that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._waiting.delete(None, key)
+                self._versions.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Let left rows wait; remember versions."""
@@ -179,6 +187,8 @@ class TemporalJoinOperator(_Paired):
         rows, kinds = rows_with_kinds(batch, self._schemas[side])
         for row, kind in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys[side])
+            if self._expiry is not None:
+                self._expiry.touch(key)
             if side == 1:
                 self._version(key, row, kind)
             elif spec.processing:

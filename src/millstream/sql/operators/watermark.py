@@ -40,7 +40,7 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
     """Memory: the greatest watermark computed so far."""
 
     def __init__(self, context: OperatorContext, spec: WatermarkSpec) -> None:
-        TableOperator.__init__(self, context, spec.schema, spec.zone)
+        TableOperator.__init__(self, context, spec.schema, spec.zone, spec)
         self._spec = spec
         self._projection = Projection([spec.expr])
 

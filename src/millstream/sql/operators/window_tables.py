@@ -20,7 +20,7 @@ from millstream.sql.columns import INSERT, array_of
 from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions import Expression
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
 from millstream.sql.operators.ordering import Order, sort_key
 from millstream.state.backend import ABSENT
 
@@ -28,11 +28,10 @@ from millstream.state.backend import ABSENT
 class WindowedOperator(TableOperator):
     """Rows wait under the moment their window is over (the namespace) and their key."""
 
-    def __init__(
-        self, context: OperatorContext, output: t.RowType, zone: str, *, zoned: bool, processing: bool
-    ) -> None:
-        super().__init__(context, output, zone)
-        self._zoned, self._processing = zoned, processing
+    def __init__(self, context: OperatorContext, spec: WindowRankSpec | WindowJoinSpec, state: str) -> None:
+        super().__init__(context, spec.output, spec.zone, spec)
+        self._zoned, self._processing = spec.zoned, spec.processing
+        self._table = context.state.table(state, Types.PICKLED_BYTE_ARRAY())
 
     def over(self, end: Any) -> int:
         """When a window is over."""
@@ -44,7 +43,7 @@ class WindowedOperator(TableOperator):
         if not self._processing and over <= self.watermark:
             self.context.metrics.count(LATE_COUNT)
             return False
-        ends: list[int] = self.context.memory.setdefault("ends", [])
+        ends = open_ends(self.context, self._table)
         if over not in ends:
             heapq.heappush(ends, over)
         return True
@@ -57,7 +56,7 @@ class WindowedOperator(TableOperator):
 
     def next_timer(self) -> int | None:
         """When the next window is over."""
-        ends: list[int] = self.context.memory.get("ends", [])
+        ends = open_ends(self.context, self._table)
         return ends[0] if self._processing and ends else None
 
     def on_watermark(self, watermark: int) -> None:
@@ -67,7 +66,7 @@ class WindowedOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _until(self, until: int) -> None:
-        ends: list[int] = self.context.memory.get("ends", [])
+        ends = open_ends(self.context, self._table)
         while ends and ends[0] <= until:
             self.fire(heapq.heappop(ends))
         self.flush()
@@ -102,10 +101,9 @@ class WindowRankOperator(WindowedOperator):
     """State: by window and key, the rows that may be among the first."""
 
     def __init__(self, context: OperatorContext, spec: WindowRankSpec) -> None:
-        super().__init__(context, spec.output, spec.zone, zoned=spec.zoned, processing=spec.processing)
+        super().__init__(context, spec, "rank/windows")
         self._spec = spec
         self._sort_key = sort_key(spec.order)
-        self._table = context.state.table("rank/windows", Types.PICKLED_BYTE_ARRAY())
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep rows, as many as can be shown."""
@@ -157,10 +155,9 @@ class WindowJoinOperator(WindowedOperator):
     """State: by window and key, the rows of each side."""
 
     def __init__(self, context: OperatorContext, spec: WindowJoinSpec) -> None:
-        super().__init__(context, spec.output, spec.zone, zoned=spec.zoned, processing=spec.processing)
+        super().__init__(context, spec, "join/windows")
         self._spec = spec
         self._schemas = (spec.left, spec.right)
-        self._table = context.state.table("join/windows", Types.PICKLED_BYTE_ARRAY())
         self._condition = None if spec.condition is None else Condition(spec.condition)
         names = [str(i) for i in range(len(spec.left) + len(spec.right))]
         self._both = t.row_of(names, [*spec.left.types, *spec.right.types], null=False)

@@ -26,10 +26,13 @@ from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical import WindowSpec
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
 from millstream.sql.operators.columnar_windows import ColumnarWindowAggregateOperator
+from millstream.sql.operators.lateness import rows_dropped
 from millstream.sql.operators.partials import can_aggregate
 from millstream.state.backend import ABSENT
+
+_ANY = WindowSpec("TUMBLE", 0, 0)
 
 
 @dataclass(frozen=True)
@@ -132,20 +135,22 @@ class SessionOperator(WindowTableOperator):
         rows, kinds = rows_with_kinds(batch, self._spec.input)
         times = self._times(batch.array()).tolist()
         for row, kind, time in zip(rows, kinds, times, strict=True):
-            if not window.processing and self.watermark >= self._real(time + window.size) - 1:
-                self.context.metrics.count(LATE_COUNT)
-                continue
             key = key_of(row, window.partition)
             found = self._sessions.get(None, key)
             sessions: list[list[Any]] = [] if found is ABSENT else found
             merged: list[Any] = [time, time + window.size, [(kind, row)]]
-            kept = []
+            kept, taken = [], []
             for session in sessions:
                 if session[0] <= merged[1] and merged[0] <= session[1]:
-                    self._timers.delete(None, key, self._real(session[1]) - 1)
+                    taken.append(session)
                     merged = [min(session[0], merged[0]), max(session[1], merged[1]), session[2] + merged[2]]
                 else:
                     kept.append(session)
+            if not window.processing and self.watermark >= self._real(merged[1]) - 1:
+                self.context.metrics.count(LATE_COUNT)  # no session that is still open takes it in
+                continue
+            for session in taken:
+                self._timers.delete(None, key, self._real(session[1]) - 1)
             kept.append(merged)
             for session in kept:
                 self._timers.register(None, key, self._real(session[1]) - 1)
@@ -200,6 +205,7 @@ class WindowAggregateSpec(OperatorSpec):
     processing: bool = False
     zoned: bool = False
     zone: str = "UTC"
+    window: WindowSpec = _ANY
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""
@@ -212,7 +218,7 @@ class WindowAggregateOperator(TableOperator):
     """State: by window end (the namespace) and key, [rows, accumulators]; memory: the ends that are open."""
 
     def __init__(self, context: OperatorContext, spec: WindowAggregateSpec) -> None:
-        super().__init__(context, spec.output, spec.zone)
+        super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
         self._table = context.state.table("windows", Types.PICKLED_BYTE_ARRAY())
@@ -225,14 +231,14 @@ class WindowAggregateOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Take rows into their windows."""
         spec, watermark = self._spec, self.watermark
-        opened: list[int] = self.context.memory.setdefault("ends", [])
+        opened = open_ends(self.context, self._table)
         known = set(opened)
         rows, kinds = rows_with_kinds(batch, spec.input)
-        late = 0
-        for row, kind in zip(rows, kinds, strict=True):
+        late = np.zeros(len(rows), dtype=bool)
+        for place, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
             over = self._over(row)
             if not spec.processing and over <= watermark:
-                late += 1
+                late[place] = True
                 continue
             if over not in known:
                 known.add(over)
@@ -253,8 +259,9 @@ class WindowAggregateOperator(TableOperator):
                 else:
                     function.retract(acc, values)
             self._table.put(over, key, group)
-        if late:
-            self.context.metrics.count(LATE_COUNT, late)
+        if late.any():
+            ends = moments.column_millis(batch.array().field(spec.end))
+            self.context.metrics.count(LATE_COUNT, rows_dropped(ends, late, spec.window))
 
     def begin_epoch(self) -> None:
         """Tell windows that processing time has passed."""
@@ -264,7 +271,7 @@ class WindowAggregateOperator(TableOperator):
 
     def next_timer(self) -> int | None:
         """When the next window is over."""
-        opened: list[int] = self.context.memory.get("ends", [])
+        opened = open_ends(self.context, self._table)
         return opened[0] if self._spec.processing and opened else None
 
     def on_watermark(self, watermark: int) -> None:
@@ -274,7 +281,7 @@ class WindowAggregateOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _fire(self, until: int) -> None:
-        opened: list[int] = self.context.memory.get("ends", [])
+        opened = open_ends(self.context, self._table)
         while opened and opened[0] <= until:
             over = heapq.heappop(opened)
             for _, group in list(self._table.scan(over)):

@@ -66,7 +66,7 @@ class StatementGrammar(QueryGrammar):
             case "MODEL":
                 return self._refuse(at, "CREATE MODEL", "models are not supported")
             case "MATERIALIZED" | "CONNECTION":
-                return self._refuse(at, f"CREATE {kind}", "they are not supported")
+                return self._refuse(at, f"CREATE {kind}", _refusal(kind))
         self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
 
     def _if_not_exists(self) -> bool:
@@ -214,7 +214,7 @@ class StatementGrammar(QueryGrammar):
         if kind is None:
             self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
         if kind in ("MODEL", "MATERIALIZED", "CONNECTION"):
-            return self._refuse(at, f"DROP {kind}", "they are not supported")
+            return self._refuse(at, f"DROP {kind}", _refusal(kind))
         exists = self.take("IF", "EXISTS")
         name = self.path()
         cascade = self.take_any("CASCADE", "RESTRICT") == "CASCADE"
@@ -227,7 +227,7 @@ class StatementGrammar(QueryGrammar):
         if kind is None:
             self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
         if kind in ("MODEL", "MATERIALIZED"):
-            return self._refuse(at, f"ALTER {kind}", "they are not supported")
+            return self._refuse(at, f"ALTER {kind}", _refusal(kind))
         exists = self.take("IF", "EXISTS")
         name = self.path()
         if kind == "FUNCTION":
@@ -259,6 +259,10 @@ class StatementGrammar(QueryGrammar):
         word = self.take_any("ADD", "MODIFY", "DROP")
         if word is None:
             self.fail("ADD, MODIFY, DROP, RENAME, SET or RESET")
+        if word != "MODIFY" and (
+            self.is_word("PARTITION") or self.is_word("IF", "NOT") or self.is_word("IF", "EXISTS")
+        ):
+            return self._refuse(at, f"ALTER TABLE {word} PARTITION", "partitions are what the table's connector finds")
         if word == "DROP":
             if self.take("WATERMARK"):
                 return s.Alter(at, "TABLE", name, "DROP WATERMARK", (), exists)
@@ -294,8 +298,14 @@ class StatementGrammar(QueryGrammar):
         if kind is None:
             hint = nearest(self.token.text, _SHOWN) if self.token.kind == "word" else None
             self.fail("what to show", hint=hint)
-        if kind in ("MODELS", "MATERIALIZED", "PROCEDURES", "PARTITIONS"):
+        if kind in ("MODELS", "MATERIALIZED", "PROCEDURES"):
             return self._refuse(at, f"SHOW {kind}", "there are none here")
+        if kind == "CREATE" and self.is_any("MODEL", "MATERIALIZED"):
+            return self._refuse(at, f"SHOW CREATE {self.token.key}", "there are none here")
+        if kind == "PARTITIONS":
+            path = self.path()
+            values = self.wrapped(self._partition_value) if self.take("PARTITION") else ()
+            return s.Show(at, kind, path, partition=values)
         if kind in ("CURRENT", "USER", "FULL", "CREATE"):
             kind = f"{kind} {self.advance().key}"
         name: tuple[str, ...] = ()
@@ -315,8 +325,10 @@ class StatementGrammar(QueryGrammar):
             "string",
         ):
             kind = self.advance().key
-        if kind in ("MODEL", "JOB"):
-            return self._refuse(at, f"DESCRIBE {kind}", "they are not supported")
+        if kind == "MODEL":
+            return self._refuse(at, "DESCRIBE MODEL", "models are not supported")
+        if kind == "JOB":
+            return s.Describe(at, (self.string(),), kind)
         extended = self.take("EXTENDED")
         return s.Describe(at, self.path(), kind, extended)
 
@@ -371,6 +383,15 @@ class StatementGrammar(QueryGrammar):
 
     # ------------------------------------------------------------------------------------------- what runs a job
 
+    def _stop(self) -> s.Statement:
+        at = self.advance().start
+        self.expect("JOB")
+        job = self.string()
+        savepoint = self.take("WITH", "SAVEPOINT")
+        if self.is_word("WITH", "DRAIN") and not savepoint:
+            self.fail("WITH SAVEPOINT", hint="a job is drained into a savepoint: WITH SAVEPOINT WITH DRAIN")
+        return s.StopJob(at, job, savepoint, savepoint and self.take("WITH", "DRAIN"))
+
     def _insert(self) -> s.Statement:
         at = self.advance().start
         overwrite = self.take_any("INTO", "OVERWRITE") or self.fail("INTO or OVERWRITE")
@@ -382,7 +403,12 @@ class StatementGrammar(QueryGrammar):
         columns: tuple[str, ...] = ()
         if self.is_op("(") and not self.is_query():
             columns = self.wrapped(self.name)
-        return s.Insert(at, table, self.query(), columns, partition, overwrite == "OVERWRITE", hints)
+        query = self.query()
+        conflict = None
+        if self.take("ON", "CONFLICT"):
+            self.expect("DO")
+            conflict = self.take_any("DEDUPLICATE", "ERROR", "NOTHING") or self.fail("DEDUPLICATE, ERROR or NOTHING")
+        return s.Insert(at, table, query, columns, partition, overwrite == "OVERWRITE", hints, conflict)
 
     def _partition_value(self) -> tuple[str, s.Expr | None]:
         name = self.name()
@@ -421,6 +447,8 @@ class StatementGrammar(QueryGrammar):
     def _inner(self) -> s.Statement:
         if self.is_word("INSERT"):
             return self._insert()
+        if self.is_word("CREATE"):
+            return self._create()
         if self.is_any("STATEMENT", "EXECUTE"):
             at = self.at
             self.take("EXECUTE")
@@ -474,5 +502,7 @@ class StatementGrammar(QueryGrammar):
     def _call(self) -> s.Statement:
         return self._refuse(self.at, "CALL", "there are no procedures")
 
-    def _stop(self) -> s.Statement:
-        return self._refuse(self.at, "STOP JOB", "stop a job by its client")
+
+def _refusal(kind: str) -> str:
+    named = {"MODEL": "models", "MATERIALIZED": "materialized tables", "CONNECTION": "connections"}
+    return f"{named[kind]} are not supported"

@@ -4,10 +4,18 @@ from collections.abc import Callable
 
 from millstream.sql.logical import Plan
 from millstream.sql.rules.filter_into_join import filter_into_join
+from millstream.sql.rules.narrow_scans import narrow_scans
 from millstream.sql.rules.prune_columns import prune_columns
 from millstream.sql.rules.recognise_rank import recognise_rank
+from millstream.sql.rules.share_equal_plans import share_equal_plans
 
-RULES: tuple[Callable[[Plan], Plan], ...] = (filter_into_join, recognise_rank, prune_columns)
+RULES: tuple[Callable[[Plan], Plan], ...] = (
+    filter_into_join,
+    recognise_rank,
+    prune_columns,
+    share_equal_plans,
+    narrow_scans,
+)
 
 
 def rewritten(plan: Plan) -> Plan:

@@ -6,7 +6,8 @@ Does not know: costs."""
 from __future__ import annotations
 
 from millstream.sql import logical as l
-from millstream.sql.expressions import Expression, Ref, conjunction, conjuncts, references, shifted, substituted
+from millstream.sql import types as t
+from millstream.sql.expressions import Apply, Expression, Ref, conjunction, conjuncts, references, shifted, substituted
 from millstream.sql.rewriting import everywhere
 
 
@@ -34,7 +35,7 @@ def _pushed(plan: l.Plan) -> l.Plan:
         return plan
     join = plan.input
     width = len(join.left.schema)
-    parts = conjuncts(plan.condition)
+    parts = [each for part in conjuncts(plan.condition) for each in _factored(part)]
     left = [p for p in parts if references(p) and max(references(p)) < width]
     if join.kind in ("semi", "anti"):
         inside = _filtered(join.left, parts)
@@ -53,6 +54,28 @@ def _pushed(plan: l.Plan) -> l.Plan:
         )
         return made if not rest else l.Filter(plan.schema, made, _all(rest))
     return plan
+
+
+def _factored(part: Expression) -> list[Expression]:
+    """(a AND x) OR (a AND y) as a, x OR y: what every branch says may be what joins."""
+    branches = [conjuncts(each) for each in _disjuncts(part)]
+    common = [each for each in branches[0] if all(each in other for other in branches[1:])]
+    if len(branches) == 1 or not common:
+        return [part]
+    rests = [[each for each in branch if each not in common] for branch in branches]
+    if not all(rests):
+        return common
+    rest = _all(rests[0])
+    for branch in rests[1:]:
+        other = _all(branch)
+        rest = Apply(t.BooleanType(null=rest.type.null or other.type.null), "OR", (rest, other))
+    return [*common, rest]
+
+
+def _disjuncts(part: Expression) -> list[Expression]:
+    if isinstance(part, Apply) and part.function == "OR":
+        return [each for arg in part.args for each in _disjuncts(arg)]
+    return [part]
 
 
 def _all(parts: list[Expression]) -> Expression:

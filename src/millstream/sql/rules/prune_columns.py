@@ -46,6 +46,8 @@ def _pruned(plan: l.Plan, wanted: set[int], shared: set[int]) -> Pruned:
             return l.Filter(below.schema, below, shifted(plan.condition, mapping)), mapping
         case l.Join():
             return _join(plan, wanted, shared)
+        case l.TemporalJoin():
+            return _temporal(plan, wanted, shared)
         case l.Aggregate():
             return _aggregate(plan, wanted, shared)
         case l.Rank():
@@ -107,6 +109,32 @@ def _join(plan: l.Join, wanted: set[int], shared: set[int]) -> Pruned:
     schema = t.row_of(names, [plan.schema.types[i] for i in chosen], null=False)
     made = l.Join(schema, left, right, plan.kind, condition, plan.null_aware, plan.ttl)
     return made, {i: mapping[i] for i in chosen}
+
+
+def _temporal(plan: l.TemporalJoin, wanted: set[int], shared: set[int]) -> Pruned:
+    """As a join; keys and times of both sides stay."""
+    width = len(plan.left.schema)
+    used = wanted | (references(plan.condition) if plan.condition is not None else set())
+    times = {i for i, kind in enumerate(plan.right.schema.types) if t.attribute_of(kind) == t.ROWTIME}
+    lefts = _some({i for i in used if i < width} | {plan.time, *plan.left_keys})
+    rights = _some({i - width for i in used if i >= width} | times | set(plan.right_keys))
+    left, left_map = _pruned(plan.left, set(lefts), shared)
+    right, right_map = _pruned(plan.right, set(rights), shared)
+    mapping = {old: new for new, old in enumerate(lefts)}
+    mapping.update({old + width: len(lefts) + new for new, old in enumerate(rights)})
+    chosen = [*lefts, *(i + width for i in rights)]
+    schema = t.row_of([plan.schema.names[i] for i in chosen], [plan.schema.types[i] for i in chosen], null=False)
+    made = replace(
+        plan,
+        schema=schema,
+        left=narrowed(left, left_map, lefts),
+        right=narrowed(right, right_map, rights),
+        time=mapping[plan.time],
+        left_keys=tuple(mapping[i] for i in plan.left_keys),
+        right_keys=tuple(rights.index(i) for i in plan.right_keys),
+        condition=None if plan.condition is None else shifted(plan.condition, mapping),
+    )
+    return made, mapping
 
 
 def _aggregate(plan: l.Aggregate, wanted: set[int], shared: set[int]) -> Pruned:

@@ -11,6 +11,11 @@ from typing import Any
 from millstream.sql import types as t
 
 
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a resolved schema."""
@@ -66,7 +71,7 @@ class Column:
     def as_summary_string(self) -> str:
         """The column as text."""
         extras = self.explain_extras()
-        return f"`{self.name}` {self.data_type}" + (f" {extras}" if extras else "")
+        return f"{quoted(self.name)} {self.data_type}" + (f" {extras}" if extras else "")
 
     def explain_extras(self) -> str | None:
         """What else there is to say."""

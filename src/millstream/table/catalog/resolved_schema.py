@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.sql import types as t
-from millstream.table.catalog.columns import Column, PhysicalColumn
+from millstream.table.catalog.columns import Column, PhysicalColumn, quoted
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WatermarkSpec:
 
     def as_summary_string(self) -> str:
         """The watermark as text."""
-        return f"WATERMARK FOR `{self.rowtime_attribute}` AS {self.watermark_expression}"
+        return f"WATERMARK FOR {quoted(self.rowtime_attribute)} AS {self.watermark_expression}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Constraint:
 
     def as_summary_string(self) -> str:
         """The promise as text."""
-        return f"CONSTRAINT `{self.name}`"
+        return f"CONSTRAINT {quoted(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class UniqueConstraint(Constraint):
 
     def as_summary_string(self) -> str:
         """The key as text."""
-        keys = ", ".join(f"`{each}`" for each in self.columns)
-        return f"CONSTRAINT `{self.name}` PRIMARY KEY ({keys}) NOT ENFORCED"
+        name, *keys = map(quoted, (self.name, *self.columns))
+        return f"CONSTRAINT {name} PRIMARY KEY ({', '.join(keys)}) NOT ENFORCED"
 
 
 class ResolvedSchema:

@@ -34,6 +34,14 @@ class Strings(Term):
     sha384 = applied("SHA384", "The SHA-384 hash.")
     sha512 = applied("SHA512", "The SHA-512 hash.")
 
+    def inet_aton(self) -> Expression:
+        """An IPv4 address as a number."""
+        return self._call("INET_ATON", self)
+
+    def inet_ntoa(self) -> Expression:
+        """A number as an IPv4 address."""
+        return self._call("INET_NTOA", self)
+
     def sha2(self, hash_length: Any) -> Expression:
         """The SHA-2 hash of so many bits."""
         return self._call("SHA2", self, hash_length)

@@ -1,0 +1,96 @@
+"""Rows of relations on their way to the slots of a batch job.
+
+Promises: each row reaches one slot of its source, the rows of one partition of one slot in order; a program that only
+collects the rows of one relation runs in the driver, where they are collected anyway.
+Does not know: what a program does with them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkContext, TaskContext
+from pyspark.sql import SparkSession
+
+from millstream.engine.batch_level import run_batch_level
+from millstream.engine.contract import Deployment
+from millstream.engine.relational import Batches, RelationalSource, feeding
+from millstream.engine.slot import LevelRequest
+from millstream.engine.spark.catalyst import frame_of, relational_sources, session_for
+
+_PLACE = struct.Struct(">HIQ")  # vertex, partition, sequence
+_COLUMNS = "slot int, place binary, block binary"
+Relations = Sequence[tuple[int, RelationalSource, int]]
+
+
+class _Packed:
+    """The batches of a partition as blocks for slots."""
+
+    def __init__(self, place: int, parallelism: int) -> None:
+        self._place, self._parallelism = place, parallelism
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        partition = 0 if task is None else task.partitionId()
+        for sequence, batch in enumerate(batches):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            slot = (partition + sequence) % self._parallelism
+            place = _PLACE.pack(self._place, partition, sequence)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([slot], pa.int32()), pa.array([place]), pa.array([sink.getvalue().to_pybytes()])],
+                names=["slot", "place", "block"],
+            )
+
+
+def blocks_of(session: SparkSession, relations: Relations, now: int, slots: int) -> Any:
+    """All relations as one frame of blocks, a partition for each slot."""
+    whole: Any = None
+    for place, source, parallelism in relations:
+        frame = frame_of(session, source, now).mapInArrow(_Packed(place, parallelism), _COLUMNS)
+        whole = frame if whole is None else whole.unionAll(frame)
+    return whole.repartitionById(slots, whole.slot).sortWithinPartitions("place")
+
+
+def fed(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
+    """What the readers of a slot read, from its (place, block) in order."""
+    arrived = _Arrived(pairs)
+    return {source.name: arrived.of(place) for place, source, _ in relations}
+
+
+class _Arrived:
+    """Blocks in the order of their vertices, which run in that order."""
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._pairs = iter(pairs)
+        self._head = next(self._pairs, None)
+
+    def of(self, place: int) -> Batches:
+        """The batches for one vertex."""
+        while self._head is not None and _PLACE.unpack(self._head[0])[0] <= place:
+            vertex, data = _PLACE.unpack(self._head[0])[0], self._head[1]
+            self._head = next(self._pairs, None)
+            if vertex == place:
+                yield from pa.ipc.open_stream(data)
+
+
+def is_collected(deployment: Deployment) -> bool:
+    """Whether the program only hands the rows of one relation to the driver."""
+    vertices = deployment.plan.vertices
+    if len(vertices) != 1 or vertices[0].task.parallelism != 1:
+        return False
+    sinks = [getattr(node.spec, "sink", None) for node in vertices[0].task.operators[1:]]
+    return len(sinks) == 1 and getattr(sinks[0], "driver_only", False)
+
+
+def run_collected(
+    context: SparkContext, deployment: Deployment, requests: Sequence[LevelRequest], now: int
+) -> list[bytes]:
+    """Run such a program; gives the blocks that are for the driver."""
+    ((_, source, _),) = relational_sources(deployment)
+    table = frame_of(session_for(context), source, now).toArrow()
+    with feeding({source.name: iter(table.to_batches())}):
+        return [data for _, _, data in run_batch_level(deployment, 0, (), requests[0], "driver")]

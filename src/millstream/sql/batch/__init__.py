@@ -1,0 +1,1 @@
+"""Queries of bounded tables in Spark's SQL, for its optimizer."""

@@ -1,0 +1,89 @@
+"""Modules: sets of functions that every catalog sees.
+
+Promises: functions are found in the order in which the modules are used. The built-in ones are the module `core`; as in
+Flink they are part of the language and are found last where it is not used. A refused change changes nothing.
+Does not know: how functions are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from millstream.sql.errors import CatalogError, nearest
+
+CORE = "core"
+GROUP = "millstream.table_modules"
+
+
+class Modules:
+    """The modules of a session: which are loaded, and which are used in which order."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Mapping[str, Any]] = {CORE: {}}
+        self._used: list[str] = [CORE]
+
+    def load(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:
+        """Add a module behind those that are used."""
+        self.check_new(name, at)
+        self._loaded[name] = {key.lower(): function for key, function in functions.items()}
+        self._used.append(name)
+
+    def check_new(self, name: str, at: int | None = None) -> None:
+        """Refuse the name of a module that is loaded."""
+        if name in self._loaded:
+            message = f"there is a module '{name}' already"
+            raise CatalogError(message, at=at)
+
+    def unload(self, name: str, at: int | None = None) -> None:
+        """Forget a module."""
+        self._known(name, at)
+        del self._loaded[name]
+        if name in self._used:
+            self._used.remove(name)
+
+    def use(self, names: Sequence[str], at: int | None = None) -> None:
+        """Use these modules in this order, and no others."""
+        for name in names:
+            self._known(name, at)
+            if names.count(name) > 1:
+                message = f"the module '{name}' is there twice"
+                raise CatalogError(message, at=at)
+        self._used = list(names)
+
+    def _known(self, name: str, at: int | None) -> None:
+        if name not in self._loaded:
+            message = f"there is no module '{name}'"
+            raise CatalogError(message, at=at, hint=nearest(name, self._loaded))
+
+    def find(self, name: str, is_core: Callable[[str], bool]) -> Any:
+        """The function of that name in lower case; None when there is none, or the first one is of `core`."""
+        for module in self._used:
+            if module == CORE and is_core(name):
+                return None
+            if name in self._loaded[module]:
+                return self._loaded[module][name]
+        return None
+
+    def function_names(self) -> Iterable[str]:
+        """The functions of all modules in use but `core`."""
+        for module in self._used:
+            yield from self._loaded[module]
+
+    def listed(self) -> list[tuple[str, bool]]:
+        """All modules and whether they are used: those that are, first and in order."""
+        rest = [name for name in self._loaded if name not in self._used]
+        return [*((name, True) for name in self._used), *((name, False) for name in rest)]
+
+
+def installed(name: str, options: Mapping[str, str], at: int | None) -> Mapping[str, Any]:
+    """The functions of an installed module: its entry point is a function from options to functions by name."""
+    if name == CORE:
+        return {}
+    known = {each.name: each for each in entry_points(group=GROUP)}
+    if name not in known:
+        message = f"no module '{name}' is installed"
+        hint = nearest(name, known) or f"a package offers one by an entry point of the group {GROUP}"
+        raise CatalogError(message, at=at, hint=hint)
+    made: Mapping[str, Any] = known[name].load()(dict(options))
+    return made

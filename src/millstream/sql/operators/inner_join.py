@@ -1,0 +1,120 @@
+"""Inner joins by key, a batch at a time.
+
+Promises: the changelog of JoinOperator for inner joins without a time to live: each row of a batch meets what the
+other side has, in the order in which it came.
+Does not know: outer joins, time.
+
+Rows of the other side are found by key and made columns once, however many rows they meet; the condition is asked once
+for all pairs of a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.types import Types
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import OperatorContext
+from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuple_type_info
+from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
+from millstream.sql.operators.base import Rows, TableOperator, rows_with_kinds
+from millstream.state.backend import ABSENT
+
+_SIDES = ("left", "right")
+
+
+class InnerJoinOperator(TableOperator):
+    """State of a side: by key, how often each row is there."""
+
+    def __init__(self, context: OperatorContext, spec: Any) -> None:
+        super().__init__(context, spec.output, spec.zone, spec)
+        self._spec = spec
+        self._schemas = (spec.left, spec.right)
+        self._tables = [
+            context.state.table(f"join/rows/{side}", Types.MAP(tuple_type_info(schema.types), Types.LONG()), kind="map")
+            for side, schema in zip(_SIDES, self._schemas, strict=True)
+        ]
+        self._condition = None if spec.condition is None else Condition(spec.condition)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Join the rows with what is there, and keep them."""
+        array = batch.array()
+        rows, kinds = rows_with_kinds(batch, self._schemas[side])
+        columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
+        keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        if not columns:
+            keys = [None] * len(rows)
+        absent = {i for column in columns for i, value in enumerate(column) if value is None}
+        self._meet(side, array, keys, absent)
+        self._keep(side, rows, kinds, keys, absent)
+
+    def _meet(self, side: int, array: pa.Array, keys: list[Any], absent: set[int]) -> None:
+        live, _ = self._tables[1 - side].namespace(None)
+        mine: list[int] = []
+        theirs: list[int] = []
+        partners: Rows = []
+        found: dict[Any, list[int]] = {}  # where the rows of a key are among the partners
+        for place, key in enumerate(keys):
+            if place in absent:
+                continue
+            places = found.get(key)
+            if places is None:
+                stored = live[key]
+                places = found[key] = []
+                if stored is not ABSENT:
+                    for row, count in stored.items():
+                        places.extend([len(partners)] * count)
+                        partners.append(row)
+            if places:
+                theirs += places
+                mine += [place] * len(places)
+        if mine:
+            self._emit(side, array, np.array(mine), np.array(theirs), partners)
+
+    def _emit(self, side: int, array: pa.Array, mine: np.ndarray, theirs: np.ndarray, partners: Rows) -> None:
+        width = len(self._schemas[side])
+        others = array_of(partners, None, self._schemas[1 - side])
+        kinds = array.field(width)
+
+        def paired(own: np.ndarray, met: np.ndarray) -> list[pa.Array]:
+            first, second = pa.array(own), pa.array(met)
+            one = [array.field(i).take(first) for i in range(width)]
+            other = [others.field(i).take(second) for i in range(len(self._schemas[1 - side]))]
+            return [*one, *other] if side == 0 else [*other, *one]
+
+        columns = paired(mine, theirs)
+        if self._condition is not None:
+            frame = Frame(columns, len(mine), self.context.now, self.zone, self.watermark)
+            try:
+                holds = self._condition.holds(frame)
+            except EvaluationFailed as problem:
+                raise self.fail(problem) from None
+            if not holds.all():
+                mine, theirs = mine[holds], theirs[holds]
+                columns = paired(mine, theirs)
+        self.emit_array(struct_of(columns, kinds.take(pa.array(mine)), self.output, len(mine)))
+
+    def _keep(self, side: int, rows: Rows, kinds: list[int], keys: list[Any], absent: set[int]) -> None:
+        table = self._tables[side]
+        live, dirty = table.namespace(None)
+        changed: dict[Any, list[tuple[Any, ...]]] = {}
+        for place, (key, row, kind) in enumerate(zip(keys, rows, kinds, strict=True)):
+            if place in absent:
+                continue
+            stored = live[key]
+            if stored is ABSENT:
+                stored = live[key] = {}
+            count = stored.get(row, 0) + (1 if kind in (INSERT, UPDATE_AFTER) else -1)
+            if count:
+                stored[row] = count
+            else:
+                del stored[row]
+            changed.setdefault(key, []).append(row)
+        dirty.update(changed)
+        for key, entries in changed.items():
+            if live[key]:
+                table.touch(None, key, entries)
+            else:
+                live[key] = ABSENT

@@ -1,0 +1,205 @@
+"""Aggregates of sessions: what a key does without a pause, told when the pause is long enough.
+
+Promises: the results of SessionOperator and the aggregate behind it, for aggregates that columns can be added up for.
+Rows of a session are added up as they come, and not kept.
+Does not know: processing time, zones, rows that are taken back.
+
+The rows of an epoch are put into sessions and added up on columns; each of those then meets the open sessions of its
+key in state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.model.types import Types
+from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.window import LATE_COUNT
+from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.runtime.timers import Timers
+from millstream.sql import types as t
+from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
+from millstream.sql.expressions import AggregateCall
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators import moments
+from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.partials import Partials
+from millstream.state.backend import ABSENT
+
+_BITS = 64
+
+
+@dataclass(frozen=True)
+class SessionAggregateSpec(OperatorSpec):
+    """Aggregates by sessions of the columns `partition`. `keys` are columns of the input, or behind its last one the
+    start, the end and the time of the session."""
+
+    input: t.RowType
+    output: t.RowType
+    keys: tuple[int, ...]
+    partition: tuple[int, ...]
+    time: int
+    gap: int
+    calls: tuple[AggregateCall, ...]
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return SessionAggregateOperator(context, self)
+
+
+class SessionAggregateOperator(TableOperator):
+    """State: by key, open sessions as (start, end, parts); a timer at each end."""
+
+    def __init__(self, context: OperatorContext, spec: SessionAggregateSpec) -> None:
+        super().__init__(context, spec.output)
+        self._spec = spec
+        width = len(spec.input)
+        names = [str(i) for i in range(width + 1)]
+        numbered = t.row_of(names, [*spec.input.types, t.BIGINT], null=False)
+        self._partials = Partials(spec.calls, (width,), numbered)
+        self._functions = [aggregation(call, retracts=False) for call in spec.calls]
+        self._part_kinds = self._partials.part_types()
+        parts = [SqlTypeInfo(kind, internal=True) for kind in self._part_kinds]
+        session = Types.TUPLE([Types.LONG(), Types.LONG(), *parts])
+        self._table = context.state.table("sessions/parts", Types.LIST(session))
+        self._timers = Timers(context.state, "event")
+        self._waiting: list[pa.Array] = []
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting."""
+        super().begin_epoch()
+        self._waiting = []
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Gather."""
+        self._waiting.append(batch.array())
+
+    def end_epoch(self) -> None:
+        """What came after the last watermark goes into state."""
+        self._group()
+
+    def on_watermark(self, watermark: int) -> None:
+        """Tell the sessions that are over."""
+        self._group()
+        self._close(watermark)
+        super().on_watermark(watermark)
+
+    def _group(self) -> None:
+        if not self._waiting:
+            return
+        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+        self._waiting = []
+        times = moments.column_millis(array.field(self._spec.time))
+        if (times == NO_TIMESTAMP).any():
+            message = "a row without a time cannot be put into a window: its time attribute is NULL"
+            raise UserFunctionFailed(self.context.name, message, "")
+        self._enter(array, times)
+
+    def _enter(self, array: pa.Array, times: np.ndarray) -> None:
+        """Put rows into sessions of their own, and these together with those that are open."""
+        gap, width = self._spec.gap, len(self._spec.input)
+        codes = np.zeros(len(array), dtype=np.int64)
+        for i in self._spec.partition:
+            found = pc.dictionary_encode(array.field(i), null_encoding="encode")
+            codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+        order = np.lexsort((times, codes))
+        sorted_codes, sorted_times = codes[order], times[order]
+        fresh = (sorted_codes[1:] != sorted_codes[:-1]) | (np.diff(sorted_times) > gap)
+        begins = np.flatnonzero(np.concatenate(([True], fresh)))
+        lasts = np.append(begins[1:], len(order)) - 1
+        numbers = np.empty(len(order), dtype=np.int64)
+        numbers[order] = np.cumsum(np.concatenate(([0], fresh)))
+        fields = [*(array.field(i) for i in range(width)), pa.array(numbers)]
+        chunk = self._partials.chunk(pa.StructArray.from_arrays(fields, names=[str(i) for i in range(width + 1)]))
+        place = np.argsort(chunk.column(0).to_numpy())
+        wide = [
+            chunk.column(1 + i).cast(arrow_type(kind), safe=False).take(pa.array(place))
+            for i, kind in enumerate(self._part_kinds)
+        ]
+        parts = [internal_values(column, kind) for column, kind in zip(wide, self._part_kinds, strict=True)]
+        keys = self._keys(array.take(pa.array(order[begins])))
+        starts, ends = sorted_times[begins].tolist(), (sorted_times[lasts] + gap).tolist()
+        rows = (lasts - begins + 1).tolist()
+        for key, count, *session in zip(keys, rows, starts, ends, *parts, strict=True):
+            self._add(key, tuple(session), count)
+
+    def _keys(self, array: pa.Array) -> list[Any]:
+        kinds = self._spec.input.types
+        found = [internal_values(array.field(i), kinds[i]) for i in self._spec.partition]
+        if not found:
+            return [None] * len(array)
+        return found[0] if len(found) == 1 else list(zip(*found, strict=True))
+
+    def _add(self, key: Any, session: tuple[Any, ...], rows: int) -> None:
+        stored = self._table.get(None, key)
+        kept: list[tuple[Any, ...]] = []
+        met: list[tuple[Any, ...]] = []
+        for other in () if stored is ABSENT else stored:
+            if other[0] <= session[1] and session[0] <= other[1]:
+                met.append(other)
+                session = self._both(other, session)
+            else:
+                kept.append(other)
+        if session[1] - 1 <= self.watermark:  # and no session that is still open takes it in
+            self.context.metrics.count(LATE_COUNT, rows)
+            return
+        for other in met:
+            if other[1] != session[1]:
+                self._timers.delete(None, key, other[1] - 1)
+        self._timers.register(None, key, session[1] - 1)
+        self._table.put(None, key, [*kept, session])
+
+    def _both(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Two sessions as one."""
+        parts = []
+        for (_, _, how), kind, a, b in zip(self._partials.parts, self._part_kinds, one[2:], other[2:], strict=True):
+            if a is None or b is None:
+                parts.append(b if a is None else a)
+            elif how in ("min", "max"):
+                parts.append(min(a, b) if how == "min" else max(a, b))
+            else:
+                parts.append(_wrapped(a + b) if isinstance(kind, t.BigIntType) else a + b)
+        return (min(one[0], other[0]), max(one[1], other[1]), *parts)
+
+    def _close(self, until: int) -> None:
+        keys: list[Any] = []
+        over: list[tuple[Any, ...]] = []
+        for time, _, key in self._timers.due(until):
+            stored = self._table.get(None, key)
+            if stored is ABSENT:
+                continue
+            ended = [session for session in stored if session[1] - 1 <= time]
+            self._table.put(None, key, [session for session in stored if session[1] - 1 > time] or ABSENT)
+            keys += [key] * len(ended)
+            over += ended
+        if over:
+            self._emit(keys, over)
+
+    def _emit(self, keys: list[Any], over: Sequence[tuple[Any, ...]]) -> None:
+        spec, width = self._spec, len(self._spec.input)
+        columns = list(zip(*over, strict=True))
+        ends = pa.array(columns[1], pa.int64())
+        edges = (pa.array(columns[0], pa.int64()), ends, pc.subtract(ends, 1))
+        parts = [pa.array(values, arrow_type(kind)) for values, kind in zip(columns[2:], self._part_kinds, strict=True)]
+        made: list[pa.Array] = []
+        for place, wanted in zip(spec.keys, spec.output.types, strict=False):
+            if place >= width:
+                edge = edges[place - width].cast(pa.timestamp("ms"))
+                made.append(edge if edge.type == arrow_type(wanted) else edge.cast(arrow_type(wanted)))
+                continue
+            which = spec.partition.index(place)
+            values = keys if len(spec.partition) == 1 else [key[which] for key in keys]
+            made.append(pa.array(values, arrow_type(wanted)))
+        results = self._partials.finished(parts, self._functions)
+        self.emit_array(struct_of([*made, *results], None, self.output, len(over)))
+
+
+def _wrapped(number: int) -> int:
+    """A sum as 64 bits hold it."""
+    return (number + (1 << (_BITS - 1))) % (1 << _BITS) - (1 << (_BITS - 1))

@@ -1,0 +1,188 @@
+"""Batch SQL through Catalyst: what the recorded queries leave as a stream, and what our own functions compute."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "sql"))
+
+from sql_cases import GOLDEN, changelog, content, environment, materialised
+
+from millstream.engine.spark.catalyst import session_for
+from millstream.errors import UserError
+from millstream.sql import logical as l
+from millstream.sql.batch import spelling
+from millstream.sql.batch.expressions import spelled
+from millstream.sql.builtin_connectors import offered
+from millstream.sql.columns import arrow_type, internal_values
+from millstream.sql.evaluate import Frame, Projection
+from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
+from millstream.table.udf import udf
+
+BATCH = {"execution.runtime-mode": "BATCH"}
+TOPICS = sorted(path.stem for path in GOLDEN.glob("*.yaml") if "queries" in content(path.stem))
+DIFFERENT = {
+    # An aggregate without GROUP BY has a row of nothing in a batch; a stream tells none before the first row comes.
+    ("aggregates", "empty"): [["+I", "0", "<NULL>"]],
+}
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_batch_leaves_what_the_stream_leaves(topic: str, spark_context: Any) -> None:
+    case = content(topic)
+    env = environment(case, BATCH)
+    wrong: dict[str, Any] = {}
+    for query in case["queries"]:
+        if "changelog" not in query:
+            continue
+        names, types, rows = changelog(env, query["sql"])
+        if (names, types) != (query["names"], query["types"]):
+            wrong[query["name"]] = names, types
+        found = materialised(rows)
+        wanted = materialised(DIFFERENT.get((topic, query["name"]), query["changelog"]))
+        if found != wanted:
+            wrong[query["name"]] = found - wanted, wanted - found
+    assert wrong == {}
+
+
+VALUES: dict[str, tuple[str, list[Any]]] = {
+    "i": ("INT", [0, 1, -1, 7, 2**31 - 1, -(2**31)]),
+    "j": ("INT", [0, 1, 2, 3, -5, 2**31 - 1]),
+    "b": ("BIGINT", [0, 1, -1, 10**12, 2**63 - 1, -(2**63)]),
+    "n": ("TINYINT", [0, 1, 127, -128]),
+    "m": ("DECIMAL(10, 2)", [Decimal("0.00"), Decimal("1.25"), Decimal("-3.55"), Decimal("99999999.99")]),
+    "w": ("DECIMAL(38, 10)", [Decimal("0E-10"), Decimal("1.0000000005"), Decimal("-9999999999999999999999999999.5")]),
+    "d": ("DOUBLE", [0.0, -0.0, 1.5, -2.25, math.inf, -math.inf, math.nan, 1e300]),
+    "f": ("FLOAT", [0.0, 1.5, -2.25, math.nan]),
+    "s": (
+        "STRING",
+        ["", "a", "A", "ab", "a_b", "100%", "back\\slash", "it's", "é", "日本", "\U0001f600x", "line\nfeed"],
+    ),
+    "u": ("STRING", ["", "a", "b", "\t", "\u0000"]),
+    "x": ("BOOLEAN", [True, False]),
+    "y": ("BOOLEAN", [True, False]),
+    "dt": ("DATE", [datetime.date(2024, 2, 29), datetime.date(1969, 12, 31), datetime.date(1, 1, 1)]),
+    "ts": (
+        "TIMESTAMP(3)",
+        [datetime.datetime.fromisoformat(text) for text in ("2024-02-29 23:59:59.999", "1969-12-31 01:00")],
+    ),
+    "lt": ("TIMESTAMP_LTZ(3)", [datetime.datetime(2024, 3, 10, 2, 30, tzinfo=datetime.UTC)]),
+}
+EXPRESSIONS = """
+i + j; i - j; i * j; b + i; b * b; n + n; n * n; -i; -b; -n; ABS(i); ABS(b); i / 7; b / 3; i % 7; b % 10
+MOD(i, 3); m + m; m - w; m * m; w * w; w + w; w * 10; m / 3; m / 7.5; w / NULLIF(m, 0.00); i / NULLIF(j, 0); -m
+m + i; m * 2; m % 3; d + d; d - 1; d * 2; f + f; f * d; d / 2; d / 0.25; -d; i = j; i <> j; i < j; b >= i; m > i
+m = 1.25; d = d; d <> d; d < 1.5; d >= d; f = d; f < 2; s = u; s < u; s >= 'a'; dt < DATE '2000-01-01'; ts = ts
+ts > TIMESTAMP '2000-01-01 00:00:00'; lt = lt; x = y; x <> y; x AND y; x OR y; NOT x; x IS TRUE; x IS NOT TRUE
+x IS FALSE; x IS NOT FALSE; x IS UNKNOWN; x IS NOT UNKNOWN; i IS NULL; s IS NOT NULL; i IS DISTINCT FROM j
+s IS NOT DISTINCT FROM u; i IN (1, 7, NULL); s IN ('a', '日本', ''); i NOT IN (0, 1); i BETWEEN -1 AND 7
+COALESCE(i, j, 5); COALESCE(s, u); NULLIF(i, j); NULLIF(s, 'a'); CASE WHEN x THEN i WHEN y THEN j ELSE 0 END
+CASE i WHEN 1 THEN 'one' WHEN 7 THEN s END; CASE WHEN i > j THEN m ELSE w END; IF(x, i, j); s || u
+CONCAT(s, 'é', u); CHAR_LENGTH(s); SUBSTRING(s FROM 2); SUBSTRING(s FROM 1 FOR 2); SUBSTRING(s, 2, 0)
+s LIKE 'a%'; s LIKE '%'; s LIKE '_'; s LIKE 'a\\_b'; s LIKE '%é%'; s NOT LIKE 'a_b'; s LIKE '日_'
+EXTRACT(YEAR FROM dt); EXTRACT(MONTH FROM dt); EXTRACT(DAY FROM ts); EXTRACT(HOUR FROM ts)
+EXTRACT(QUARTER FROM dt); EXTRACT(MINUTE FROM ts); ts + INTERVAL '1' DAY; ts - INTERVAL '90' MINUTE
+lt + INTERVAL '36' HOUR; ts < ts + INTERVAL '0.001' SECOND; CAST(i AS TINYINT); CAST(b AS INT)
+CAST(i AS BIGINT); CAST(i AS DOUBLE); CAST(b AS DOUBLE); CAST(b AS FLOAT); CAST(i AS DECIMAL(5, 2))
+CAST(b AS DECIMAL(38, 10)); CAST(m AS DECIMAL(4, 1)); CAST(w AS DECIMAL(20, 4)); CAST(m AS DOUBLE)
+CAST(w AS DOUBLE); CAST(f AS DOUBLE); CAST(s AS STRING); CAST(dt AS TIMESTAMP(3)); CAST(ts AS TIMESTAMP(6))
+'it''s; \\ %' || s; CAST(1 AS BIGINT) + b; 1.5 * m; DATE '2024-01-31' + INTERVAL '1' MONTH; UPPER('é') || s
+"""
+
+
+def test_what_is_spelled_for_spark_is_what_our_functions_compute(spark_context: Any) -> None:
+    texts = [
+        each.strip() for line in EXPRESSIONS.strip().splitlines() for each in line.replace("''s; ", "''s@ ").split(";")
+    ]
+    texts = [each.replace("''s@ ", "''s; ") for each in texts]
+    rng = random.Random(7)
+    rows = [tuple(rng.choice([*values, None]) for _, values in VALUES.values()) for _ in range(400)]
+    offered("edges", rows)
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
+    env.execute_sql(f"CREATE TABLE edges ({columns}) WITH ('connector' = 'values', 'data-id' = 'edges')")
+    project = env.sql_query(f"SELECT {', '.join(f'{text} AS e{i}' for i, text in enumerate(texts))} FROM edges")._plan
+    assert isinstance(project, l.Project)
+    kinds = project.input.schema.types
+    arrays = [pa.array([row[i] for row in rows], arrow_type(kind)) for i, kind in enumerate(kinds)]
+    frame = Frame(arrays, len(rows))
+    named = [
+        (text, e, spelled(e, [f"c{i}" for i in range(len(kinds))], "UTC")) for text, e in zip(texts, project.exprs)
+    ]
+    assert [text for text, _, found in named if found is None] == [r"s LIKE 'a\_b'"]
+    named = [each for each in named if each[2] is not None]
+    session = session_for(spark_context)
+    session.createDataFrame(
+        pa.Table.from_batches([spelling.to_spark(arrays, project.input.schema, len(rows))])
+    ).createOrReplaceTempView("edges")
+    selected = ", ".join(f"{found} AS r{i}" for i, (_, _, found) in enumerate(named))
+    table = session.sql(f"SELECT {selected} FROM edges").toArrow()
+    wrong = {}
+    for i, (text, expression, _) in enumerate(named):
+        (ours,) = Projection([expression]).columns(frame)
+        theirs = table.column(i).combine_chunks().cast(arrow_type(expression.type), safe=False)
+        pairs = zip(internal_values(ours, expression.type), internal_values(theirs, expression.type), rows, strict=True)
+        differ = [pair for pair in pairs if not _same(*pair[:2])]
+        if differ:
+            wrong[text] = differ[0][:2], len(differ)
+    assert wrong == {}
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return one == other
+
+
+@pytest.fixture
+def sales(spark_context: Any) -> TableEnvironment:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    env.get_config().set("parallelism.default", "2")
+    offered("sales", [(i % 7, i, None if i % 5 == 0 else f"item {i % 3}") for i in range(1000)])
+    env.execute_sql("CREATE TABLE sales (k INT, v INT, s STRING) WITH ('connector' = 'values', 'data-id' = 'sales')")
+    return env
+
+
+def test_rows_of_relations_reach_every_sink_once(sales: TableEnvironment, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        sales.execute_sql(
+            f"CREATE TABLE {name} (k STRING, n BIGINT) WITH ('connector' = 'filesystem', 'format' = 'csv', "
+            f"'path' = '{tmp_path / name}')"
+        )
+    both = sales.create_statement_set()
+    both.add_insert_sql("INSERT INTO one SELECT CAST(k AS STRING), SUM(CAST(v AS BIGINT)) FROM sales GROUP BY k")
+    both.add_insert_sql("INSERT INTO two SELECT s, COUNT(*) FROM sales GROUP BY s ORDER BY s DESC")
+    both.execute().wait()
+    found = {
+        name: [
+            line for path in sorted((tmp_path / name).rglob("*")) if path.is_file() for line in path.read_text().split()
+        ]
+        for name in ("one", "two")
+    }
+    assert sorted(found["one"]) == sorted(f"{k},{sum(range(k, 1000, 7))}" for k in range(7))
+    assert len(found["two"]) == 4 * 2 - 1  # a space in three of the four names
+
+
+def test_a_query_without_an_answer_is_the_users_error(sales: TableEnvironment) -> None:
+    for sql in ("SELECT SUM(10 / v) FROM sales", "SELECT COUNT(CAST(s AS INT)) FROM sales"):
+        with pytest.raises(UserError, match=r"division by zero|item"), sales.execute_sql(sql).collect() as rows:
+            list(rows)
+
+
+def test_a_users_function_stays_with_our_operators_above_catalyst(sales: TableEnvironment) -> None:
+    sales.create_temporary_function("twice", udf(lambda n: 2 * n, result_type=DataTypes.BIGINT()))
+    sql = "SELECT k, twice(n) FROM (SELECT k, COUNT(*) AS n FROM sales GROUP BY k) AS counted"
+    plan = sales.explain_sql(sql).split("== Optimized Execution Plan ==")[1]
+    assert "Calc(" in plan
+    assert "Catalyst(" in plan
+    with sales.execute_sql(sql).collect() as rows:
+        assert sorted(tuple(row) for row in rows) == [(k, 2 * len(range(k, 1000, 7))) for k in range(7)]

@@ -1,0 +1,146 @@
+"""Options that change how state is kept and aggregates are computed, and what they must not change."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sql_cases import GOLDEN, changelog, content, environment, materialised
+from test_restart import program
+
+from millstream.model.job_status import JobStatus
+from millstream.sql.errors import SqlError
+from millstream.sql.operators.expiry import Expiry
+from millstream.state.backend import OperatorState
+from millstream.state.key_groups import KeyGrouper, KeyGroupRange
+from millstream.testing.simulation import EPOCH_MILLIS, Setup, World, run
+
+SPLIT = {"table.optimizer.distinct-agg.split.enabled": "true", "table.optimizer.distinct-agg.split.bucket-num": "3"}
+MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
+TTL = {"table.exec.state.ttl": f"{3 * EPOCH_MILLIS} ms"}
+ROWS = [["a", 1], ["a", 2], ["b", 3], ["b", 4], ["b", 5], ["a", 6], ["b", 7]]  # one in each epoch
+TABLE = {"t": {"columns": {"k": "STRING", "v": "INT"}, "rows": ROWS}}
+FORGETFUL = {  # changes of the last `a`, which comes four epochs after the one before it, and of the last `b`
+    "SELECT k, COUNT(*) AS c FROM t GROUP BY k": [["+I", "a", "1"], ["-U", "b", "3"], ["+U", "b", "4"]],
+    "SELECT /*+ STATE_TTL('t' = '1 d') */ k, COUNT(*) AS c FROM t GROUP BY k": [
+        ["-U", "a", "2"],
+        ["+U", "a", "3"],
+        ["-U", "b", "3"],
+        ["+U", "b", "4"],
+    ],
+    "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n = 1": [
+        ["+I", "a", "6"],
+        ["-U", "b", "5"],
+        ["+U", "b", "7"],
+    ],
+    "SELECT DISTINCT k FROM t": [["+I", "a"]],
+    "SELECT l.v, r.v FROM t l JOIN t r ON l.k = r.k WHERE l.v < r.v": [["+I", "5", "7"]],
+    "SELECT /*+ STATE_TTL('l' = '1 d', 'r' = '1 d') */ l.v, r.v FROM t l JOIN t r ON l.k = r.k WHERE l.v < r.v": [
+        *([["+I", v, "6"] for v in ("1", "2")]),
+        *([["+I", v, "7"] for v in ("3", "4", "5")]),
+    ],
+}
+
+
+def changes(sql: str, options: dict[str, str], rows: int) -> list[list[str]]:
+    table = {"t": {**TABLE["t"], "rows": ROWS[:rows]}}
+    setup = Setup(program({"tables": table}, sql, options), epoch_records=1, checkpoint_every=2)
+    with World() as world:
+        life = run(setup, world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        return list(map(ast.literal_eval, world.visible()))
+
+
+@pytest.mark.parametrize("sql", FORGETFUL)
+def test_state_that_nothing_touched_is_forgotten(sql: str) -> None:
+    found, before = changes(sql, TTL, 7), changes(sql, TTL, 5)
+    for each in before:
+        found.remove(each)
+    assert sorted(found) == sorted(FORGETFUL[sql])
+
+
+def test_what_is_forgotten_is_freed() -> None:
+    context: Any = SimpleNamespace(
+        state=OperatorState(KeyGroupRange(0, 127), 0, 1, KeyGrouper(128)), memory={}, now=1000
+    )
+    expiry = Expiry(context, "x", 80)
+    for moment, key in ((1000, "a"), (1030, "b"), (1060, "a"), (1061, "a")):
+        context.now = moment
+        expiry.touch(key)
+    context.now = 1109
+    assert expiry.alive("b")
+    assert list(expiry.expired()) == []
+    context.now = 1120
+    assert not expiry.alive("b")
+    assert list(expiry.expired()) == ["b"]
+    assert expiry.alive("a")
+    context.memory.clear()  # as in a subtask of another parallelism
+    context.now = 1160
+    assert list(expiry.expired()) == ["a"]
+    assert list(expiry.expired()) == []
+    assert [each for table in context.state.tables.values() for each in table.namespaces()] == []
+
+
+DISTINCT = [
+    pytest.param(path.stem, query, id=f"{path.stem}-{query['name']}")
+    for path in sorted(GOLDEN.glob("*.yaml"))
+    for query in content(path.stem).get("queries", [])
+    if "changelog" in query and "(DISTINCT" in query["sql"].upper()
+]
+
+
+@pytest.mark.parametrize(("topic", "query"), DISTINCT)
+def test_a_split_distinct_aggregate_ends_with_the_same_table(
+    topic: str, query: dict[str, Any], inline_engine: None
+) -> None:
+    for more in ({}, MINI_BATCH):
+        options = {**SPLIT, **more, "parallelism.default": "2"}
+        _, _, rows = changelog(environment(content(topic), options), query["sql"])
+        assert materialised(rows) == materialised(query["changelog"])
+
+
+def test_plans_show_phases_and_parts(inline_engine: None) -> None:
+    sql = "SELECT k, COUNT(DISTINCT v), MAX(v) FROM t GROUP BY k"
+    plain = "SELECT k, COUNT(v), MAX(v) FROM t GROUP BY k"
+    assert environment({"tables": TABLE}).explain_sql(sql).count("GroupAggregate(") == 1
+    assert environment({"tables": TABLE}, SPLIT).explain_sql(sql).count("GroupAggregate(") == 2
+    assert "LocalGroupAggregate(" in environment({"tables": TABLE}, MINI_BATCH).explain_sql(plain)
+    one = {**MINI_BATCH, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+    assert "LocalGroupAggregate(" not in environment({"tables": TABLE}, one).explain_sql(plain)
+
+
+@pytest.mark.parametrize("size", ["1", "2", "100"])
+def test_the_size_of_a_mini_batch_does_not_change_the_final_table(size: str, inline_engine: None) -> None:
+    sql = "SELECT k, COUNT(*), LISTAGG(CAST(v AS STRING)) FROM t GROUP BY k"
+    options = {**MINI_BATCH, "table.exec.mini-batch.size": size}
+    _, _, rows = changelog(environment({"tables": TABLE}, options), sql)
+    assert materialised(rows) == {("a", "3", "1,2,6"): 1, ("b", "4", "3,4,5,7"): 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("table.optimizer.agg-phase-strategy", "THREE_PHASE"),
+        ("table.optimizer.distinct-agg.split.bucket-num", "0"),
+        ("table.optimizer.distinct-agg.split.enabled", "perhaps"),
+        ("table.exec.state.ttl", "a while"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(key: str, value: str, inline_engine: None) -> None:
+    with pytest.raises(SqlError, match=value):
+        environment({"tables": TABLE}, {key: value}).explain_sql("SELECT k FROM t")
+
+
+@pytest.mark.parametrize("keys", [3, 5000])
+def test_rows_with_keys_of_their_own_go_on_ungrouped_and_count_the_same(keys: int, inline_engine: None) -> None:
+    rows = [[str(i % keys), None if i % 7 == 0 else i % 100] for i in range(9000)]
+    case = {"tables": {"t": {"columns": {"k": "STRING", "v": "INT"}, "rows": rows}}}
+    sql = """SELECT k, COUNT(*), COUNT(v), SUM(v), AVG(v), MIN(v), MAX(v), COUNT(*) FILTER (WHERE v > 50),
+        SUM(v) FILTER (WHERE v > 50) FROM t GROUP BY k"""
+    options = {"millstream.epoch.max-records": "4500", "parallelism.default": "2"}
+    one = {**options, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+    _, _, found = changelog(environment(case, {**MINI_BATCH, **options}), sql)
+    _, _, expected = changelog(environment(case, one), sql)
+    assert materialised(found) == materialised(expected)

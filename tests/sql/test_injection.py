@@ -1,0 +1,176 @@
+"""Names and literals of any content are data, wherever they go: nothing in them is ever read as SQL, path or markup."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from millstream.sql.builtin_connectors import offered
+from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableEnvironment
+from millstream.table.expressions import col, lit
+
+HOSTILE = [
+    "`",
+    "'",
+    '"',
+    "--",
+    "/*",
+    "*/",
+    "/*+ ",
+    ";",
+    "\\",
+    "\n",
+    "\0",
+    "$",
+    "{",
+    "}",
+    "%s",
+    "..",
+    "/",
+    "=",
+    "\u202e",
+]
+TEXTS = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=3), max_size=6).map("".join)
+NAMES = TEXTS.filter(lambda name: bool(name))
+SEARCH = os.environ.get("HYPOTHESIS_PROFILE") == "search"
+FEW = settings(
+    max_examples=400 if SEARCH else 20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+ATTACK = "x`; DROP TABLE safe; --"
+STRING_ATTACK = "x'); DROP TABLE safe; --"
+
+
+def name(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@pytest.fixture
+def fresh(inline_engine: None) -> Callable[[], TableEnvironment]:
+    def made() -> TableEnvironment:
+        env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        env.get_config().set("parallelism.default", "1")
+        env.execute_sql("CREATE TABLE safe (a INT) WITH ('connector' = 'blackhole')")
+        return env
+
+    return made
+
+
+def rows(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
+    with env.execute_sql(sql).collect() as found:
+        return [tuple(row) for row in found]
+
+
+def shown(env: TableEnvironment, sql: str) -> str:
+    ((text,),) = rows(env, sql)
+    return str(text)
+
+
+@FEW
+@given(value=TEXTS, alias=NAMES)
+@example(value=STRING_ATTACK, alias=ATTACK)
+def test_a_literal_is_its_text_and_an_alias_its_name(fresh: Any, value: str, alias: str) -> None:
+    env = fresh()
+    table = env.sql_query(f"SELECT {literal(value)} AS {name(alias)}, CHAR_LENGTH({literal(value)}) AS n")
+    assert table.get_schema().get_field_names()[0] == alias
+    with table.execute().collect() as found:
+        assert [tuple(row) for row in found] == [(value, len(value))]
+
+
+@FEW
+@given(table=NAMES, column=NAMES, comment=TEXTS, value=TEXTS)
+@example(table=ATTACK, column=ATTACK, comment=STRING_ATTACK, value=STRING_ATTACK)
+def test_a_table_of_any_name_is_made_shown_made_again_and_read(
+    fresh: Any, table: str, column: str, comment: str, value: str
+) -> None:
+    env = fresh()
+    offered(value, [(value,), ("other",), (None,)])
+    env.execute_sql(
+        f"CREATE TABLE {name(table)} ({name(column)} STRING COMMENT {literal(comment)}) COMMENT {literal(comment)} "
+        f"WITH ('connector' = 'values', 'data-id' = {literal(value)})"
+    )
+    made = shown(env, f"SHOW CREATE TABLE {name(table)}")
+    env.execute_sql(f"DROP TABLE {name(table)}")
+    env.execute_sql(made)
+    assert shown(env, f"SHOW CREATE TABLE {name(table)}") == made
+    assert sorted(env.list_tables()) == sorted({"safe", table})
+    assert rows(env, f"DESCRIBE {name(table)}")[0][0] == column
+    query = f"SELECT {name(column)} FROM {name(table)} WHERE {name(column)} = {literal(value)}"
+    assert rows(env, query) == [(value,)] * (2 if value == "other" else 1)
+    explained = env.explain_sql(f"SELECT {name(column)}, COUNT(*) FROM {name(table)} GROUP BY {name(column)}")
+    assert "GroupAggregate" in explained
+
+
+@FEW
+@given(view=NAMES, columns=st.lists(NAMES, min_size=2, max_size=2, unique=True), value=TEXTS)
+@example(view=ATTACK, columns=[ATTACK, "`"], value=STRING_ATTACK)
+def test_a_view_of_any_name_is_shown_as_it_was_made(fresh: Any, view: str, columns: list[str], value: str) -> None:
+    assume(view != "safe")
+    env = fresh()
+    one, other = map(name, columns)
+    env.execute_sql(f"CREATE VIEW {name(view)} ({one}, {other}) AS SELECT {literal(value)}, 1")
+    made = shown(env, f"SHOW CREATE VIEW {name(view)}")
+    env.execute_sql(f"DROP VIEW {name(view)}")
+    env.execute_sql(made)
+    assert shown(env, f"SHOW CREATE VIEW {name(view)}") == made
+    joined = f"SELECT a.{one}, b.{other} FROM {name(view)} a JOIN {name(view)} b ON a.{other} = b.{other}"
+    assert rows(env, joined) == [(value, 1)]
+
+
+@FEW
+@given(table=NAMES, column=NAMES, value=TEXTS)
+@example(table=ATTACK, column=ATTACK, value=STRING_ATTACK)
+def test_a_compiled_plan_is_data(fresh: Any, table: str, column: str, value: str) -> None:
+    assume(table != "safe")
+    env = fresh()
+    env.execute_sql(f"CREATE TABLE {name(table)} ({name(column)} STRING) WITH ('connector' = 'blackhole')")
+    plan = env.compile_plan_sql(f"INSERT INTO {name(table)} SELECT {literal(value)}")
+    text = plan.as_json_string()
+    json.loads(text)
+    env.load_plan(PlanReference.from_json_string(text)).execute().wait()
+    assert "Sink" in env.load_plan(PlanReference.from_json_string(text)).explain()
+
+
+@FEW
+@given(columns=st.lists(NAMES, min_size=2, max_size=2, unique=True), value=TEXTS)
+@example(columns=[ATTACK, "'"], value=STRING_ATTACK)
+def test_the_table_api_takes_names_and_values_as_they_are(fresh: Any, columns: list[str], value: str) -> None:
+    env = fresh()
+    kind = DataTypes.ROW([DataTypes.FIELD(each, DataTypes.STRING()) for each in columns])
+    table = env.from_elements([(value, "1"), ("other", "2")], kind)
+    one, other = columns
+    chosen = table.filter(col(one) == lit(value)).group_by(col(one)).select(col(one).alias(other), col(other).count)
+    with chosen.execute().collect() as found:
+        assert [tuple(row) for row in found][-1] == (value, 2 if value == "other" else 1)
+
+
+@settings(FEW, max_examples=400 if SEARCH else 12)
+@given(value=TEXTS, folder=NAMES)
+@example(value="../../out", folder="a b")
+@example(value="a/b=c%2F", folder="'")
+@example(value="..", folder="--")
+def test_a_partition_is_a_folder_inside_its_table(fresh: Any, tmp_path: Path, value: str, folder: str) -> None:
+    assume("\0" not in value)
+    env = fresh()
+    root = Path(tempfile.mkdtemp(dir=tmp_path))
+    inside = root / folder.replace("/", "_").replace("\0", "_").replace("..", "_")
+    inside.mkdir()
+    env.execute_sql(
+        f"CREATE TABLE t (v STRING, p STRING) PARTITIONED BY (p) WITH ('connector' = 'filesystem', "
+        f"'path' = {literal(str(inside))}, 'format' = 'json')"
+    )
+    env.execute_sql(f"INSERT INTO t VALUES ('x', {literal(value)}), ('y', 'plain')").wait()
+    assert [each for each in root.iterdir() if each != inside] == []
+    assert sorted(rows(env, "SELECT v, p FROM t")) == [("x", value or None), ("y", "plain")]

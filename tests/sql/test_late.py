@@ -1,0 +1,94 @@
+"""Rows that come after their time has passed are dropped and counted where Flink drops them, and nowhere else.
+
+Each row is an epoch of its own, so that time passes after every row as it does in Flink."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sql_cases import content, materialised
+from test_restart import program
+
+from millstream.model.job_status import JobStatus
+from millstream.sql.logical import WindowSpec
+from millstream.sql.operators.lateness import rows_dropped
+from millstream.sql.operators.windows import assigned
+from millstream.testing.simulation import Life, Setup, World, run
+
+TOPICS = ("late/rows", "late/joins")
+QUERIES = [
+    pytest.param(topic, query, id=f"{topic.rpartition('/')[2]}-{query['name']}")
+    for topic in TOPICS
+    for query in content(topic)["queries"]
+    if "changelog" in query
+]
+WINDOWS = {  # seconds that a window may end after the multiple of 5 s that begins the half a row is in
+    "tumble": lambda at: [at // 10 * 10 + 10],
+    "tumble_by_rows": lambda at: [at // 10 * 10 + 10],
+    "hop": lambda at: [at // 5 * 5 + 5, at // 5 * 5 + 10],
+    "cumulate": lambda at: [end for end in (at // 10 * 10 + 5, at // 10 * 10 + 10) if end > at],
+}
+
+
+def one_by_one(topic: str, query: dict[str, Any], parallelism: int) -> tuple[Life, list[list[str]]]:
+    setup = Setup(
+        program(content(topic), query["sql"], {}),
+        parallelism=parallelism,
+        epoch_records=1,
+        checkpoint_every=None,
+    )
+    with World() as world:
+        life = run(setup, world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        return life, list(map(ast.literal_eval, world.visible()))
+
+
+def dropped(life: Life) -> int:
+    counted = [metrics.get("numLateRecordsDropped", 0) for each in life.epochs for metrics in each.metrics.values()]
+    return sum(counted)
+
+
+@pytest.mark.parametrize(("topic", "query"), QUERIES)
+def test_late_rows_are_dropped_where_flink_drops_them(topic: str, query: dict[str, Any]) -> None:
+    _, rows = one_by_one(topic, query, 2 if query["name"] != "sorted" else 1)
+    assert materialised(rows) == materialised(query["changelog"])
+
+
+@given(
+    times=st.lists(st.integers(0, 60), min_size=1, max_size=12),
+    passed=st.integers(0, 80),
+    window=st.sampled_from(
+        [
+            WindowSpec("TUMBLE", 0, 10, 10),
+            WindowSpec("HOP", 0, 10, 5),
+            WindowSpec("HOP", 0, 12, 4, 1),
+            WindowSpec("CUMULATE", 0, 12, 4, 2),
+        ]
+    ),
+)
+def test_rows_of_one_batch_count_once_each(times: list[int], passed: int, window: WindowSpec) -> None:
+    rows, _, ends = assigned(np.array(times), window)
+    late = ends - 1 <= passed
+    gone = [row for row in range(len(times)) if late[rows == row].all()]
+    assert rows_dropped(ends, late, window) == len(gone)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_row_counts_as_dropped_once_all_its_windows_are_over(name: str) -> None:
+    case = content("late/rows")
+    query = next(each for each in case["queries"] if each["name"] == name)
+    passed, expected = -(10.0**9), 0
+    for text, *_ in case["tables"]["s"]["rows"]:
+        moment = datetime.datetime.fromisoformat(text)
+        at = moment.minute * 60 + moment.second + moment.microsecond / 1e6
+        expected += all(end - 0.001 <= passed for end in WINDOWS[name](at))
+        passed = max(passed, at - 2)
+    assert expected > 0
+    life, _ = one_by_one("late/rows", query, 2)
+    assert dropped(life) == expected

@@ -1,0 +1,237 @@
+"""A lookup join gives each row what the other table has for its key, and asks no more than it must."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sql_cases import changelog, materialised
+
+from millstream.errors import MillstreamError
+from millstream.model.row import Row, RowKind
+from millstream.sql import types as t
+from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors import TableConnector, TableContext, register
+from millstream.sql.errors import SqlError
+from millstream.sql.lookup import CACHE_OPTIONS, CachePolicy, Found, Key, Lookup, LookupCache, TableLookup, cache_policy
+from millstream.sql.operators.lookup_join import distinct
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+pytestmark = pytest.mark.usefixtures("inline_engine")
+
+ORDERS = [(1, "a", 10), (2, "b", 20), (3, None, 30), (4, "a", 40), (5, "z", 50)]
+ITEMS = [("a", 1, "apple"), ("b", 2, "bean"), ("b", 3, "broad bean"), ("c", 4, "corn")]
+
+asked: list[list[Key]] = []
+hidden = {"until": 0}
+pause = {"seconds": 0.0}
+
+
+@dataclass(frozen=True)
+class Counted(Lookup):
+    """Items, with a note of every question; the first questions may find nothing."""
+
+    place: int
+
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
+        asked.append(list(keys))
+        time.sleep(pause["seconds"])
+        if len(asked) <= hidden["until"]:
+            return {}
+        return {key: [row for row in ITEMS if (row[self.place],) == key] for key in keys}
+
+
+def _counted(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
+    context.check(["most", *CACHE_OPTIONS])
+    (key,) = keys
+    lookup, most = Counted(context.schema.names.index(key)), context.integer("most", 1000) or 0
+    return TableLookup(lookup, context.schema, cache_policy(context), context.flag("lookup.async"), most)
+
+
+register(TableConnector("counted", lookup=_counted))
+
+
+@pytest.fixture
+def env() -> TableEnvironment:
+    asked.clear()
+    hidden["until"], pause["seconds"] = 0, 0.0
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.get_config().set("parallelism.default", "1")
+    offered("orders", ORDERS)
+    offered("items", ITEMS)
+    env.execute_sql(
+        "CREATE TABLE orders (id INT, item STRING, n INT, p AS PROCTIME()) "
+        "WITH ('connector'='values', 'data-id'='orders')"
+    )
+    env.execute_sql(
+        "CREATE TABLE items (item STRING, kind INT, name STRING) WITH ('connector'='values', 'data-id'='items')"
+    )
+    return env
+
+
+def rows_of(env: TableEnvironment, sql: str) -> list[tuple[str, ...]]:
+    return [tuple(cells) for _, *cells in changelog(env, sql)[2]]
+
+
+def counted(env: TableEnvironment, options: str = "") -> None:
+    env.execute_sql(f"CREATE TABLE dim (item STRING, kind INT, name STRING) WITH ('connector'='counted'{options})")
+
+
+JOIN = "SELECT o.id, d.name FROM orders AS o {} JOIN {} FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.item{}"
+
+
+def test_rows_meet_what_the_table_has_for_their_key(env: TableEnvironment) -> None:
+    found = rows_of(env, JOIN.format("", "items", ""))
+    assert found == [("1", "apple"), ("2", "bean"), ("2", "broad bean"), ("4", "apple")]
+
+
+def test_left_rows_without_a_partner_stay_in_their_place(env: TableEnvironment) -> None:
+    found = rows_of(env, JOIN.format("LEFT", "items", " AND d.kind < 3 AND o.n > 10"))
+    assert found == [("1", "<NULL>"), ("2", "bean"), ("3", "<NULL>"), ("4", "apple"), ("5", "<NULL>")]
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT"])
+def test_a_lookup_join_equals_a_regular_join_of_a_table_that_does_not_change(env: TableEnvironment, kind: str) -> None:
+    looked_up = changelog(env, JOIN.format(kind, "items", " AND d.kind + o.n < 60"))[2]
+    regular = JOIN.format(kind, "items", " AND d.kind + o.n < 60").replace(" FOR SYSTEM_TIME AS OF o.p", "")
+    assert materialised(looked_up) == materialised(changelog(env, regular)[2])
+
+
+def test_the_table_may_be_computed_and_filtered_before_it_is_looked_up(env: TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE TABLE wide (item STRING, kind INT, name STRING, twice AS kind * 2) "
+        "WITH ('connector'='values', 'data-id'='items')"
+    )
+    env.execute_sql("CREATE VIEW some AS SELECT UPPER(name) AS name, item, twice FROM wide WHERE kind <> 2")
+    sql = "SELECT o.id, d.name, d.twice FROM orders AS o JOIN some FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.item"
+    assert rows_of(env, sql) == [("1", "APPLE", "2"), ("2", "BROAD BEAN", "6"), ("4", "APPLE", "2")]
+
+
+def test_a_key_may_be_computed_from_the_row(env: TableEnvironment) -> None:
+    sql = "SELECT o.id, d.item FROM orders AS o JOIN items FOR SYSTEM_TIME AS OF o.p AS d ON MOD(o.id, 3) = d.kind"
+    assert rows_of(env, sql) == [("1", "a"), ("2", "b"), ("4", "a"), ("5", "b")]
+
+
+def test_a_row_keeps_its_kind_of_change(env: TableEnvironment) -> None:
+    offered("changes", [Row.of_kind(RowKind.INSERT, "a"), Row.of_kind(RowKind.DELETE, "a")])
+    env.execute_sql(
+        "CREATE TABLE changes (item STRING, p AS PROCTIME()) "
+        "WITH ('connector'='values', 'data-id'='changes', 'changelog-mode'='I,UB,UA,D')"
+    )
+    sql = "SELECT d.name FROM changes AS o JOIN items FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.item"
+    assert changelog(env, sql)[2] == [["+I", "apple"], ["-D", "apple"]]
+
+
+def test_a_block_is_one_question_for_its_distinct_keys(env: TableEnvironment) -> None:
+    counted(env)
+    assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
+    assert asked == [[("a",), ("b",), ("z",)]]
+
+
+def test_many_keys_are_asked_for_side_by_side(env: TableEnvironment) -> None:
+    counted(env, ", 'most'='1', 'lookup.async'='true'")
+    pause["seconds"] = 0.2
+    began = time.monotonic()
+    assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
+    assert sorted(asked) == [[("a",)], [("b",)], [("z",)]]
+    pause["seconds"] = 0.0
+    assert time.monotonic() - began < 0.2 * 3 + 0.4
+
+
+def test_a_key_that_is_missing_is_asked_for_again(env: TableEnvironment) -> None:
+    counted(env)
+    hidden["until"] = 1
+    hint = "/*+ LOOKUP('table'='d', 'retry-predicate'='lookup_miss', 'retry-strategy'='fixed_delay', {}) */"
+    hint = hint.format("'fixed-delay'='1 ms', 'max-attempts'='2'")
+    found = rows_of(env, JOIN.format("LEFT", "dim", "").replace("SELECT", f"SELECT {hint}", 1))
+    assert found[0] == ("1", "apple")
+    assert [len(keys) for keys in asked] == [3, 3, 1]
+
+
+def test_a_table_that_does_not_answer_is_not_waited_for_for_ever(env: TableEnvironment) -> None:
+    counted(env)
+    pause["seconds"] = 0.5
+    hint = "/*+ LOOKUP('table'='d', 'async'='true', 'timeout'='20 ms') */"
+    with pytest.raises(MillstreamError, match="no answer"):
+        rows_of(env, JOIN.format("", "dim", "").replace("SELECT", f"SELECT {hint}", 1))
+
+
+def test_rows_may_be_dealt_out_by_key_first(env: TableEnvironment) -> None:
+    env.get_config().set("parallelism.default", "2")
+    sql = JOIN.format("LEFT", "items", "")
+    hinted = sql.replace("SELECT", "SELECT /*+ LOOKUP('table'='d', 'shuffle'='true') */", 1)
+    assert materialised(changelog(env, hinted)[2]) == materialised(changelog(env, sql)[2])
+
+
+@pytest.mark.parametrize(
+    ("hint", "reason"),
+    [
+        ("'asynk'='true'", "did you mean 'async'"),
+        ("'async'='maybe'", "must be true or false"),
+        ("'retry-predicate'='lookup_miss'", "does not say"),
+        ("'capacity'='none'", "must be a number"),
+    ],
+)
+def test_a_hint_that_is_wrong_is_refused(env: TableEnvironment, hint: str, reason: str) -> None:
+    sql = JOIN.format("", "items", "").replace("SELECT", f"SELECT /*+ LOOKUP('table'='items', {hint}) */", 1)
+    with pytest.raises(SqlError, match=reason):
+        env.execute_sql(sql)
+
+
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, None])), max_size=8),
+    width=st.sampled_from([1, 2]),
+)
+def test_the_distinct_keys_are_those_of_the_rows(rows: list[tuple[str | None, int | None]], width: int) -> None:
+    columns = [pa.array([row[0] for row in rows], pa.string()), pa.array([row[1] for row in rows], pa.int32())]
+    places, keys = distinct(columns[:width], [t.STRING, t.INT][:width])
+    assert len(set(keys)) == len(keys)
+    assert [None if place == len(keys) else keys[place] for place in places.tolist()] == [
+        None if None in row[:width] else row[:width] for row in rows
+    ]
+
+
+def test_answers_are_remembered_across_blocks(env: TableEnvironment) -> None:
+    counted(env, ", 'lookup.cache'='PARTIAL', 'lookup.partial-cache.max-rows'='100'")
+    env.get_config().set("millstream.epoch.max-records", "1")
+    assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
+    assert sorted(key for keys in asked for key in keys) == [("a",), ("b",), ("z",)]
+
+
+def test_a_cache_needs_a_limit(env: TableEnvironment) -> None:
+    counted(env, ", 'lookup.cache'='PARTIAL'")
+    with pytest.raises(SqlError, match="needs a limit"):
+        env.execute_sql(JOIN.format("", "dim", ""))
+
+
+def test_an_answer_is_forgotten_when_its_time_is_over() -> None:
+    cache = LookupCache(CachePolicy(after_write=10))
+    cache.put(("a",), [1], 0)
+    assert cache.get(("a",), 9) == [1]
+    assert cache.get(("a",), 10) is None
+    used = LookupCache(CachePolicy(after_access=10))
+    used.put(("a",), [1], 0)
+    assert used.get(("a",), 9) == [1]
+    assert used.get(("a",), 18) == [1]
+    assert used.get(("a",), 28) is None
+
+
+def test_the_answer_that_was_used_longest_ago_makes_room() -> None:
+    cache = LookupCache(CachePolicy(max_rows=3))
+    cache.put(("a",), [1, 2], 0)
+    cache.put(("b",), [], 0)
+    cache.get(("a",), 0)
+    cache.put(("c",), [3], 0)
+    assert cache.get(("b",), 0) is None
+    assert cache.get(("a",), 0) == [1, 2]
+    cache.put(("d",), [4], 0)
+    assert cache.get(("c",), 0) is None
+
+
+def test_a_key_without_rows_is_remembered_unless_told_otherwise() -> None:
+    cache = LookupCache(CachePolicy(max_rows=3, missing=False))
+    cache.put(("a",), [], 0)
+    assert cache.get(("a",), 0) is None

@@ -1,0 +1,276 @@
+"""Statements about modules, partitions, plans and jobs; what SHOW CREATE tells makes the same again."""
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.sql import modules
+from millstream.sql.errors import SqlError
+from millstream.table import DataTypes, EnvironmentSettings, Module, TableEnvironment
+from millstream.table.udf import udf
+
+
+@pytest.fixture
+def env(inline_engine: None) -> TableEnvironment:
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    made.execute_sql(
+        "CREATE TABLE t (id INT, name STRING, ts TIMESTAMP(3)) WITH ('connector' = 'datagen', 'number-of-rows' = '8')"
+    )
+    made.execute_sql("CREATE TABLE sink (id INT) WITH ('connector' = 'blackhole')")
+    return made
+
+
+def answer(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
+    with env.execute_sql(sql).collect() as rows:
+        return [tuple(row) for row in rows]
+
+
+# ---------------------------------------------------------------------------------------------------------- modules
+
+
+@udf(result_type=DataTypes.STRING())
+def upper(text: str) -> str:
+    return f"<{text}>"
+
+
+def installed(options: dict[str, str]) -> dict[str, Any]:
+    assert options == {"a": "b"}
+    return {"UPPER": upper, "Quoted": upper}
+
+
+@pytest.fixture
+def geo(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("geo", f"{__name__}:installed", modules.GROUP)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: installed)
+    monkeypatch.setattr(modules, "entry_points", lambda group: [point] if group == modules.GROUP else [])
+
+
+@pytest.mark.usefixtures("geo")
+def test_functions_are_found_in_the_order_in_which_modules_are_used(env: TableEnvironment) -> None:
+    env.execute_sql("LOAD MODULE geo WITH ('a' = 'b')")
+    assert answer(env, "SHOW MODULES") == [("core",), ("geo",)]
+    assert answer(env, "SELECT UPPER('a'), quoted('a')") == [("A", "<a>")]
+    env.execute_sql("USE MODULES geo, core")
+    assert answer(env, "SELECT UPPER('a')") == [("<a>",)]
+    env.execute_sql("USE MODULES core")
+    assert answer(env, "SHOW FULL MODULES") == [("core", True), ("geo", False)]
+    with pytest.raises(SqlError, match="there is no function 'QUOTED'"):
+        env.execute_sql("SELECT quoted('a')")
+    env.execute_sql("UNLOAD MODULE geo")
+    assert [entry.name() for entry in env.list_full_modules()] == ["core"]
+
+
+def test_built_in_functions_are_there_without_their_module(env: TableEnvironment) -> None:
+    env.execute_sql("UNLOAD MODULE core")
+    assert answer(env, "SHOW MODULES") == []
+    assert answer(env, "SELECT ABS(-1)") == [(1,)]  # as in Flink
+    env.execute_sql("LOAD MODULE core")
+    assert answer(env, "SHOW FULL MODULES") == [("core", True)]
+
+
+def test_modules_of_the_program(env: TableEnvironment) -> None:
+    env.load_module("mine", Module({"shout": upper}))
+    assert env.list_modules() == ["core", "mine"]
+    assert ("shout",) in answer(env, "SHOW USER FUNCTIONS")
+    assert answer(env, "SELECT shout('x')") == [("<x>",)]
+    env.use_modules("mine", "core")
+    env.unload_module("mine")
+    assert env.list_modules() == ["core"]
+
+
+# --------------------------------------------------------------------------------------------------------- refusals
+
+REFUSED = [
+    ("LOAD MODULE core", "there is a module 'core' already"),
+    ("LOAD MODULE hive", "no module 'hive' is installed"),
+    ("UNLOAD MODULE hive", "there is no module 'hive'"),
+    ("USE MODULES hive", "there is no module 'hive'"),
+    ("USE MODULES core, core", "is there twice"),
+    ("CREATE MODEL m INPUT (a INT) OUTPUT (b INT) WITH ('provider' = 'x')", "models are not supported"),
+    ("DROP MODEL m", "models are not supported"),
+    ("ALTER MODEL m RENAME TO n", "models are not supported"),
+    ("DESCRIBE MODEL m", "models are not supported"),
+    ("SHOW MODELS", "SHOW MODELS is not supported"),
+    ("SHOW CREATE MODEL m", "SHOW CREATE MODEL is not supported"),
+    ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE is not supported: there are no table statistics"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT 1", "materialized tables are not supported"),
+    ("ALTER TABLE t ADD PARTITION (id = 1)", "ALTER TABLE ADD PARTITION is not supported"),
+    ("ALTER TABLE t DROP IF EXISTS PARTITION (id = 1)", "ALTER TABLE DROP PARTITION is not supported"),
+    ("SHOW PARTITIONS t", "is not partitioned"),
+    ("SHOW PARTITIONS nowhere", "there is no table 'nowhere'"),
+    ("STOP JOB 'x'", "there is no job 'x' in this session"),
+    ("STOP JOB 'x' WITH DRAIN", "expected WITH SAVEPOINT"),
+    ("DESCRIBE JOB 'x'", "there is no job 'x' in this session"),
+    ("COMPILE PLAN 'x.json' FOR SELECT 1", "only INSERT statements and statement sets can be compiled"),
+    ("EXPLAIN SHOW TABLES", "unexpected 'SHOW'"),
+    ("EXPLAIN CREATE TABLE u (a INT)", "only queries and inserts can be explained"),
+]
+
+
+@pytest.mark.parametrize(("sql", "said"), REFUSED, ids=[sql for sql, _ in REFUSED])
+def test_what_cannot_be_is_refused_in_words(env: TableEnvironment, sql: str, said: str) -> None:
+    before = env.list_tables(), env.list_full_modules()
+    with pytest.raises(SqlError) as caught:
+        env.execute_sql(sql)
+    assert said in str(caught.value)
+    assert caught.value.line == 1
+    assert (env.list_tables(), env.list_full_modules()) == before
+
+
+# ---------------------------------------------------------------------------------------------------------- SHOW
+
+
+def test_partitions_are_the_directories_there_are(env: TableEnvironment, tmp_path: Path) -> None:
+    for place in ("day=2026-01-02/hour=1", "day=2026-01-01/hour=10", "day=2026-01-01/hour=9", "_staging"):
+        (tmp_path / place).mkdir(parents=True)
+    env.execute_sql(
+        f"CREATE TABLE p (a INT, `day` STRING, `hour` INT) PARTITIONED BY (`day`, `hour`) "
+        f"WITH ('connector' = 'filesystem', 'path' = 'file://{tmp_path}', 'format' = 'csv')"
+    )
+    everything = ["day=2026-01-01/hour=10", "day=2026-01-01/hour=9", "day=2026-01-02/hour=1"]
+    assert [row[0] for row in answer(env, "SHOW PARTITIONS p")] == everything
+    assert answer(env, "SHOW PARTITIONS p PARTITION (`day` = '2026-01-02')") == [("day=2026-01-02/hour=1",)]
+    assert answer(env, "SHOW PARTITIONS p PARTITION (`hour` = 9)") == [("day=2026-01-01/hour=9",)]
+    with pytest.raises(SqlError, match="no partition column"):
+        env.execute_sql("SHOW PARTITIONS p PARTITION (a = 1)")
+
+
+def test_columns_are_shown_by_pattern(env: TableEnvironment) -> None:
+    assert [row[0] for row in answer(env, "SHOW COLUMNS FROM t LIKE '%s'")] == ["ts"]
+    assert [row[0] for row in answer(env, "SHOW COLUMNS IN t NOT LIKE '%s'")] == ["id", "name"]
+
+
+TEXTS = st.text("`'\"\\{};./*- a\né", min_size=1, max_size=8)
+
+
+@pytest.mark.usefixtures("inline_engine")
+def test_what_show_create_tells_makes_the_same_again() -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+
+    @given(TEXTS, TEXTS, TEXTS, TEXTS)
+    def check(table: str, column: str, value: str, comment: str) -> None:
+        def name(text: str) -> str:
+            return "`" + text.replace("`", "``") + "`"
+
+        def string(text: str) -> str:
+            return "'" + text.replace("'", "''") + "'"
+
+        env.execute_sql(
+            f"CREATE TABLE {name(table)} ({name(column)} INT COMMENT {string(comment)}, other ROW<a INT, b STRING>, "
+            f"PRIMARY KEY ({name(column)}) NOT ENFORCED) COMMENT {string(comment)} PARTITIONED BY ({name(column)}) "
+            f"WITH ('connector' = 'datagen', {string(value)} = {string(value)})"
+        )
+        (path,) = [each for each in env._catalogs.all["default_catalog"].databases["default_database"].tables]
+        shown = answer(env, f"SHOW CREATE TABLE {name(path)}")[0][0]
+        before = env._catalogs.table((path,))[1]
+        env.execute_sql(f"DROP TABLE {name(path)}")
+        env.execute_sql(shown)
+        after = env._catalogs.table((path,))[1]
+        assert after.columns == before.columns or after.schema == before.schema  # type: ignore[union-attr]
+        assert after.options == before.options  # type: ignore[union-attr]
+        assert answer(env, f"SHOW CREATE TABLE {name(path)}")[0][0] == shown
+        env.execute_sql(f"DROP TABLE {name(path)}")
+
+    check()
+
+
+def test_catalogs_are_made_again_from_what_is_shown(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE CATALOG `a``b{}` COMMENT 'it''s' WITH ('type' = 'generic_in_memory')")
+    shown = answer(env, "SHOW CREATE CATALOG `a``b{}`")[0][0]
+    env.execute_sql("DROP CATALOG `a``b{}`")
+    env.execute_sql(shown)
+    assert answer(env, "SHOW CREATE CATALOG `a``b{}`")[0][0] == shown
+    assert ("comment", "it's") in answer(env, "DESCRIBE CATALOG `a``b{}`")
+
+
+# --------------------------------------------------------------------------------------------------------- EXPLAIN
+
+
+def test_explain_has_the_details_that_are_asked_for(env: TableEnvironment) -> None:
+    query = "SELECT name, COUNT(*) FROM t WHERE id = 1 GROUP BY name"
+    plain = answer(env, f"EXPLAIN {query}")[0][0]
+    for sign in ("rowcount", "== Physical Execution Plan ==", "changelogMode", "== Plan Advice =="):
+        assert sign not in plain
+    shown = answer(env, f"EXPLAIN ESTIMATED_COST, CHANGELOG_MODE, JSON_EXECUTION_PLAN, PLAN_ADVICE {query}")[0][0]
+    assert "LogicalTableScan(table=[[default_catalog, default_database, t]]): rowcount = 8.0" in shown
+    assert "changelogMode=[I,UB,UA,D]" in shown
+    assert "'table.exec.state.ttl'" in shown
+    graph = json.loads(shown.partition("== Physical Execution Plan ==\n")[2])
+    assert [node["type"] for node in graph["nodes"]][-1].startswith("Sink")
+    assert env.list_tables() == ["sink", "t"]
+
+
+def test_a_table_that_would_be_created_is_explained_and_not_created(env: TableEnvironment) -> None:
+    shown = answer(env, "EXPLAIN CREATE TABLE copy WITH ('connector' = 'print') AS SELECT id FROM t")[0][0]
+    assert "LogicalSink(table=[default_catalog.default_database.copy]" in shown
+    assert "copy" not in env.list_tables()
+
+
+# ----------------------------------------------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO sink SELECT id FROM t",
+        "STATEMENT SET BEGIN INSERT INTO sink SELECT id FROM t; "
+        "INSERT INTO sink SELECT CASE WHEN id > 0 THEN 1 END FROM t; END",
+    ],
+)
+def test_a_compiled_plan_runs_later(env: TableEnvironment, tmp_path: Path, statement: str) -> None:
+    file = tmp_path / "plan.json"
+    env.execute_sql(f"COMPILE PLAN '{file}' FOR {statement}")
+    written = file.read_text()
+    assert len(json.loads(written)["statements"]) == statement.count("INSERT")
+    with pytest.raises(SqlError, match="already"):
+        env.execute_sql(f"COMPILE PLAN '{file}' FOR INSERT INTO sink VALUES (1)")
+    env.execute_sql(f"COMPILE PLAN '{file}' IF NOT EXISTS FOR INSERT INTO sink VALUES (1)")
+    assert file.read_text() == written
+    env.execute_sql(f"EXECUTE PLAN '{file}'").wait()
+    env.execute_sql(f"COMPILE AND EXECUTE PLAN '{tmp_path / 'other.json'}' FOR {statement};").wait()
+
+
+# ------------------------------------------------------------------------------------------------------------ jobs
+
+
+def test_jobs_are_shown_described_and_stopped(env: TableEnvironment, tmp_path: Path) -> None:
+    env.execute_sql("CREATE TABLE endless (id INT) WITH ('connector' = 'datagen', 'rows-per-second' = '100')")
+    first = env.execute_sql("INSERT INTO sink SELECT id FROM endless").get_job_client()
+    second = env.execute_sql("BEGIN STATEMENT SET; INSERT INTO sink SELECT id FROM endless; END").get_job_client()
+    assert first is not None
+    assert second is not None
+    shown = answer(env, "SHOW JOBS")
+    assert [row[0] for row in shown] == [str(first.get_job_id()), str(second.get_job_id())]
+    assert shown[0][1] == "insert-into_default_catalog.default_database.sink"
+    assert answer(env, f"DESCRIBE JOB '{first.get_job_id()}'") == [shown[0]]
+    env.execute_sql(f"STOP JOB '{first.get_job_id()}'")
+    assert answer(env, "SHOW JOBS")[0][2] == "CANCELED"
+    env.get_config().set("execution.checkpointing.savepoint-dir", str(tmp_path))
+    path = answer(env, f"STOP JOB '{second.get_job_id()}' WITH SAVEPOINT WITH DRAIN")[0][0]
+    assert path.startswith(("file:", str(tmp_path)))
+    assert answer(env, "SHOW JOBS")[1][2] == "FINISHED"
+    with pytest.raises(SqlError, match="has ended already"):
+        env.execute_sql(f"STOP JOB '{first.get_job_id()}'")
+
+
+def test_reset_undoes_what_was_set_and_nothing_else(env: TableEnvironment) -> None:
+    env.get_config().set("table.exec.state.ttl", "1 h")
+    env.execute_sql("SET 'table.exec.state.ttl' = '2 h'")
+    env.execute_sql("SET 'pipeline.name' = 'x'")
+    env.execute_sql("RESET")
+    assert env.get_config().get("table.exec.state.ttl", "") == "1 h"
+    assert env.get_config().get("pipeline.name", "none") == "none"
+
+
+def test_comments_are_described_where_there_are_any(env: TableEnvironment) -> None:
+    assert "comment" not in env.execute_sql("DESCRIBE t").get_resolved_schema().get_column_names()
+    env.execute_sql("ALTER TABLE t ADD (note STRING COMMENT 'for people')")
+    assert answer(env, "DESC t")[-1][-1] == "for people"
+    env.execute_sql("CREATE DATABASE d COMMENT 'x' WITH ('k' = 'v')")
+    assert ("option:k", "v") not in answer(env, "DESCRIBE DATABASE d")
+    assert ("option:k", "v") in answer(env, "DESCRIBE DATABASE EXTENDED d")

@@ -1,0 +1,225 @@
+"""What comes in as upserts is told in full, and a sink with a primary key ends with the rows that are there."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sql_cases import changelog
+
+from millstream.connectors.collect import CollectSink, forget, results_of
+from millstream.errors import UserError
+from millstream.model.row import Row, RowKind
+from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors import TableConnector, TableContext, TableSink, register
+from millstream.sql.errors import SqlError
+from millstream.sql.physical import ChangelogMode
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+pytestmark = pytest.mark.usefixtures("inline_engine")
+
+CASES = yaml.safe_load((Path(__file__).parent / "golden" / "ends" / "changelogs.yaml").read_text())["cases"]
+INS, UB, UA, DEL = RowKind
+_names = (f"told-{number}" for number in itertools.count())
+
+
+def _told(context: TableContext) -> TableSink:
+    return TableSink(CollectSink(context.required("name")), ChangelogMode[context.options.get("mode", "UPSERT")])
+
+
+register(TableConnector("told", write=_told))
+
+
+def environment(parallelism: int = 1, **options: str) -> TableEnvironment:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.get_config().set("parallelism.default", str(parallelism))
+    for key, value in options.items():
+        env.get_config().set(key.replace("__", ".").replace("_", "-"), value)
+    return env
+
+
+def told(env: TableEnvironment, columns: str, insert: str, mode: str = "UPSERT") -> list[tuple[str, ...]]:
+    """What a sink is told: kinds and cells."""
+    name = next(_names)
+    env.execute_sql(f"CREATE TABLE `{name}` ({columns}) WITH ('connector'='told', 'name'='{name}', 'mode'='{mode}')")
+    env.execute_sql(insert.replace("sink", f"`{name}`")).wait()
+    queue, rows = results_of(name), []
+    while not queue.empty():
+        row = queue.get()
+        rows.append((str(row.get_row_kind()), *row))
+    forget(name)
+    return rows
+
+
+def offer(env: TableEnvironment, rows: list[Any], columns: str, mode: str = "I,UB,UA,D") -> None:
+    offered("t", rows)
+    env.execute_sql(f"CREATE TABLE t ({columns}) WITH ('connector'='values', 'data-id'='t', 'changelog-mode'='{mode}')")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_the_ends_of_a_query_do_as_flink_does(case: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
+    env = environment(**{"table__local_time_zone": "UTC"})
+    for key, value in case.get("options", {}).items():
+        env.get_config().set(key, value)
+    for name, table in case["tables"].items():
+        (tmp_path / f"{name}.json").write_text("".join(f"{line}\n" for line in table["lines"]))
+        form = table.get("format", "debezium-json")
+        env.execute_sql(
+            f"CREATE TABLE {name} ({table['columns']}) WITH ('connector'='filesystem', "
+            f"'path'='{tmp_path / name}.json', 'format'='{form}')"
+        )
+    options = case.get("sink_options", {"connector": "print"})
+    text = ", ".join(f"'{k}'='{str(v).replace('$FOLDER', str(tmp_path))}'" for k, v in options.items())
+    env.execute_sql(f"CREATE TABLE sink ({case['sink']}) WITH ({text})")
+    capfd.readouterr()
+    if "refused" in case:
+        with pytest.raises(UserError):
+            env.execute_sql(case["insert"]).wait()
+        return
+    env.execute_sql(case["insert"]).wait()
+    printed = [line.removeprefix("1> ") for line in capfd.readouterr().out.splitlines()]
+    assert printed == case["printed"]
+
+
+def test_an_upsert_source_is_told_in_full() -> None:
+    env = environment()
+    rows = [(INS, 1, "a"), (UA, 1, "b"), (UA, 1, "b"), (DEL, 2, "x"), (UA, 2, "y"), (DEL, 1, None), (INS, 1, "c")]
+    offer(env, [Row.of_kind(*row) for row in rows], "id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED", "I,UA,D")
+    found = changelog(env, "SELECT * FROM t")[2]
+    assert found == [
+        ["+I", "1", "a"], ["-U", "1", "a"], ["+U", "1", "b"], ["+I", "2", "y"], ["-D", "1", "b"], ["+I", "1", "c"],
+    ]  # fmt: skip
+
+
+def test_an_upsert_source_needs_a_primary_key() -> None:
+    env = environment()
+    offer(env, [Row.of_kind(INS, 1, "a")], "id INT, v STRING", "I,UA,D")
+    with pytest.raises(SqlError, match="needs a primary key"):
+        env.execute_sql("SELECT * FROM t")
+
+
+def test_an_upsert_sink_is_told_no_row_as_it_was() -> None:
+    env = environment()
+    offer(env, [Row.of_kind(INS, k) for k in ("a", "b", "a")], "k STRING", "I")
+    columns = "k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED"
+    found = told(env, columns, "INSERT INTO sink SELECT k, COUNT(*) FROM t GROUP BY k")
+    assert found == [("+I", "a", 1), ("+I", "b", 1), ("+U", "a", 2)]
+
+
+def test_a_join_into_an_upsert_sink_is_told_no_row_as_it_was() -> None:
+    env = environment()
+    columns = "id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED"
+    offer(env, [Row.of_kind(INS, 1, "a"), Row.of_kind(UB, 1, "a"), Row.of_kind(UA, 1, "b")], columns)
+    insert = "INSERT INTO sink SELECT t.id, o.v FROM t JOIN t AS o ON t.id = o.id"
+    found = told(env, columns, insert)
+    assert {kind for kind, *_ in found} <= {"+I", "+U", "-D"}
+    assert found[-1][1:] == (1, "b")
+
+
+def test_a_row_that_is_filtered_out_is_taken_away_from_an_upsert_sink() -> None:
+    env = environment()
+    offer(env, [Row.of_kind(INS, k) for k in ("a", "b", "a")], "k STRING", "I")
+    columns = "k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED"
+    found = told(env, columns, "INSERT INTO sink SELECT * FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WHERE n < 2")
+    assert found == [("+I", "a", 1), ("+I", "b", 1), ("-D", "a", 1)]
+
+
+def test_a_row_whose_key_changes_is_taken_away_under_the_old_one() -> None:
+    env = environment()
+    columns = "id INT, v STRING, PRIMARY KEY (id{}) NOT ENFORCED"
+    rows = [Row.of_kind(INS, 1, "a"), Row.of_kind(UB, 1, "a"), Row.of_kind(UA, 1, "b")]
+    offer(env, rows, columns.format(""))
+    found = told(env, columns.format(", v"), "INSERT INTO sink SELECT * FROM t")
+    assert found == [("+I", 1, "a"), ("-D", 1, "a"), ("+U", 1, "b")]
+
+
+def test_the_first_of_a_partition_is_told_by_the_partition() -> None:
+    env = environment()
+    offer(
+        env,
+        [Row.of_kind(INS, *row) for row in ((1, "a", 5), (2, "a", 3))],
+        "id INT PRIMARY KEY NOT ENFORCED, k STRING, v INT",
+        "I",
+    )
+    best = "SELECT id, k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS n FROM t) WHERE n = 1"
+    columns = "id INT, k STRING, v INT, PRIMARY KEY ({}) NOT ENFORCED"
+    assert told(env, columns.format("k"), f"INSERT INTO sink {best}") == [("+I", 1, "a", 5), ("+U", 2, "a", 3)]
+    with pytest.raises(SqlError, match="ON CONFLICT"):
+        told(env, columns.format("id"), f"INSERT INTO sink {best}")
+    found = told(env, columns.format("id"), f"INSERT INTO sink {best} ON CONFLICT DO DEDUPLICATE")
+    assert found == [("+I", 1, "a", 5), ("-D", 1, "a", 5), ("+I", 2, "a", 3)]
+
+
+def test_updates_of_a_row_without_a_key_are_refused_by_an_upsert_sink() -> None:
+    env = environment()
+    offer(env, [Row.of_kind(INS, "a")], "k STRING", "I")
+    with pytest.raises(SqlError, match="no primary key"):
+        told(env, "k STRING, n BIGINT", "INSERT INTO sink SELECT k, COUNT(*) FROM t GROUP BY k")
+
+
+def test_a_refusal_names_what_makes_updates() -> None:
+    env = environment()
+    offer(env, [Row.of_kind(INS, "a")], "k STRING", "I")
+    with pytest.raises(SqlError, match="GroupAggregate"):
+        told(env, "k STRING, n BIGINT", "INSERT INTO sink SELECT k, COUNT(*) FROM t GROUP BY k", "INSERT_ONLY")
+
+
+@st.composite
+def histories(draw: Any) -> list[tuple[RowKind, int, str, int]]:
+    """Rows by id that come, change and go."""
+    there: dict[int, tuple[str, int]] = {}
+    made: list[tuple[RowKind, int, str, int]] = []
+    for _ in range(draw(st.integers(0, 12))):
+        key = draw(st.integers(0, 3))
+        new = (draw(st.sampled_from("abc")), draw(st.integers(0, 9)))
+        if key not in there:
+            made.append((INS, key, *new))
+            there[key] = new
+        elif draw(st.booleans()):
+            made += [(UB, key, *there[key]), (UA, key, *new)]
+            there[key] = new
+        else:
+            made.append((DEL, key, *there.pop(key)))
+    return made
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=histories(), parallelism=st.sampled_from([1, 2]), keyed=st.booleans(), cut=st.booleans())
+def test_a_sink_of_another_key_ends_with_rows_that_are_there(
+    rows: list[tuple[RowKind, int, str, int]], parallelism: int, keyed: bool, cut: bool
+) -> None:
+    left: dict[int, list[Any]] = {}
+    for kind, key, *cells in rows:
+        left[key] = cells
+        if kind is DEL:
+            del left[key]
+    env = environment(parallelism, **({"millstream__epoch__max_records": "1"} if cut else {}))
+    promised = ", PRIMARY KEY (id) NOT ENFORCED" if keyed else ""
+    offer(env, [Row.of_kind(*row) for row in rows], f"id INT, name STRING, v INT{promised}")
+    columns = "id INT, name STRING, v INT, PRIMARY KEY (name) NOT ENFORCED"
+    shown: dict[str, tuple[Any, ...]] = {}
+    for kind, *cells in told(env, columns, "INSERT INTO sink SELECT * FROM t ON CONFLICT DO DEDUPLICATE"):
+        if kind == "-D":
+            del shown[cells[1]]
+        else:
+            shown[cells[1]] = tuple(cells)
+    assert set(shown) == {name for name, _ in left.values()}
+    assert all(list(left[key]) == [name, v] for key, name, v in shown.values())
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=histories(), cut=st.booleans())
+def test_upserts_are_told_as_the_changes_they_were(rows: list[tuple[RowKind, int, str, int]], cut: bool) -> None:
+    wanted = [
+        (str(row[0]), *row[1:])
+        for i, row in enumerate(rows)
+        if not (row[0] is UB and rows[i + 1][1:] == row[1:]) and not (row[0] is UA and rows[i - 1][1:] == row[1:])
+    ]
+    env = environment(**({"millstream__epoch__max_records": "1"} if cut else {}))
+    upserts = [Row.of_kind(*row) for row in rows if row[0] is not UB]
+    offer(env, upserts, "id INT, name STRING, v INT, PRIMARY KEY (id) NOT ENFORCED", "I,UA,D")
+    found = changelog(env, "SELECT * FROM t")[2]
+    assert [(kind, int(key), name, int(v)) for kind, key, name, v in found] == wanted

@@ -1,0 +1,44 @@
+"""TPC-H's queries through Catalyst answer as DuckDB does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from tpch_cases import QUERIES, create_tables, generator, golden, make_tables, same
+
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(generator() is None, reason="tpchgen-cli makes the tables: pip install tpchgen-cli"),
+]
+ANSWERS = golden()
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory, spark_context: Any) -> TableEnvironment:
+    folder = tmp_path_factory.mktemp("tpch")
+    make_tables(folder)
+    made = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    create_tables(made, folder)
+    return made
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_answers_are_those_of_duckdb(env: TableEnvironment, name: str) -> None:
+    with env.execute_sql(QUERIES[name]).collect() as rows:
+        found = [tuple(row) for row in rows]
+    assert same(found, ANSWERS[name]["rows"], ANSWERS[name]["types"]), found[:3]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_whole_queries_are_planned_by_catalyst(env: TableEnvironment, name: str) -> None:
+    plan = env.explain_sql(QUERIES[name]).split("== Optimized Execution Plan ==")[1]
+    assert [line for line in plan.splitlines() if line] == [plan.strip()]
+    assert plan.strip().startswith("Catalyst(")
