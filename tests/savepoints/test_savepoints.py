@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -185,8 +186,18 @@ def test_a_job_that_is_over_has_no_savepoint(environment, disk):
         client.trigger_savepoint().result(10)
 
 
+@pytest.fixture
+def interruptible():
+    """Processes in the background of a shell ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("where", ["savepoints", "file"], ids=["a place to write", "none"])
-def test_an_interrupt_stops_the_job_with_a_savepoint_or_else_cancels_it(environment, disk, tmp_path, caplog, where):
+def test_an_interrupt_stops_the_job_with_a_savepoint_or_else_cancels_it(
+    environment, disk, tmp_path, caplog, where, interruptible
+):
     (tmp_path / "file").write_text("in the way")
     env = environment(millstream__on_interrupt="savepoint")
     env._configuration.set_string("execution.checkpointing.savepoint-dir", str(tmp_path / where))

@@ -6,6 +6,7 @@ Does not know: retraction, state that expires, RANK and DENSE_RANK."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -88,8 +89,9 @@ class EpochOperator(TableOperator):
             self._take(array)
             self.flush()
 
+    @abstractmethod
     def _take(self, array: pa.Array) -> None:
-        raise NotImplementedError
+        """Take rows of an epoch into state, and emit what changed."""
 
 
 class EpochRankOperator(EpochOperator):
