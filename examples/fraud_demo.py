@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkContext, StatusTracker
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +24,7 @@ from millstream.client.progress import Progress, progress
 from millstream.common import JobClient
 from millstream.datastream import StreamExecutionEnvironment
 
-KILLS = 8  # tries to hit a process that has a task at that very moment
+KILLS = 8  # tries to hit a process that gets a task
 PATIENCE = 3.0  # seconds until Spark must have seen that the task failed
 
 
@@ -106,28 +106,44 @@ def undisturbed(plan: Plan) -> None:
 
 
 def kill_a_working_process(client: JobClient, shown: Progress) -> list[int]:
-    """Kill Python processes of ours until Spark has seen the task of one fail; the processes that were killed."""
+    """Kill Python processes of ours until Spark has seen the task of one fail; the processes that were killed.
+
+    A process is stopped first: the next task it gets stands still, and so it dies in the middle of one."""
     tracker = SparkContext.getOrCreate().statusTracker()
     killed: list[int] = []
     while len(killed) < KILLS:
-        wait_until(client, lambda: bool(tracker.getActiveStageIds()), "a task to kill")
-        stages = set(tracker.getActiveStageIds())
-        worker = working(workers())
-        if worker is None or not stages & set(tracker.getActiveStageIds()):
-            continue
-        os.kill(worker, signal.SIGKILL)
+        worker = max(workers(), default=None, key=lambda pid: pid not in killed)
+        if worker is None:
+            raise DemoFailed("there is no Python worker")
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            stages = still_standing(client, tracker)
+        finally:
+            os.kill(worker, signal.SIGKILL)
         killed.append(worker)
         shown.note(f"killed Python worker {worker} (signal 9)")
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and not client.wait(0.02):
-            stages |= set(tracker.getActiveStageIds())
+        while stages and time.monotonic() < until and not client.wait(0.02):
             for stage in stages:
                 info = tracker.getStageInfo(stage)
                 if info is not None and info.numFailedTasks:
                     shown.note(f"Spark saw the task fail in stage {stage} and runs it again: no restart of the job")
                     return killed
-        shown.note("it had just finished its task: trying another one")
+        shown.note("it had no task: trying another one")
     raise DemoFailed(f"{KILLS} processes were killed, and none of them had a task")
+
+
+def still_standing(client: JobClient, tracker: StatusTracker) -> set[int]:
+    """The stages that have stood still for half a second, or none if that does not happen in a while."""
+    until = time.monotonic() + PATIENCE
+    stages, since = set(tracker.getActiveStageIds()), time.monotonic()
+    while time.monotonic() < until and not client.wait(0.02):
+        now = set(tracker.getActiveStageIds())
+        if not now or now != stages:
+            stages, since = now, time.monotonic()
+        elif time.monotonic() - since >= 0.5:
+            return stages
+    return set()
 
 
 def wait_until(client: JobClient, happened: Callable[[], bool], what: str) -> None:
@@ -172,24 +188,6 @@ def processes_of_linux() -> tuple[dict[int, int], dict[int, str]]:
                 parents[int(directory.name)] = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
                 commands[int(directory.name)] = command
     return parents, commands
-
-
-def working(pids: list[int]) -> int | None:
-    """The process that used the most CPU just now, if any did."""
-    before = {pid: cpu_time(pid) for pid in pids}
-    time.sleep(0.05)
-    used = {pid: cpu_time(pid) - before[pid] for pid in pids}
-    best = max(used, key=lambda pid: used[pid], default=None)
-    return best if best is not None and used[best] > 0 else None
-
-
-def cpu_time(pid: int) -> float:
-    """What a process has used so far, in any unit; elsewhere than on Linux the clock, so that every process counts."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return float(int(fields[11]) + int(fields[12]))
-    except OSError:
-        return 0.0 if Path("/proc/self/stat").exists() else time.monotonic()
 
 
 def compare(plan: Plan, console: Console) -> None:
