@@ -10,14 +10,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from tpch_cases import QUERIES, create_tables, generator, golden, make_tables, same
+from tpch_cases import QUERIES, create_tables, golden, make_tables, same
 
 from millstream.table import EnvironmentSettings, TableEnvironment
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(generator() is None, reason="tpchgen-cli makes the tables: pip install tpchgen-cli"),
-]
+pytestmark = pytest.mark.spark
 ANSWERS = golden()
 
 
