@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from millstream.common import Row, Types
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.errors import UserError
 
 ORDERS = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
@@ -35,6 +35,18 @@ def test_print_spells_records_as_pyflink_does(
     env.set_parallelism(1).from_collection([record], kind).print()
     env.execute()
     assert capsys.readouterr().out == f"{text}\n"
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_a_stream_united_with_itself_has_every_record_twice(env: StreamExecutionEnvironment, mode: str) -> None:
+    numbers = env.set_runtime_mode(RuntimeExecutionMode[mode]).from_collection([1, 2], Types.INT())
+    larger = numbers.map(lambda number: number + 10, Types.INT())
+    for united, expected in (
+        (numbers.union(numbers), [1, 1, 2, 2]),
+        (larger.union(larger, larger), [11] * 3 + [12] * 3),
+    ):
+        with united.map(lambda number: number, Types.INT()).execute_and_collect() as found:
+            assert sorted(found) == expected
 
 
 def test_a_stream_can_be_used_again_after_its_program_was_run(

@@ -62,20 +62,21 @@ class JobGraph:
 
 def job_graph(graph: StreamGraph, name: str) -> JobGraph:
     """Fuse what can be fused."""
-    reasons = {edge: chain_break(graph, edge) for edge in graph.edges}
+    judged = [(edge, chain_break(graph, edge)) for edge in graph.edges]  # a list: equal edges bring records twice
+    fused_into = {edge.downstream: edge for edge, reason in judged if reason is None}
     head_of: dict[int, int] = {}
     members: dict[int, list[StreamNode]] = {}
     inner: dict[int, list[StreamEdge]] = {}
     for node in graph.nodes:  # inputs come before their consumers
-        fused = [edge for edge in graph.inputs(node.id) if reasons[edge] is None]
-        head = head_of[fused[0].upstream] if fused else node.id
+        fused = fused_into.get(node.id)
+        head = head_of[fused.upstream] if fused is not None else node.id
         head_of[node.id] = head
         members.setdefault(head, []).append(node)
-        inner.setdefault(head, []).extend(fused)
+        inner.setdefault(head, []).extend(() if fused is None else (fused,))
     vertices = tuple(
         JobVertex(graph.node(head).operator, tuple(nodes), tuple(inner[head])) for head, nodes in members.items()
     )
-    exchanges = [(edge, reason) for edge, reason in reasons.items() if reason is not None]
+    exchanges = [(edge, reason) for edge, reason in judged if reason is not None]
     edges = tuple(
         JobEdge(
             index,

@@ -8,8 +8,7 @@ It comes last: a part that is used twice is rewritten by no other rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from millstream.sql import logical as l
 from millstream.sql.catalog import TableDefinition
@@ -24,9 +23,6 @@ def share_equal_plans(plan: l.Plan) -> l.Plan:
     unshared: set[int] = set()
 
     def shared(node: l.Plan) -> l.Plan:
-        if isinstance(node, l.SetOperation):
-            node = replace(node, parts=_apart(node.parts))
-            kept.extend(node.parts)
         if any(id(each) in unshared for each in node.inputs()) or not _repeatable(node):
             unshared.add(id(node))
             kept.append(node)
@@ -40,12 +36,6 @@ def share_equal_plans(plan: l.Plan) -> l.Plan:
 
     kept: list[l.Plan] = []  # so that no other node gets the number of one that is gone
     return everywhere(plan, shared)
-
-
-def _apart(parts: Sequence[l.Plan]) -> tuple[l.Plan, ...]:
-    """The parts of a union, each an object of its own: rows that come twice must come on two ways."""
-    numbers = [id(part) for part in parts]
-    return tuple(replace(part) if id(part) in numbers[:at] else part for at, part in enumerate(parts))
 
 
 def _alike(one: l.Plan, other: l.Plan) -> bool:
