@@ -15,7 +15,7 @@ from millstream.checkpoint import contents
 from millstream.model.state import MapStateDescriptor, StateTtlConfig
 from millstream.model.time import Time
 from millstream.model.types import Types
-from millstream.state import backend
+from millstream.state import table as state_table
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Patch
 from millstream.state.handles import Handle, Lineage
@@ -104,7 +104,7 @@ class Job:
 @pytest.mark.parametrize("ttl", [False, True], ids=["for ever", "ttl"])
 @pytest.mark.parametrize("disk", [False, True], ids=["hashmap", "lmdb"])
 def test_a_map_is_what_was_put_into_it(monkeypatch, disk, ttl):
-    monkeypatch.setattr(backend, "_LARGE_MAP", 2)
+    monkeypatch.setattr(state_table, "_LARGE_MAP", 2)
     patched = []
 
     @settings(max_examples=60)

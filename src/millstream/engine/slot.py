@@ -19,8 +19,8 @@ from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.task import Task, TaskEnvironment, TaskRequest, TaskSpec
-from millstream.state.backend import OpenStore
 from millstream.state.lmdb import LmdbStore
+from millstream.state.store import OpenStore
 
 LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
 

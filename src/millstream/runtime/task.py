@@ -27,12 +27,13 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import Combined
-from millstream.state.backend import OpenStore, OperatorState
+from millstream.state.backend import OperatorState
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.state.handles import Chain, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.parts import Compaction
 from millstream.state.saving import StateFiles, save
+from millstream.state.store import OpenStore
 
 _MAX_PRINTED = 256 * 1024
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from millstream.model.types import Types
 from millstream.model.windows import CountWindow, TimeWindow
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import OperatorState
 from millstream.state.key_groups import stable_hash
+from millstream.state.store import ABSENT
 
 
 class Timers:

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from millstream.state import deltas
-from millstream.state.backend import ABSENT, OperatorState, StateTable
+from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes, Redistribution
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
 from millstream.state.parts import Rewrite
+from millstream.state.store import ABSENT
+from millstream.state.table import StateTable
 
 _NOTHING: frozenset[Any] = frozenset()
 

@@ -15,9 +15,9 @@ import lmdb
 
 from millstream.model import codec
 from millstream.model.windows import TimeWindow
-from millstream.state.backend import ABSENT, StoredGroup
 from millstream.state.deltas import Changes, Patch
 from millstream.state.key_groups import MIN_DEFAULT_MAX_PARALLELISM, KeyGrouper, key_bytes, key_group
+from millstream.state.store import ABSENT, StoredGroup
 
 _VERSION = b"\0version"
 _LAYOUT = b"\0layout"

@@ -13,9 +13,11 @@ from millstream.model import codec
 from millstream.model import state as model
 from millstream.model.functions import AggregateFunction, ReduceFunction
 from millstream.model.types import TypeInformation, Types
-from millstream.state.backend import ABSENT, OperatorState, StateTable
+from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.evolution import classes_in, stamped
+from millstream.state.store import ABSENT
+from millstream.state.table import StateTable
 
 
 class Scope:

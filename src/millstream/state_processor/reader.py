@@ -12,8 +12,8 @@ from typing import Any
 from millstream.model.functions import Function
 from millstream.model.state import ListStateDescriptor, MapStateDescriptor
 from millstream.model.types import TypeInformation
-from millstream.state.backend import ABSENT
 from millstream.state.handles import Lineage
+from millstream.state.store import ABSENT
 from millstream.state.views import broadcast_view, operator_list_view
 from millstream.state_processor.harness import LoneOperator
 from millstream.state_processor.identifier import OperatorIdentifier

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from millstream.model.types import Types
 from millstream.model.windows import TimeWindow
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
 from millstream.state.parts import Rewrite
 from millstream.state.saving import save
+from millstream.state.store import ABSENT
 
 MAX_PARALLELISM = 16
 

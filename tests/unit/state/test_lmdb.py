@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
-from millstream.state.backend import ABSENT
 from millstream.state.deltas import Changes
 from millstream.state.lmdb import LmdbStore
+from millstream.state.store import ABSENT
 
 
 def changes(entries):

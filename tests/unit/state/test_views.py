@@ -17,8 +17,9 @@ from millstream.model.state import (
 )
 from millstream.model.time import Time
 from millstream.model.types import Types
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import OperatorState
 from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.store import ABSENT
 from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
 
 LONG = Types.LONG()

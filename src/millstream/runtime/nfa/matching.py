@@ -20,7 +20,8 @@ from millstream.runtime.nfa.match import Live, Match, Matcher
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.nfa.verdicts import Verdicts, directly_after_the_first
 from millstream.runtime.operator import OperatorContext
-from millstream.state.backend import ABSENT, StateTable
+from millstream.state.store import ABSENT
+from millstream.state.table import StateTable
 
 
 class Results(Protocol):

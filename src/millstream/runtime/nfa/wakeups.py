@@ -10,7 +10,8 @@ from typing import Any
 
 from millstream.model.types import Types
 from millstream.model.watermarks import MAX_WATERMARK
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import OperatorState
+from millstream.state.store import ABSENT
 
 
 class Wakeups:

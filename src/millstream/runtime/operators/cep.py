@@ -32,7 +32,7 @@ from millstream.runtime.nfa.matching import Matching
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.nfa.wakeups import Wakeups
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 LATE_COUNT = "numLateRecordsDropped"
 

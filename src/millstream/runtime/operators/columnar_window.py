@@ -21,9 +21,9 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.sorted_input import SortedUnit
 from millstream.runtime.windows import columns
-from millstream.state.backend import ABSENT
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
+from millstream.state.store import ABSENT
 
 _MERGE_AFTER = 16  # chunks of a window
 

@@ -21,7 +21,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.sorted_input import SortedUnit
 from millstream.runtime.sorted_runs import key_starts
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

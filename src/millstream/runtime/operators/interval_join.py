@@ -25,7 +25,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _SIDES = ("left", "right")
 _time_of = itemgetter(0)

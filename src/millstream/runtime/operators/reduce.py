@@ -15,7 +15,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 from millstream.model.assigners import MergingWindowAssigner
 from millstream.model.types import Types
 from millstream.model.windows import MergeCallback
-from millstream.state.backend import ABSENT, OperatorState
+from millstream.state.backend import OperatorState
+from millstream.state.store import ABSENT
 
 OnMerge = Callable[[Any, Collection[Any], Any, Collection[Any]], None]
 

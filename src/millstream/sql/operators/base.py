@@ -22,9 +22,9 @@ from millstream.sql.columns import array_of, internal_values, key_type_info, kin
 from millstream.sql.evaluate import EvaluationFailed, Frame
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.user_functions import functions_in
-from millstream.state.backend import StateTable
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
+from millstream.state.table import StateTable
 
 Rows = list[tuple[Any, ...]]
 

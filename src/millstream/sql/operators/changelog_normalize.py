@@ -14,7 +14,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical import OverCall
 from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.ordering import sort_key
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import (
     INSERT,
@@ -26,12 +25,12 @@ from millstream.sql.columns import (
     tuple_type_info,
 )
 from millstream.sql.functions.aggregates import aggregation
-from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.partials import Partials
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
-class ColumnarGroupAggregateOperator(TableOperator):
+class ColumnarGroupAggregateOperator(EpochOperator):
     """State: by key, the partial aggregates as one tuple."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
@@ -43,35 +42,12 @@ class ColumnarGroupAggregateOperator(TableOperator):
         self._part_kinds = self._partials.part_types()
         self._nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
         self._table = context.state.table("groups/partials", tuple_type_info(self._part_kinds))
-        self._waiting: list[pa.Array] = []
 
     def partials(self, context: OperatorContext, spec: Any) -> Any:
         """How rows become one row for each key."""
         return Partials(spec.calls, spec.keys, spec.input)
 
-    def begin_epoch(self) -> None:
-        """Nothing is waiting."""
-        super().begin_epoch()
-        self._waiting = []
-
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
-
-    def on_watermark(self, watermark: int) -> None:
-        """What changed comes before the watermark."""
-        self._tell()
-        super().on_watermark(watermark)
-
-    def end_epoch(self) -> None:
-        """Tell what changed."""
-        self._tell()
-
-    def _tell(self) -> None:
-        if not self._waiting:
-            return
-        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-        self._waiting = []
+    def _take(self, array: pa.Array) -> None:
         chunk = self._partials.regrouped(array) if self._spec.partial else self._partials.chunk(array)
         width = len(self._spec.keys)
         key_columns = [chunk.column(i) for i in range(width)]

@@ -16,24 +16,24 @@ import pyarrow as pa
 
 from millstream.model.types import Types
 from millstream.model.watermarks import MAX_WATERMARK
-from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.windows import columns
 from millstream.sql.columns import internal_values, struct_of
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator, open_ends
+from millstream.sql.operators.base import open_ends
+from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.lateness import rows_dropped
 from millstream.sql.operators.partials import Partials
-from millstream.state.backend import ABSENT
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
+from millstream.state.store import ABSENT
 
 _MERGE_AFTER = 16  # chunks of a window
 
 
-class ColumnarWindowAggregateOperator(TableOperator):
+class ColumnarWindowAggregateOperator(EpochOperator):
     """State: chunks of partial aggregates by the moment a window is over (the namespace)."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
@@ -44,7 +44,6 @@ class ColumnarWindowAggregateOperator(TableOperator):
         self._table = context.state.table(
             "windows/chunks", Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), cut=self._cut
         )
-        self._waiting: list[pa.Array] = []
 
     def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
         """The rows of a chunk whose keys are in some key groups."""
@@ -64,35 +63,22 @@ class ColumnarWindowAggregateOperator(TableOperator):
     def begin_epoch(self) -> None:
         """Nothing is waiting; processing time may have passed windows."""
         super().begin_epoch()
-        self._waiting = []
         if self._spec.processing:
             self._fire(self.context.now)
 
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
-
     def on_watermark(self, watermark: int) -> None:
         """Group what was gathered, then tell the windows that are over."""
-        self._group()
+        self._take_waiting()
         if not self._spec.processing or watermark == MAX_WATERMARK:
             self._fire(watermark)
         super().on_watermark(watermark)
-
-    def end_epoch(self) -> None:
-        """What came after the last watermark goes into state."""
-        self._group()
 
     def next_timer(self) -> int | None:
         """When the next window is over."""
         opened = open_ends(self.context, self._table)
         return opened[0] if self._spec.processing and opened else None
 
-    def _group(self) -> None:
-        if not self._waiting:
-            return
-        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-        self._waiting = []
+    def _take(self, array: pa.Array) -> None:
         ends = moments.column_millis(array.field(self._spec.end))
         opened = open_ends(self.context, self._table)
         distinct = np.unique(ends)

@@ -19,7 +19,7 @@ from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo, internal_values
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 Counted = tuple[int, int | None]  # the column of the values, and that of the filter
 

@@ -6,7 +6,6 @@ Does not know: retraction, state that expires, RANK and DENSE_RANK."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -16,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.model.types import Types
-from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, tuple_type_info, tuples_of
-from millstream.sql.operators.base import Rows, TableOperator, key_of
+from millstream.sql.operators.base import Rows, key_of
+from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.ordering import Order, sort_key
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 def can_order(schema: t.RowType, partition: Sequence[int], order: Order) -> bool:
@@ -55,43 +54,6 @@ def first_rows(array: pa.Array, partition: Sequence[int], order: Order, limit: i
     begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     number = np.arange(len(places)) - np.repeat(begins, np.diff(np.append(begins, len(places))))
     return places[number < limit]
-
-
-class EpochOperator(TableOperator):
-    """Rows wait for the end of the epoch, or for a watermark."""
-
-    def __init__(self, context: OperatorContext, output: t.RowType) -> None:
-        super().__init__(context, output)
-        self._waiting: list[pa.Array] = []
-
-    def begin_epoch(self) -> None:
-        """Nothing is waiting."""
-        super().begin_epoch()
-        self._waiting = []
-
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
-
-    def on_watermark(self, watermark: int) -> None:
-        """What changed comes before the watermark."""
-        self._tell()
-        super().on_watermark(watermark)
-
-    def end_epoch(self) -> None:
-        """Tell what changed."""
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._waiting:
-            array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-            self._waiting = []
-            self._take(array)
-            self.flush()
-
-    @abstractmethod
-    def _take(self, array: pa.Array) -> None:
-        """Take rows of an epoch into state, and emit what changed."""
 
 
 class EpochRankOperator(EpochOperator):

@@ -14,7 +14,7 @@ from typing import Any
 
 from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _STEPS = 8
 

@@ -13,7 +13,7 @@ from millstream.model.types import Types
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.timers import Timers
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 class Forgetting:

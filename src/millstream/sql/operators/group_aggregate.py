@@ -21,7 +21,7 @@ from millstream.sql.operators.columnar_distinct import ColumnarDistinctAggregate
 from millstream.sql.operators.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.partials import can_aggregate
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

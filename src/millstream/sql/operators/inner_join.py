@@ -20,7 +20,7 @@ from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuple_type_info
 from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
 from millstream.sql.operators.base import Rows, TableOperator, rows_with_kinds
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _SIDES = ("left", "right")
 

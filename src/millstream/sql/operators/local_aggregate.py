@@ -17,7 +17,7 @@ from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.expressions import AggregateCall
-from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.partials import Partials
 
 _AT_ONCE = 1 << 18  # rows that wait; more are aggregated before the epoch ends
@@ -47,42 +47,29 @@ class LocalAggregateSpec(OperatorSpec):
         return LocalAggregateOperator(context, self)
 
 
-class LocalAggregateOperator(TableOperator):
+class LocalAggregateOperator(EpochOperator):
     """Stateless: nothing waits at the end of an epoch. Memory: how often rows are still to go on ungrouped."""
 
     def __init__(self, context: OperatorContext, spec: LocalAggregateSpec) -> None:
         super().__init__(context, spec.output)
         self._partials = Partials(spec.calls, spec.keys, spec.input)
         self._columns = [arrow_type(kind) for kind in spec.output.types]
-        self._waiting: list[pa.Array] = []
         self._count = 0
 
     def begin_epoch(self) -> None:
         """Nothing is waiting."""
         super().begin_epoch()
-        self._waiting, self._count = [], 0
+        self._count = 0
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
+        """Gather, though not without end."""
+        super().on_batch(batch, side)
         self._count += len(batch)
         if self._count >= _AT_ONCE:
-            self._tell()
+            self._take_waiting()
 
-    def on_watermark(self, watermark: int) -> None:
-        """What came before the watermark goes before it."""
-        self._tell()
-        super().on_watermark(watermark)
-
-    def end_epoch(self) -> None:
-        """Nothing stays."""
-        self._tell()
-
-    def _tell(self) -> None:
-        if not self._waiting:
-            return
-        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-        self._waiting, self._count = [], 0
+    def _take(self, array: pa.Array) -> None:
+        self._count = 0
         made = self._partials.singly(array) if self._skips() else self._grouped(array)
         columns = [
             column if column.type == kind else column.cast(kind, safe=False)

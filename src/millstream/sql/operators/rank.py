@@ -20,7 +20,7 @@ from millstream.sql.operators.epoch_ranks import EpochDeduplicateOperator, Epoch
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.first_row import FirstRowOperator
 from millstream.sql.operators.ordering import Order, sort_key
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

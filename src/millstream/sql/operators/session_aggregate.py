@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.model.types import Types
-from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.rowwise import UserFunctionFailed
@@ -28,9 +28,9 @@ from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, str
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.partials import Partials
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _BITS = 64
 
@@ -53,7 +53,7 @@ class SessionAggregateSpec(OperatorSpec):
         return SessionAggregateOperator(context, self)
 
 
-class SessionAggregateOperator(TableOperator):
+class SessionAggregateOperator(EpochOperator):
     """State: by key, open sessions as (start, end, parts); a timer at each end."""
 
     def __init__(self, context: OperatorContext, spec: SessionAggregateSpec) -> None:
@@ -69,32 +69,14 @@ class SessionAggregateOperator(TableOperator):
         session = Types.TUPLE([Types.LONG(), Types.LONG(), *parts])
         self._table = context.state.table("sessions/parts", Types.LIST(session))
         self._timers = Timers(context.state, "event")
-        self._waiting: list[pa.Array] = []
-
-    def begin_epoch(self) -> None:
-        """Nothing is waiting."""
-        super().begin_epoch()
-        self._waiting = []
-
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
-
-    def end_epoch(self) -> None:
-        """What came after the last watermark goes into state."""
-        self._group()
 
     def on_watermark(self, watermark: int) -> None:
         """Tell the sessions that are over."""
-        self._group()
+        self._take_waiting()
         self._close(watermark)
         super().on_watermark(watermark)
 
-    def _group(self) -> None:
-        if not self._waiting:
-            return
-        array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-        self._waiting = []
+    def _take(self, array: pa.Array) -> None:
         times = moments.column_millis(array.field(self._spec.time))
         if (times == NO_TIMESTAMP).any():
             message = "a row without a time cannot be put into a window: its time attribute is NULL"

@@ -14,7 +14,7 @@ from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from millstream.sql.columns import INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
 from millstream.sql.operators.moments import millis_of
 from millstream.sql.operators.ordering import Order, sort_key
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 @dataclass(frozen=True)

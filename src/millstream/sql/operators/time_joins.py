@@ -21,7 +21,7 @@ from millstream.sql.expressions import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.moments import millis_of
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _SIDES = ("left", "right")
 

@@ -22,7 +22,7 @@ from millstream.sql.expressions import Expression
 from millstream.sql.operators import moments
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
 from millstream.sql.operators.ordering import Order, sort_key
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 
 class WindowedOperator(TableOperator):

@@ -30,7 +30,7 @@ from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows
 from millstream.sql.operators.columnar_windows import ColumnarWindowAggregateOperator
 from millstream.sql.operators.lateness import rows_dropped
 from millstream.sql.operators.partials import can_aggregate
-from millstream.state.backend import ABSENT
+from millstream.state.store import ABSENT
 
 _ANY = WindowSpec("TUMBLE", 0, 0)
 
