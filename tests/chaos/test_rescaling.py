@@ -1,15 +1,22 @@
 """Another parallelism while the job runs: state is right, what cannot run is refused first, and edges hold."""
 
 from concurrent.futures import CancelledError
+from itertools import cycle
 
 import pytest
 
+from millstream.client import local
+from millstream.client.job_client import JobClient
+from millstream.cluster import entrypoint
 from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.cluster.rescale import Adaptive, NoSuchOperator, UnusableParallelism, rescaled
 from millstream.common import Configuration, Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
 from millstream.model.job_status import JobStatus
+from millstream.testing.chaos_job import Specification, build, write_input
+from millstream.testing.chaos_output import disorder, lines_by_file
+from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, graph_of, reference, run
 
@@ -48,6 +55,30 @@ def test_a_failure_after_a_rescale_goes_back_to_a_checkpoint_of_the_old_parallel
         assert life.status is JobStatus.FINISHED
         assert life.master.job.restarts == 2
         assert world.visible() == reference(setup)
+
+
+def test_a_key_that_comes_back_within_a_checkpoint_stays_in_order_across_files(tmp_path):
+    """From 2 to 3 and back again and again, with one commit at the end: a file never has lines from before and after
+    those that another subtask wrote."""
+    specification = Specification(str(tmp_path), options={"millstream.epoch.max-records": "100"})
+    write_input(specification.input, 1, records=2_000, keys=40, files=4)
+    specification.output.mkdir()
+    handles = []
+    wanted = cycle([3, 2])
+
+    def submit(graph, configuration, name, listeners=()):
+        def listen(observation):
+            if isinstance(observation, EpochDone) and handles:
+                handles[0].rescale(next(wanted))
+
+        running = entrypoint.submit(graph, configuration, name, engine=InlineEngine(), listeners=[*listeners, listen])
+        handles.append(local.LocalHandle(running))
+        return JobClient(handles[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "submit", submit)
+        build(specification).execute("to and fro")
+    assert not list(disorder(lines_by_file(specification.output)))
 
 
 def test_checkpoints_come_as_often_when_a_job_is_rescaled_all_the_time():

@@ -51,11 +51,14 @@ class Patient(Forever):
 class Counting(AsyncFunction[int, int]):
     """How many calls were under way when this one was."""
 
-    def __init__(self) -> None:
-        self.running = 0
+    def __init__(self, wanted: int) -> None:
+        self.running, self.wanted, self.reached = 0, wanted, False
 
     async def async_invoke(self, value: int) -> list[int]:
         self.running += 1
+        while not self.reached:
+            self.reached = self.running >= self.wanted
+            await asyncio.sleep(0.001)
         await asyncio.sleep(0.001)
         seen, self.running = self.running, self.running - 1
         return [seen]
@@ -107,12 +110,12 @@ def numbers(env: StreamExecutionEnvironment, count: int = 20) -> Any:
 
 
 def test_ordered_keeps_the_order_of_the_records(env: StreamExecutionEnvironment) -> None:
-    out = AsyncDataStream.ordered_wait(numbers(env.set_parallelism(1)), Slowest(), Time.seconds(5), 4, Types.INT())
+    out = AsyncDataStream.ordered_wait(numbers(env.set_parallelism(1)), Slowest(), Time.seconds(60), 4, Types.INT())
     assert collected(out) == [n for n in range(20) for _ in range(n % 3)]
 
 
 def test_unordered_gives_the_same_in_the_order_of_the_answers(env: StreamExecutionEnvironment) -> None:
-    out = AsyncDataStream.unordered_wait(numbers(env.set_parallelism(1)), Slowest(), Time.seconds(5), 4, Types.INT())
+    out = AsyncDataStream.unordered_wait(numbers(env.set_parallelism(1)), Slowest(), Time.seconds(60), 4, Types.INT())
     found = collected(out)
     assert sorted(found) == [n for n in range(20) for _ in range(n % 3)]
     assert found != sorted(found)
@@ -122,14 +125,14 @@ def test_unordered_gives_the_same_in_the_order_of_the_answers(env: StreamExecuti
 def test_a_result_has_the_timestamp_of_its_record(env: StreamExecutionEnvironment, wait: Any) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value * 10)
     stamped = numbers(env).assign_timestamps_and_watermarks(strategy)
-    found = collected(wait(stamped, Slowest(), Time.seconds(5), 7).process(Stamps()))
+    found = collected(wait(stamped, Slowest(), Time.seconds(60), 7).process(Stamps()))
     assert sorted(found) == [(n, n * 10) for n in range(20) for _ in range(n % 3)]
 
 
 @BOTH
 @pytest.mark.parametrize("capacity", [1, 5])
 def test_capacity_bounds_the_calls_under_way(env: StreamExecutionEnvironment, wait: Any, capacity: int) -> None:
-    found = collected(wait(numbers(env.set_parallelism(1)), Counting(), Time.seconds(5), capacity))
+    found = collected(wait(numbers(env.set_parallelism(1)), Counting(capacity), Time.seconds(60), capacity))
     assert max(found) == capacity
 
 
@@ -137,31 +140,31 @@ def test_capacity_bounds_the_calls_under_way(env: StreamExecutionEnvironment, wa
 def test_it_works_behind_key_by_and_is_cut_into_epochs(env: StreamExecutionEnvironment, wait: Any) -> None:
     env._configuration.set_string("millstream.epoch.max-records", "3")
     keyed = numbers(env.set_parallelism(3)).key_by(lambda n: n % 5, Types.INT())
-    assert sorted(collected(wait(keyed, Slowest(), Time.seconds(5)))) == [n for n in range(20) for _ in range(n % 3)]
+    assert sorted(collected(wait(keyed, Slowest(), Time.seconds(60)))) == [n for n in range(20) for _ in range(n % 3)]
 
 
 @BOTH
 def test_a_call_that_never_comes_back_is_a_timeout(env: StreamExecutionEnvironment, wait: Any) -> None:
-    with pytest.raises(UserError, match=r"(?s)TimeoutError.*longer than its timeout of 0\.05 s.*record 1"):
-        collected(wait(numbers(env, 4), Forever(), Time.milliseconds(50), 1))
+    with pytest.raises(UserError, match=r"(?s)TimeoutError.*longer than its timeout of 0\.25 s.*record 1"):
+        collected(wait(numbers(env, 4), Forever(), Time.milliseconds(250), 1))
 
 
 @BOTH
 def test_the_timeout_hook_speaks_for_calls_that_never_come_back(env: StreamExecutionEnvironment, wait: Any) -> None:
-    found = collected(wait(numbers(env.set_parallelism(1), 6), Patient(), Time.milliseconds(30), 2))
+    found = collected(wait(numbers(env.set_parallelism(1), 6), Patient(), Time.milliseconds(250), 2))
     assert sorted(found) == [-5, -3, -1, 0, 2, 4]
 
 
 @pytest.mark.parametrize("result", [None, 7, "text", {"a": 1}])
 def test_a_result_that_is_no_list_is_named(env: StreamExecutionEnvironment, result: Any) -> None:
     with pytest.raises(UserError, match=r"(?s)async_invoke\(\) must return a list of results, not .*record 0"):
-        collected(AsyncDataStream.ordered_wait(numbers(env, 1), Gives(result), Time.seconds(5)))
+        collected(AsyncDataStream.ordered_wait(numbers(env, 1), Gives(result), Time.seconds(60)))
 
 
 def test_a_failure_names_operator_key_and_record_and_begins_in_the_function(env: StreamExecutionEnvironment) -> None:
     keyed = numbers(env).key_by(lambda n: n % 5, Types.INT())
     with pytest.raises(UserError, match=r"(?s)LookupError: no such city\n.*'cities', key 2, record 7") as caught:
-        collected(AsyncDataStream.unordered_wait(keyed, Breaks(), Time.seconds(5)).name("cities"))
+        collected(AsyncDataStream.unordered_wait(keyed, Breaks(), Time.seconds(60)).name("cities"))
     assert str(caught.value).splitlines()[1].endswith("in async_invoke")
 
 
@@ -169,15 +172,15 @@ def test_a_failure_names_operator_key_and_record_and_begins_in_the_function(env:
 def test_a_call_is_tried_again_as_its_predicate_says(env: StreamExecutionEnvironment, raises: bool) -> None:
     predicates: tuple[Any, Any] = (None, lambda e: isinstance(e, ConnectionError))
     strategy = AsyncRetryStrategy.fixed_delay(3, 1, *(predicates if raises else (empty_result_predicate, None)))
-    out = AsyncDataStream.ordered_wait_with_retry(numbers(env, 3), Flaky(raises=raises), Time.seconds(5), strategy)
+    out = AsyncDataStream.ordered_wait_with_retry(numbers(env, 3), Flaky(raises=raises), Time.seconds(60), strategy)
     assert sorted(collected(out)) == [3, 13, 23]
 
 
 def test_tries_end_with_the_last_outcome(env: StreamExecutionEnvironment) -> None:
     strategy = AsyncRetryStrategy.fixed_delay(1, 1, empty_result_predicate, lambda _: True)
-    out = AsyncDataStream.unordered_wait_with_retry(numbers(env, 3), Flaky(raises=False), Time.seconds(5), strategy)
+    out = AsyncDataStream.unordered_wait_with_retry(numbers(env, 3), Flaky(raises=False), Time.seconds(60), strategy)
     assert collected(out) == []
-    out = AsyncDataStream.unordered_wait_with_retry(numbers(env, 3), Flaky(raises=True), Time.seconds(5), strategy)
+    out = AsyncDataStream.unordered_wait_with_retry(numbers(env, 3), Flaky(raises=True), Time.seconds(60), strategy)
     with pytest.raises(UserError, match="ConnectionError: try again"):
         collected(out)
 
@@ -196,7 +199,7 @@ def test_keyed_state_is_refused(env: StreamExecutionEnvironment) -> None:
 
     keyed = numbers(env).key_by(lambda n: n % 5, Types.INT())
     with pytest.raises(UserError, match="keyed state 'seen', but its calls for several keys run at once"):
-        collected(AsyncDataStream.ordered_wait(keyed, Stateful(), Time.seconds(5)))
+        collected(AsyncDataStream.ordered_wait(keyed, Stateful(), Time.seconds(60)))
 
 
 class FailsOnce(Slowest):
@@ -219,7 +222,7 @@ def test_a_restart_neither_loses_nor_doubles_a_result(
 ) -> None:
     env.enable_checkpointing(10).configure(_restarting())
     env._configuration.set_string("millstream.epoch.max-records", "4")
-    found = collected(wait(numbers(env), FailsOnce(tmp_path / "failed"), Time.seconds(5)))
+    found = collected(wait(numbers(env), FailsOnce(tmp_path / "failed"), Time.seconds(60)))
     assert (tmp_path / "failed").exists()
     assert sorted(found) == list(range(20))
 

@@ -245,7 +245,7 @@ def test_a_checkpoint_whose_storage_stalls_expires(env, tmp_path: Path, monkeypa
 
     def stall(self, path, data, sync):
         if "chk-" in path:
-            stalled.wait(10)
+            stalled.wait(60)
         write(self, path, data, sync)
 
     monkeypatch.setattr(LocalFileSystem, "write_bytes", stall)

@@ -46,7 +46,7 @@ class Emits(Receiver):
 
 def read(source: ReceiverSource, enumerator, wanted: int, records: int = 7) -> list[int]:
     """Plan and read until there are so many records."""
-    found, deadline = [], time.monotonic() + 10
+    found, deadline = [], time.monotonic() + 60
     reader = source.create_reader(ReaderContext(0, 1, 3))
     while len(found) < wanted and time.monotonic() < deadline:
         for part in enumerator.plan(Budget(min(records, wanted - len(found)), 1 << 30, 0)):
@@ -57,7 +57,7 @@ def read(source: ReceiverSource, enumerator, wanted: int, records: int = 7) -> l
 
 
 def waited_for(condition) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
     return condition()

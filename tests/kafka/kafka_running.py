@@ -68,7 +68,7 @@ def staged(sink: KafkaSink, epoch: int, values: list[str], subtask: int = 0, job
     return made
 
 
-def waited_for(condition: Callable[[], bool], seconds: float = 20) -> bool:
+def waited_for(condition: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -264,7 +264,7 @@ def test_a_partition_that_is_added_is_found_while_the_job_runs(broker, topic, tm
         broker.produce(topic, ["second"], partition=1)
         assert waited_for(lambda: seen.read_text() == "first\nsecond\n")
     finally:
-        client.cancel().result(20)
+        client.cancel().result(60)
 
 
 def test_the_group_is_told_with_each_checkpoint(broker, numbers, tmp_path):

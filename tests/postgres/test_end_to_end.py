@@ -95,6 +95,11 @@ def test_totals_are_exact_while_connections_and_the_server_die(orders):
     kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'millstream' "
     kill += "AND datname = current_database() AND random() < 0.5"
     killed = 0
+    connected = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'millstream' "
+    connected += "AND datname = current_database()"
+    deadline = time.monotonic() + 60
+    while orders.execute(connected) == [(0,)] and time.monotonic() < deadline:
+        time.sleep(0.01)
     for step in range(20):
         for _ in range(10):
             changed(orders, chance)
@@ -102,7 +107,7 @@ def test_totals_are_exact_while_connections_and_the_server_die(orders):
             orders.server.restart(kill=True)
         killed += orders.execute(kill)[0][0]
         time.sleep(0.05)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while _visible(orders) != sums(orders) and time.monotonic() < deadline:
         assert not job.get_job_status().result().is_terminal_state()
         time.sleep(0.02)

@@ -15,6 +15,7 @@ from millstream.cli import main
 from millstream.cli.shell import completion, highlighting, settings
 from millstream.cli.shell.commands import command
 from millstream.cli.shell.completion import Names, candidates
+from millstream.cli.shell.interactive import interact
 from millstream.cli.shell.pages import cut
 from millstream.cli.shell.results import Changes, LiveTable
 from millstream.cli.shell.screen import Screen
@@ -23,6 +24,7 @@ from millstream.cli.shell.shell import Leave, Shell
 from millstream.cli.shell.status import StatusLine
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
+from millstream.model.job_status import JobStatus
 from millstream.model.row import Row, RowKind
 from millstream.sql.errors import SqlSyntaxError
 from millstream.sql.parser import parse_statement
@@ -471,7 +473,7 @@ def test_jobs_are_listed_and_end_with_a_word():
     session.typed("CREATE TABLE s (x INT) WITH ('connector' = 'blackhole');")
     said = session.typed("INSERT INTO s VALUES (1);")
     job = re.search(r"job (\w{32}) was submitted", said)[1]
-    session.shell.jobs._jobs[0].client.wait(10)
+    session.shell.jobs._jobs[0].client.wait(60)
     assert re.search(rf"{job} .*FINISHED", session.typed("SHOW JOBS;"))
     session.shell.tell_ended()
     assert f"job {job} is finished" in session.said()
@@ -529,3 +531,50 @@ def test_a_reader_that_has_gone_ends_the_script():
     with pytest.raises(BrokenPipeError):
         shell.script("SELECT 1; SELECT 2;", "-e")
     assert told.getvalue() == ""
+
+
+@pytest.mark.usefixtures("inline_engine")
+def test_a_query_ends_with_its_statement_wherever_ctrl_c_finds_it():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    found = []
+
+    def view(result, *_):
+        found.append(result)
+        raise KeyboardInterrupt  # before anything has begun to read the rows
+
+    out = StringIO()
+    shell = Shell(env, StreamTableEnvironment.create(env), Screen(interactive=True, out=out), view)
+    shell.handle("CREATE TABLE numbers (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');")
+    shell.handle("SET 'sql-client.execution.result-mode' = 'table'; SELECT n FROM numbers;")
+    assert "stopped" in out.getvalue()
+    assert found[0].get_job_client().get_job_status().result() is JobStatus.CANCELED
+
+
+class Typed:
+    """Texts that a person types; None is Ctrl-C."""
+
+    def __init__(self, *texts):
+        self._texts = list(texts)
+
+    def read(self):
+        if not self._texts:
+            raise EOFError
+        text = self._texts.pop(0)
+        if text is None:
+            raise KeyboardInterrupt
+        return text
+
+
+@pytest.mark.usefixtures("inline_engine")
+def test_ctrl_c_never_leaves_the_shell_wherever_it_is_pressed(monkeypatch):
+    session = Session()
+    tell_ended, pressed = session.shell.tell_ended, iter([True, False, True, True])
+
+    def interrupted():
+        if next(pressed, False):
+            raise KeyboardInterrupt
+        tell_ended()
+
+    monkeypatch.setattr(session.shell, "tell_ended", interrupted)
+    interact(session.shell, Typed(None, "SELECT 40 + 2 AS answer;"), lambda: None)
+    assert "42" in session.said()

@@ -1,5 +1,9 @@
-"""The SQL shell in a real terminal: a process of its own behind a pseudo terminal, with jobs that run in it."""
+"""The SQL shell in a real terminal: a process of its own behind a pseudo terminal, with jobs that run in it.
 
+What is printed line by line is looked for in what came. What is drawn, prompts and whole pages, is looked for on an
+emulated screen: a drawing only sends what has changed, so what a person sees need not stand together in what came."""
+
+import codecs
 import contextlib
 import fcntl
 import os
@@ -12,8 +16,11 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyte
 import pytest
 
 pytest.importorskip("prompt_toolkit")
@@ -36,15 +43,43 @@ sys.exit(main(["sql", *sys.argv[1:]]))
 """
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07|\r")
 CTRL_C, CTRL_D, TAB, ENTER = "\x03", "\x04", "\t", "\r"
-PATIENCE = 30.0
+PROMPT = "millstream>"
+LINES, COLUMNS = 30, 100
+ALTERNATE_SCREEN = 1049
+PATIENCE = 60.0
+
+
+class Drawn(pyte.Screen):
+    """What a person sees; a full-screen view begins on an empty screen, and so does what comes after it."""
+
+    def set_mode(self, *modes: int, **options: Any) -> None:
+        super().set_mode(*modes, **options)
+        self._empty_for(modes)
+
+    def reset_mode(self, *modes: int, **options: Any) -> None:
+        super().reset_mode(*modes, **options)
+        self._empty_for(modes)
+
+    def _empty_for(self, modes: tuple[int, ...]) -> None:
+        if ALTERNATE_SCREEN in modes:
+            self.erase_in_display(2)
+            self.cursor_position()
+
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.display)
+
+    def is_prompt(self) -> bool:
+        """Whether the cursor stands behind a prompt with nothing typed."""
+        return self.display[self.cursor.y].rstrip() == PROMPT and self.cursor.x == len(PROMPT) + 1
 
 
 class Terminal:
-    """A shell behind a pseudo terminal of 30 lines and 100 columns."""
+    """A shell behind a pseudo terminal. Nothing is typed before there is something that reads it."""
 
     def __init__(self, *arguments: str, home: Path) -> None:
+        self.home = home
         self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         environment = {
             **os.environ,
             "PYTHONPATH": str(SOURCES),
@@ -63,35 +98,68 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(theirs)
-        self.seen = ""
+        self._came = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._screen = Drawn(COLUMNS, LINES)
+        self._drawing = pyte.Stream(self._screen)
 
     def send(self, text: str | bytes) -> None:
         os.write(self._ours, text if isinstance(text, bytes) else text.encode())
 
-    def expect(self, pattern: str) -> str:
-        """What came up to a pattern; it is gone then."""
+    def _read(self) -> None:
+        text = self._decoder.decode(os.read(self._ours, 65536))
+        self._came += text
+        self._drawing.feed(text)
+
+    def _until(self, reached: Callable[[], bool], wanted: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while (match := re.search(pattern, ESCAPES.sub("", self.seen), re.DOTALL)) is None:
+        while not reached():
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._ours], [], [], left)[0]:
-                pytest.fail(f"no {pattern!r} in {self.seen[-2000:]!r}")
+                pytest.fail(f"no {wanted} in {self._came[-2000:]!r}, on the screen:\n{self._screen.text()}")
             try:
-                self.seen += os.read(self._ours, 65536).decode(errors="replace")
+                self._read()
             except OSError:
-                pytest.fail(f"the shell ended before {pattern!r}: {self.seen[-2000:]!r}")
-        plain = ESCAPES.sub("", self.seen)
-        self.seen = plain[match.end() :]
+                pytest.fail(f"the shell ended before {wanted}: {self._came[-2000:]!r}")
+
+    def expect(self, pattern: str) -> str:
+        """What came up to a pattern; it is gone then."""
+        wanted = re.compile(pattern, re.DOTALL)
+        self._until(lambda: wanted.search(ESCAPES.sub("", self._came)) is not None, repr(pattern))
+        plain = ESCAPES.sub("", self._came)
+        match = wanted.search(plain)
+        assert match is not None
+        self._came = plain[match.end() :]
         return plain[: match.end()]
 
+    def see(self, pattern: str) -> re.Match[str]:
+        """Wait until the screen shows a pattern."""
+        wanted = re.compile(pattern)
+        self._until(lambda: wanted.search(self._screen.text()) is not None, f"{pattern!r} on the screen")
+        match = wanted.search(self._screen.text())
+        assert match is not None
+        return match
+
+    def see_all(self, pattern: str, when: Callable[[list[Any]], bool]) -> list[Any]:
+        """What on the screen matches a pattern, once it is as wanted."""
+        wanted = re.compile(pattern)
+        self._until(lambda: when(wanted.findall(self._screen.text())), f"wanted {pattern!r} on the screen")
+        return wanted.findall(self._screen.text())
+
+    def ready(self) -> None:
+        """Wait for the prompt; what came before it is gone."""
+        self._until(self._screen.is_prompt, "prompt")
+        self._came = ""
+
     def start(self, text: str, pattern: str) -> str:
-        """Type a statement and wait for what it brings."""
+        """Type a statement and wait for what it prints."""
         self.send(text + ENTER)
         return self.expect(pattern)
 
     def run(self, text: str, pattern: str) -> str:
-        """Type a statement, and wait for what it brings and for the next prompt."""
+        """Type a statement, and wait for what it prints and for the next prompt."""
         found = self.start(text, pattern)
-        self.expect("millstream>")
+        self.ready()
         return found
 
     def ended(self) -> int:
@@ -100,13 +168,18 @@ class Terminal:
         while self._process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError):  # the other side is closed
                 if select.select([self._ours], [], [], 0.1)[0]:
-                    self.seen += os.read(self._ours, 65536).decode(errors="replace")
+                    self._read()
         return -1 if (code := self._process.poll()) is None else code
 
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        self.kill()
         os.close(self._ours)
 
 
@@ -115,39 +188,56 @@ ENDLESS = (
     "'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '1000000', "
     "'fields.who.min' = '1', 'fields.who.max' = '3');"
 )
-TABLEAU = "SET 'sql-client.execution.result-mode' = 'tableau';"
+RESULT_MODE = "SET 'sql-client.execution.result-mode' = '{}';"
+COUNTS = "SELECT who, COUNT(*) AS clicks FROM clicks GROUP BY who;"
+COUNT = r"\| +([123]) \| +(\d+) \|"
 
 
 @pytest.fixture(scope="module")
-def terminal(tmp_path_factory):
-    home = tmp_path_factory.mktemp("home")
-    init = home / "init.sql"
-    init.write_text(ENDLESS)
-    made = Terminal("-i", str(init), home=home)
-    try:
-        made.expect("millstream>")
-        yield made
-    finally:
-        made.close()
+def shells(tmp_path_factory):
+    """The shell that tests share as long as all is well."""
+    shared: list[Terminal] = []
+
+    def shell() -> Terminal:
+        if not shared or not shared[-1].runs():
+            home = tmp_path_factory.mktemp("home")
+            init = home / "init.sql"
+            init.write_text(ENDLESS + RESULT_MODE.format("tableau"))
+            shared.append(Terminal("-i", str(init), home=home))
+            shared[-1].ready()
+        return shared[-1]
+
+    yield shell
+    for each in shared:
+        each.close()
+
+
+@pytest.fixture
+def terminal(shells, request):
+    """A shell at its prompt, with results as a tableau: a new one where the last test has failed."""
+    failed = request.session.testsfailed
+    shell = shells()
+    yield shell
+    if request.session.testsfailed > failed:
+        shell.kill()
 
 
 def test_ctrl_c_stops_the_query_and_not_the_shell(terminal):
-    terminal.run(TABLEAU, "done")
     terminal.start("SELECT who FROM clicks;", r"\| \+I \|")
     terminal.expect("epoch .* rows")  # progress
     terminal.send(CTRL_C)
     stopped = terminal.expect("received a total of (\\d+) row")
     assert "[ERROR]" not in stopped
-    terminal.expect("millstream>")
+    terminal.ready()
     terminal.run("SHOW JOBS;", r"collect \| CANCELED")
     terminal.run("SELECT 40 + 2 AS answer;", r"\| \+I \| +42 \|")
 
 
 def test_ctrl_c_gives_up_the_text_and_not_the_shell(terminal):
     terminal.send("SELECT 'half a statement" + ENTER)
-    terminal.expect("statement\n +>")
+    terminal.see(r"half a statement\n +>")
     terminal.send(CTRL_C)
-    terminal.expect("millstream>$")
+    terminal.ready()
     terminal.run("SELECT 1 + 2 AS answer;", r"\| \+I \| +3 \|")
 
 
@@ -165,38 +255,52 @@ def test_an_error_shows_its_place(terminal):
 
 def test_tab_completes(terminal):
     terminal.send("DESCRIBE cli" + TAB)
-    terminal.expect("cks")
+    terminal.see("DESCRIBE clicks")
     terminal.run(";", r"who \| +INT \|")
 
 
 def test_a_table_changes_while_it_is_looked_at(terminal):
-    terminal.run("SET 'sql-client.execution.result-mode' = 'table';", "done")
-    terminal.start("SELECT who, COUNT(*) AS clicks FROM clicks GROUP BY who;", r"q leaves .* epoch")
-    for _ in range(3):
-        terminal.expect(r"[1-9]\d*")  # drawn again: only what has changed
+    terminal.run(RESULT_MODE.format("table"), "done")
+    terminal.send(COUNTS + ENTER)
+    terminal.see(r"q leaves \| rows 1-3 of 3 \| running; epoch \d+")
+    first = dict(terminal.see_all(COUNT, when=lambda counts: len(counts) == 3))
+    assert set(first) == {"1", "2", "3"}
+    terminal.see_all(COUNT, when=lambda counts: all(first[who] != count for who, count in counts) and len(counts) == 3)
     terminal.send("q")
-    left = terminal.expect(r"query stopped, received \d+ changes").rpartition("who |")[2]
-    shown = re.findall(r"\| +([123]) \| +\d+ \|", left)
-    assert shown
+    left = terminal.expect(r"query stopped, received \d+ changes?").rpartition("who |")[2]
+    shown = [who for who, _ in re.findall(COUNT, left)]
+    assert shown  # the page that was seen last
     assert len(set(shown)) == len(shown)
-    terminal.expect("millstream>")
+    terminal.ready()
+    terminal.run(RESULT_MODE.format("tableau"), "done")
 
 
 def test_changes_can_be_looked_at(terminal):
-    terminal.run("SET 'sql-client.execution.result-mode' = 'changelog';", "done")
-    terminal.start("SELECT who, COUNT(*) AS clicks FROM clicks GROUP BY who;", r"\| -U \|")
+    terminal.run(RESULT_MODE.format("changelog"), "done")
+    terminal.send(COUNTS + ENTER)
+    terminal.see(r"\| -U \|")
     terminal.send(CTRL_C)
-    terminal.expect(r"query stopped, received \d+ changes")
-    terminal.expect("millstream>")
-    terminal.run(TABLEAU, "done")
+    terminal.expect(r"query stopped, received \d+ changes?")
+    terminal.ready()
+    terminal.run(RESULT_MODE.format("tableau"), "done")
+
+
+def test_what_is_typed_ahead_reaches_the_view(terminal):
+    terminal.run(RESULT_MODE.format("table"), "done")
+    terminal.send(COUNTS + ENTER + "q")
+    terminal.expect(r"query stopped, received \d+ changes?")
+    terminal.ready()
+    terminal.run(RESULT_MODE.format("tableau"), "done")
 
 
 def test_background_jobs_are_asked_about_before_they_end(terminal):
     terminal.run("CREATE TABLE nothing (who INT) WITH ('connector' = 'blackhole');", "done")
     said = terminal.run("INSERT INTO nothing SELECT who FROM clicks;", "was submitted")
     job = re.search(r"job (\w{32}) was", said)[1]
-    terminal.start("QUIT;", r"1 job will end with the shell\. Leave\? \[y/N\]")
-    terminal.run("n", "\n")
+    terminal.send("QUIT;" + ENTER)
+    terminal.see(r"1 job will end with the shell\. Leave\? \[y/N\]")
+    terminal.send("n" + ENTER)
+    terminal.ready()
     terminal.run(f"STOP JOB '{job}';", "done")
     terminal.run("SHOW JOBS;", rf"{job}[^\n]*CANCELED")
 
@@ -212,12 +316,12 @@ def test_garbage_never_kills_the_shell(terminal):
 
 
 def test_history_outlives_the_shell_and_ctrl_d_leaves(terminal):
+    terminal.run("SELECT 7 * 6 AS answer;", r"\| \+I \| +42 \|")
     terminal.send(CTRL_D)
     assert terminal.ended() == 0
-    home = Path(terminal._process.args[-1]).parent
-    history = home / "millstream" / "sql_history"
+    history = terminal.home / "millstream" / "sql_history"
     assert history.stat().st_mode & 0o777 == 0o600
-    assert "SELECT 40 + 2 AS answer;" in history.read_text()
+    assert "SELECT 7 * 6 AS answer;" in history.read_text()
 
 
 def test_a_script_is_stopped_by_ctrl_c(tmp_path):

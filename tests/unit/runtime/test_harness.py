@@ -386,8 +386,8 @@ def test_the_other_side_of_a_broadcast_cannot_write():
 
 def test_each_step_of_a_harness_is_quick():
     """A test of a function costs milliseconds, not seconds: nothing starts up."""
-    started = time.perf_counter()
+    started = time.process_time()
     with counter() as harness:
         for number in range(20):
             harness.process(("a", number), number)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

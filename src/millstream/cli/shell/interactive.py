@@ -25,13 +25,21 @@ def interact(shell: Shell, reader: Reader, greet: Callable[[], None]) -> None:
     """Read and run until the person leaves."""
     greet()
     while True:
-        shell.tell_ended()
         try:
-            shell.handle(reader.read())
-        except KeyboardInterrupt:
-            continue
-        except (Leave, EOFError):
+            if not _wants_to_leave(shell, reader):
+                continue
             running = shell.jobs.running()
             if running is None or reader.ask(f"{running} will end with the shell. Leave?"):
                 break
+        except KeyboardInterrupt:
+            continue  # pressed once more than there was something to stop
     shell.jobs.end()
+
+
+def _wants_to_leave(shell: Shell, reader: Reader) -> bool:
+    shell.tell_ended()
+    try:
+        shell.handle(reader.read())
+    except (Leave, EOFError):
+        return True
+    return False

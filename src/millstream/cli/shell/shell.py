@@ -145,7 +145,8 @@ class Shell:
             result = self._tables.execute_sql(piece.text)
             client = result.get_job_client()
             if isinstance(node, s.SelectStatement):
-                self._query(result, progress)
+                with result.collect():  # a query ends with its statement, wherever Ctrl-C finds it
+                    self._query(result, progress)
             elif client is not None:
                 sync = self._env._configuration.get(settings.DML_SYNC)
                 self.jobs.add(BackgroundJob(client, progress, place), wait=sync)

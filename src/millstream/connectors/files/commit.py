@@ -199,9 +199,14 @@ class FileCommitter(Committer):
 def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
     """Files of a group in order, those that follow one another together as far as the limit allows.
 
-    Depends on the committables alone: a commit that is repeated meets the bundles it began with."""
+    A change of parallelism ends all: a key that went to another subtask and came back is not in one file before and
+    after. Depends on the committables alone: a commit that is repeated meets the bundles it began with."""
     groups: dict[str, list[StagedFile]] = {}
+    parallelism = 0
     for part in staged:
+        if part.parallelism != parallelism:
+            yield from (bundle for bundle in groups.values() if bundle)
+            groups, parallelism = {}, part.parallelism
         bundle = groups.setdefault(part.group, [])
         if bundle and sum(other.size for other in bundle) + part.size > part.limit:
             yield bundle

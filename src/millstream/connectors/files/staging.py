@@ -52,7 +52,7 @@ class StagedFile(Committable):
     """A committable: a hidden file and what it becomes. Names are relative to the base path.
 
     Staged files of one `group` (a subtask's in a bucket) that have at most `limit` bytes altogether become one file.
-    `time` is the processing time of the epoch that wrote it."""
+    `time` is the processing time of the epoch that wrote it, `parallelism` that of the sink in it."""
 
     output: ClassVar[str] = "a file of a file sink"
     staged: str
@@ -62,6 +62,7 @@ class StagedFile(Committable):
     size: int
     limit: int
     time: int = 0
+    parallelism: int = 0
 
     def __post_init__(self) -> None:
         for name in (self.staged, self.final):
@@ -237,9 +238,9 @@ class FileWriter(SinkWriter):
         if self._parts:
             self._files.sync(joined(self._base, STAGING))
         limit = min(self._part_size, self._kind.merged)
-        suffix, now = self._names.part_suffix, self._context.now
+        suffix, now, parallelism = self._names.part_suffix, self._context.now, self._context.parallelism
         return [
-            StagedFile(part.staged, part.final, suffix, part.group, part.size, limit, now).to_json()
+            StagedFile(part.staged, part.final, suffix, part.group, part.size, limit, now, parallelism).to_json()
             for part in self._parts
             if part.size
         ]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Broadcast, SparkContext, TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 from millstream.engine.batch_level import run_batch_level
@@ -18,7 +18,7 @@ from millstream.engine.contract import Deployment
 from millstream.engine.relational import feeding
 from millstream.engine.spark.catalyst import relational_sources, session_for
 from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
-from millstream.engine.spark.stage import Stage, attempt_name
+from millstream.engine.spark.stage import Parts, Stage, attempt_name
 
 _COLUMNS = "slot int, place binary, block binary"
 _SCHEMA = pa.schema([("slot", pa.int32()), ("place", pa.binary()), ("block", pa.binary())])
@@ -80,12 +80,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
 
 
 def batch_job(
-    context: SparkContext,
-    program: Broadcast[bytes],
-    bundle: Broadcast[bytes] | None,
-    deployment: Deployment,
-    requests: list[Any],
-    now: int,
+    context: SparkContext, parts: Parts, deployment: Deployment, requests: list[Any], now: int
 ) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
     slots = deployment.plan.slots
@@ -103,5 +98,5 @@ def batch_job(
     for level, request in enumerate(requests):
         if level:
             frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("place")
-        frame = frame.mapInArrow(BatchLevel(program, bundle, deployment, level, request), _COLUMNS)
+        frame = frame.mapInArrow(BatchLevel(parts, level, request), _COLUMNS)
     return [bytes(row.block) for row in frame.select("block").collect()]

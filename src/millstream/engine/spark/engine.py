@@ -20,6 +20,8 @@ from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, rela
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.placement import Anchor, running_slots
 from millstream.engine.spark.session import spark_context
+from millstream.engine.spark.stage import Parts
+from millstream.engine.spark.stages import Stages
 from millstream.errors import ExternalError
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
@@ -38,7 +40,8 @@ class SparkEngine:
         self._settings = dict(settings)
         self._context: Any = None
         self._deployment: Deployment | None = None
-        self._program: Any = None
+        self._parts: Parts | None = None
+        self._stages: Stages | None = None
         self._anchor: Anchor | None = None
         self._bundle: Any = None
 
@@ -48,11 +51,13 @@ class SparkEngine:
         slots = deployment.plan.slots
         relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
         self._context = spark_context(relational, slots)
-        if self._program is not None:
-            self._program.unpersist()
-        self._program = self._context.broadcast(pickled)
+        if self._parts is not None:
+            self._parts.program.unpersist()
         if deployment.dependencies is not None and self._bundle is None:
             self._bundle = self._context.broadcast(deployment.dependencies.read())
+        program = self._context.broadcast(pickled)
+        self._parts = Parts(deployment.id, program, deployment.dependencies, self._bundle)
+        self._stages = Stages(self._context, slots, self._parts.broadcasts)
         if self._anchor is None or self._anchor.slots != slots:
             self._let_go_of_anchor()
             self._anchor = Anchor(self._context, slots)
@@ -63,13 +68,15 @@ class SparkEngine:
         deployment = self._deployment
         assert deployment is not None, "deploy first"
         assert self._anchor is not None
+        assert self._parts is not None
+        assert self._stages is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         requests = level_requests(deployment, request)
         try:
             if deployment.plan.batch:
-                found = batch_job(self._context, self._program, self._bundle, deployment, requests, request.now)
+                found = batch_job(self._context, self._parts, deployment, requests, request.now)
             else:
-                found = epoch_job(self._anchor.laid(), self._program, self._bundle, deployment, requests)
+                found = epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
         except Py4JJavaError as problem:
             raise (query_failure(problem) or SparkFailed(_reason(problem))) from None
         except (Py4JError, PySparkException, OSError, EOFError) as problem:
@@ -92,12 +99,12 @@ class SparkEngine:
 
     def close(self) -> None:
         """Forget the program; the Spark context stays for the next one."""
-        if self._program is not None:
-            self._program.unpersist()
+        if self._parts is not None:
+            self._parts.program.unpersist()
         if self._bundle is not None:
             self._bundle.unpersist()
         self._let_go_of_anchor()
-        self._deployment = self._program = self._bundle = None
+        self._deployment = self._parts = self._stages = self._bundle = None
 
     def _let_go_of_anchor(self) -> None:
         if self._anchor is not None:

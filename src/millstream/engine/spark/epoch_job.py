@@ -1,4 +1,4 @@
-"""An epoch as one Spark job: a stage per level, blocks through partitionBy.
+"""An epoch as one Spark job: a stage per level, blocks through Spark's shuffle.
 
 Promises: Spark sees pairs (target slot, bytes) and nothing else; the last stage gives the reports to the driver.
 Does not know: what is inside a block or a program."""
@@ -6,39 +6,38 @@ Does not know: what is inside a block or a program."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-from pyspark import Broadcast
 
 from millstream.engine import slot
-from millstream.engine.contract import Deployment
-from millstream.engine.spark.placement import Laid, same
-from millstream.engine.spark.stage import Stage, attempt_name
+from millstream.engine.spark.placement import Laid
+from millstream.engine.spark.stage import Parts, Stage, attempt_name
+from millstream.engine.spark.stages import Stages, addressed
 
 
 class Level(Stage):
-    """What Spark calls for each partition of a stage."""
+    """What Spark calls for a slot of a stage: for `own`, or for that of the partition."""
 
-    def __call__(self, index: int, pairs: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """Run one slot."""
+    def __init__(self, parts: Parts, level: int, request: slot.LevelRequest, own: int | None = None) -> None:
+        super().__init__(parts, level, request if own is None else {own: request.get(own, [])})
+        self._own = own
+
+    def __call__(self, index: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+        """Run the slot."""
         deployment = self._deployed()
         # Anchors are empty blocks. All input is read, even if there is nothing else: Spark ends a worker that does not.
-        blocks = (pair[1] for pair in pairs if isinstance(pair, tuple) and pair[1])
-        inbox = blocks if self._level else list(blocks)
-        yield from slot.run_level(deployment, self._level, index, inbox, self._request(), attempt_name())
+        inbox = filter(None, frames) if self._level else iter(list(frames)[:0])
+        own = index if self._own is None else self._own
+        made = slot.run_level(deployment, self._level, own, inbox, self._request(), attempt_name())
+        return addressed(made) if self._level + 1 < deployment.plan.levels else (block for _, block in made)
 
 
-def epoch_job(
-    anchor: Laid,
-    program: Broadcast[bytes],
-    bundle: Broadcast[bytes] | None,
-    deployment: Deployment,
-    requests: list[Any],
-) -> list[bytes]:
+def epoch_job(stages: Stages, laid: Laid, parts: Parts, requests: list[slot.LevelRequest]) -> list[bytes]:
     """Run the job; gives the blocks that are for the driver."""
-    slots = deployment.plan.slots
-    blocks: Any = anchor.seeds.mapPartitionsWithIndex(Level(program, bundle, deployment, 0, requests[0]))
-    for level, request in enumerate(requests[1:], start=1):
-        stage = Level(program, bundle, deployment, level, request)
-        blocks = anchor.held(blocks.partitionBy(slots, same)).mapPartitionsWithIndex(stage)
-    return [data for _, data in blocks.collect()]
+    blocks = laid.seeds
+    for level, request in enumerate(requests):
+        if level:
+            blocks = laid.held(stages.exchanged(blocks))
+        if laid.pinned:
+            blocks = stages.pinned(blocks, [Level(parts, level, request, own) for own in range(stages.slots)])
+        else:
+            blocks = stages.staged(blocks, Level(parts, level, request))
+    return stages.collected(blocks)

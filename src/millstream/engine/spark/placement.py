@@ -1,8 +1,8 @@
-"""Keeps slots near their state: where an executor ran a slot before, it is run again while that executor lives.
+"""Keeps slots near their state: where a slot ran before, it is run again, while that executor and worker live.
 
 Promises: on one machine nothing is added to an epoch's job; on a cluster every stage prefers, for each slot, the
 executor that holds the slot's anchor; an anchor whose executor died is laid again where the slot runs next; when
-executors come, anchors are dealt out anew.
+executors come, anchors are dealt out anew. Slots are pinned to workers of their own as long as all can run at once.
 Does not know: what runs in a slot. Correctness never depends on where that is.
 
 An anchor is one cached partition with an empty block. A stage is united with the anchors: Spark unites RDDs that have
@@ -10,25 +10,23 @@ the same partitioner partition by partition, and prefers the host where most of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 
-
-def same(key: int) -> int:
-    """The partition of a block is the slot it is for."""
-    return key
+from millstream.engine.spark.stages import Blocks, Stages, addressed
 
 
 @dataclass(frozen=True)
 class Laid:
     """The seeds of an epoch's first stage; `anchored` when they are anchors that hold the later ones too."""
 
-    seeds: RDD[Any]
+    seeds: Blocks
     anchored: bool
+    pinned: bool
 
-    def held(self, blocks: RDD[Any]) -> RDD[Any]:
+    def held(self, blocks: Blocks) -> Blocks:
         """The blocks of a stage, each slot's near its anchor."""
         return blocks.union(self.seeds) if self.anchored else blocks
 
@@ -43,32 +41,40 @@ class Anchor:
         self._executors = 0
         self._laid: Laid | None = None
 
-    def laid(self) -> Laid:
+    def laid(self, stages: Stages) -> Laid:
         """The anchors, laid anew if executors have come that hold none."""
         executors = 1 if self._alone else _executors(self._context)
         before, self._executors = self._executors, executors
-        if self._laid is not None and (executors <= before or self._holders() >= min(executors, self.slots)):
+        if self._laid is not None and executors == before:
+            return self._laid
+        pinned = running_slots(self._context) >= self.slots
+        if self._laid is not None and (executors < before or self._holders() >= min(executors, self.slots)):
+            self._laid = replace(self._laid, pinned=pinned)
             return self._laid
         self.close()
-        if self._alone:
-            self._laid = Laid(self._context.parallelize(range(self.slots), self.slots), False)
-        else:
-            empty = [(slot, b"") for slot in range(self.slots)]
-            seeds = self._context.parallelize(empty, self.slots).partitionBy(self.slots, same).cache()
-            self._laid = Laid(seeds, True)
+        seeds = self._context.parallelize(range(self.slots), self.slots)._jrdd.rdd()
+        if not self._alone:
+            seeds = stages.exchanged(stages.staged(seeds, _anchor)).cache()
+        self._laid = Laid(seeds, not self._alone, pinned)
         return self._laid
 
     def _holders(self) -> int:
         """How many executors hold an anchor."""
         assert self._laid is not None
-        scala, anchors = self._context._jsc.sc(), self._laid.seeds._jrdd.rdd()
+        scala, anchors = self._context._jsc.sc(), self._laid.seeds
         return len({scala.getPreferredLocs(anchors, slot).mkString(",") for slot in range(self.slots)} - {""})
 
     def close(self) -> None:
         """Let go of the cached partitions."""
         if self._laid is not None and self._laid.anchored:
-            self._laid.seeds.unpersist()
+            self._laid.seeds.unpersist(False)
         self._laid = None
+
+
+def _anchor(slot: int, seeds: Iterable[bytes]) -> Iterator[bytes]:
+    """An empty block for the slot itself."""
+    list(seeds)
+    return addressed([(slot, b"")])
 
 
 def running_slots(context: SparkContext) -> int:

@@ -7,41 +7,48 @@ Does not know: how blocks travel."""
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 
 from pyspark import Broadcast, TaskContext
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment
-from millstream.engine.dependencies import activate
+from millstream.engine.dependencies import Dependencies, activate
 
 _deployments: dict[str, Deployment] = {}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all stages of a deployment have in common."""
+
+    deployment: str
+    program: Broadcast[bytes]
+    dependencies: Dependencies | None
+    bundle: Broadcast[bytes] | None
+
+    @property
+    def broadcasts(self) -> list[Broadcast[bytes]]:
+        """What every command refers to."""
+        return [self.program] if self.bundle is None else [self.program, self.bundle]
 
 
 class Stage:
     """One level of a deployment, for one request."""
 
-    def __init__(
-        self,
-        program: Broadcast[bytes],
-        bundle: Broadcast[bytes] | None,
-        deployment: Deployment,
-        level: int,
-        request: slot.LevelRequest,
-    ) -> None:
-        self._program = program
-        self._bundle = bundle
-        self._dependencies = deployment.dependencies
-        self._deployment = deployment.id
+    def __init__(self, parts: Parts, level: int, request: slot.LevelRequest) -> None:
+        self._parts = parts
         self._level = level
         self._packed = pickle.dumps(request, 5)
 
     def _deployed(self) -> Deployment:
         """The program, as this worker has it."""
-        activate(self._dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
-        found = _deployments.get(self._deployment)
+        parts = self._parts
+        activate(parts.dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
+        found = _deployments.get(parts.deployment)
         if found is None:
             _deployments.clear()
-            found = _deployments[self._deployment] = pickle.loads(self._program.value)
+            found = _deployments[parts.deployment] = pickle.loads(parts.program.value)
         return found
 
     def _request(self) -> slot.LevelRequest:
@@ -50,8 +57,8 @@ class Stage:
         return request
 
     def _bundle_bytes(self) -> bytes:
-        assert self._bundle is not None
-        return self._bundle.value
+        assert self._parts.bundle is not None
+        return self._parts.bundle.value
 
 
 def attempt_name() -> str:
