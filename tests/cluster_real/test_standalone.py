@@ -46,7 +46,7 @@ class Place(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        yield f"{helper.twice(value)} {count} {self.word} {self.subtask} {os.getppid()}"
+        yield f"{helper.twice(value)} {count} {self.word} {self.subtask} {os.getcwd()}"
 
 
 def main():

@@ -33,7 +33,7 @@ from millstream.model.watermarks import WatermarkStrategy
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.spark_cluster import descendants
 
-_SIZES = {"ci": 24, "normal": 120, "long": 1_800}  # seconds
+_SIZES = {"ci": 120, "normal": 300, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20
 _TELL_EVERY = 60  # seconds
 KINDS = ("slow sink", "large records")

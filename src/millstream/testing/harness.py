@@ -301,6 +301,7 @@ class OperatorHarness:
                 planned.task.max_parallelism,
                 self._state.lineages[node.operator],
                 self._state.memory[node.operator],
+                node.traits,
             )
             for planned in self._plan.vertices
             for node in planned.vertex.nodes
