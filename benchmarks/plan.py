@@ -278,6 +278,20 @@ def _sql_group(name: str, keys: int, base: int, records: int) -> Benchmark:
 SQL_GROUP = _sql_group("sql-group", 100_000, 2_000_000, 12_000_000)
 SQL_GROUP_LARGE = _sql_group("sql-group-large", 5_000_000, 5_000_000, 20_000_000)
 
+SQL_JOIN = Benchmark(
+    name="sql-join",
+    title="A regular join with all rows in state, disk backend, parallelism 2: the cost of a row",
+    figure="us_per_row",
+    unit="us a row",
+    ours=Contestant("100,000 rows a side", "jobs/sql_join.py", "millstream", _sizes(10_000, 100_000)),
+    peers=(
+        Contestant(
+            "10,000,000 rows a side", "jobs/sql_join.py", "millstream", _sizes(100_000, 10_000_000), Goal(at_most=2)
+        ),
+    ),
+    growth=True,
+)
+
 
 def _sql_udf(kind: str, title: str, goal: float) -> Benchmark:
     return Benchmark(
@@ -319,5 +333,6 @@ BENCHMARKS = (
     NEXMARK,
     SQL_GROUP,
     SQL_GROUP_LARGE,
+    SQL_JOIN,
     *SQL_UDF,
 )

@@ -92,3 +92,12 @@ def run(env: Any, kind: str, function: Any, records: int) -> None:
     env.execute_sql(sql_input.payments(records, KEYS))
     env.execute_sql(f"CREATE TABLE nowhere ({_SINKS[kind]}) WITH ('connector' = 'blackhole')")
     env.execute_sql(f"INSERT INTO nowhere {_QUERIES[kind]}").wait()
+
+
+def measure(description: str | None, table: Any, udf_module: Any, session: Callable[[], Any], **sizes: int) -> None:
+    """The whole program of a contestant: check, then measure."""
+    args = common.arguments(description, **sizes, kind="scalar")
+    function = functions(table, udf_module)[args.kind]
+    checked = check(session(), args.kind, function)
+    rates = common.rate_of(lambda count: run(session(), args.kind, function, count), args.base, args.records)
+    common.answer({**rates, "check": checked})

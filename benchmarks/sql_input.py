@@ -6,22 +6,23 @@ Does not know: any engine."""
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks import common
 
-_FACTOR = 2_654_435_761  # a prime, so that it has no factor in common with the number of keys
+FACTOR = 2_654_435_761  # a prime, so that it has no factor in common with the number of keys
 CHECK_KEYS = 100
 
 
 def key_sql(keys: int) -> str:
     """The key of payment `i`; below 2**63 for the first three thousand million of them."""
-    return f"MOD(i * CAST({_FACTOR} AS BIGINT), CAST({keys} AS BIGINT))"
+    return f"MOD(i * CAST({FACTOR} AS BIGINT), CAST({keys} AS BIGINT))"
 
 
 def key_of(index: int, keys: int) -> int:
     """The same in Python."""
-    return index * _FACTOR % keys
+    return index * FACTOR % keys
 
 
 def payments(records: int, keys: int) -> str:
@@ -67,3 +68,11 @@ def run(env: Any, records: int, keys: int) -> None:
     env.execute_sql(payments(records, keys))
     env.execute_sql(NOWHERE)
     env.execute_sql(f"INSERT INTO nowhere {TOTALS}").wait()
+
+
+def measure(description: str | None, session: Callable[[], Any]) -> None:
+    """The whole program of a contestant: check, then measure."""
+    args = common.arguments(description, base=2_000_000, records=12_000_000, keys=100_000)
+    checked = check(session())
+    rates = common.rate_of(lambda count: run(session(), count, args.keys), args.base, args.records)
+    common.answer({**rates, "check": checked})

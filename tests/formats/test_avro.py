@@ -74,6 +74,27 @@ def test_a_record_is_read_with_the_schema_it_was_written_with():
         assert server.requests == [("POST", "/subjects/a%2Fb/versions"), ("GET", "/schemas/ids/1")]
 
 
+def test_records_match_by_their_fields_whatever_a_writer_calls_them():
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": "y", "type": "string"}, {"name": "x", "type": "int"}]}
+    theirs = {
+        "type": "record", "name": "Theirs", "namespace": "com.shop",
+        "fields": [
+            {"name": "more", "type": "string"}, {"name": "r", "type": ["null", inner]},
+            {"name": "a", "type": {"type": "array", "items": "com.shop.Inner"}},
+            {"name": "m", "type": {"type": "map", "values": ["null", "Inner"]}},
+        ],
+    }  # fmt: skip
+    made = {"x": 1, "y": "p"}
+    with registry() as server:
+        server.schemas.append(json.dumps(theirs))
+        stream = io.BytesIO(b"\0\0\0\0\1")
+        stream.seek(5)
+        fastavro.schemaless_writer(stream, theirs, {"more": "", "r": made, "a": [made], "m": {"k": made, "n": None}})
+        kind = schema_of("r ROW<x INT,y STRING>, a ARRAY<ROW<x INT,y STRING>>, m MAP<STRING,ROW<x INT,y STRING>>")
+        (row,) = format_named("avro-confluent", kind, {"url": server.url}).decode([stream.getvalue()]).values
+    assert row == Row(r=Row(x=1, y="p"), a=[Row(x=1, y="p")], m={"k": Row(x=1, y="p"), "n": None})
+
+
 def test_a_record_of_a_schema_nobody_knows_is_bad_and_a_silent_registry_is_not_its_fault():
     with registry() as server:
         made = format_named("avro-confluent", KIND, {"url": server.url, "on-error": "skip"})

@@ -98,6 +98,20 @@ def test_rows_are_looked_up_with_one_query_for_many_keys(
     ]  # fmt: skip
 
 
+def test_a_table_that_is_kept_as_a_whole_answers_too(env: TableEnvironment, table: Callable[..., None]) -> None:
+    full = ", 'lookup.cache'='FULL', 'lookup.full-cache.periodic-reload.interval'='1 h'"
+    table("items", ITEMS, "items", full)
+    offered("orders", [(n, n * 50) for n in range(4)])
+    env.execute_sql(
+        "CREATE TABLE orders (n INT, item INT, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')"
+    )
+    found = rows_of(
+        env,
+        "SELECT o.n, d.name, d.price FROM orders AS o JOIN items FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.id",
+    )
+    assert found == [(1, "item 50", Decimal("75.00")), (2, "item 100", Decimal("150.00"))]
+
+
 def test_only_the_columns_that_are_used_are_asked_for(
     env: TableEnvironment, table: Callable[..., None], database: Any
 ) -> None:

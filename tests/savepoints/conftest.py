@@ -43,10 +43,10 @@ def environment(tmp_path: Path) -> Callable[..., StreamExecutionEnvironment]:
 
 @pytest.fixture
 def eventually() -> Callable[..., Any]:
-    """Waits until something holds, at most ten seconds."""
+    """Waits until something holds, at most a minute."""
 
     def wait(holds: Callable[[], Any]) -> Any:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not (found := holds()):
             assert time.monotonic() < until, "it did not come to hold"
             time.sleep(0.005)

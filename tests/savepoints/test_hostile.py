@@ -96,7 +96,7 @@ def everybody(path, environment):
         env._configuration.set_string("execution.state-recovery.path", path)
         stream = env.from_source(feed, WatermarkStrategy.no_watermarks(), "feed")
         stream.key_by(lambda value: value).process(Keep()).uid("keep").print()
-        env.execute_async("victim").get_job_execution_result().result(10)
+        env.execute_async("victim").get_job_execution_result().result(60)
 
     def tables():
         for operator in Savepoint(path).operators():

@@ -100,10 +100,10 @@ def moved(
     options = {"state__backend__type": backend}
     client = start(environment(**options), feed, before, key_type=old_key)
     eventually(lambda: len(STORED) == len(values))
-    path = client.stop_with_savepoint(False, format_type=form).result(10)
+    path = client.stop_with_savepoint(False, format_type=form).result(60)
     feed.give(*((f"k{place}", None) for place in range(len(values)))).close()
     again = start(environment(parallelism=1, **options), feed, after, path, new_key, key)
-    again.get_job_execution_result().result(10)
+    again.get_job_execution_result().result(60)
     return sorted(SEEN, key=str)
 
 
@@ -203,8 +203,8 @@ def test_state_that_is_asked_for_late_evolves_too(environment, eventually, form,
 
     client = begin(Late(Old, lambda count: Old(count, "old")))
     eventually(lambda: SEEN)
-    path = client.stop_with_savepoint(False, format_type=form).result(10)
+    path = client.stop_with_savepoint(False, format_type=form).result(60)
     feed.give("a", "a", "a", "a").close()
-    begin(Late(New, lambda count: New("new", [], float(count))), path).get_job_execution_result().result(10)
+    begin(Late(New, lambda count: New("new", [], float(count))), path).get_job_execution_result().result(60)
     found = list(SEEN)
     assert found == [("a", None), ("a", New("old", ["new"], 2.0)), ("a", New("new", [], 2.0))]

@@ -78,11 +78,11 @@ def rows(disk):
 def test_a_job_goes_on_where_it_was_stopped(environment, disk, form, checkpoints):
     feed = Feed.of(("a", 1), ("b", 2), ("a", 3))
     client = start(environment(checkpoints=checkpoints), feed, disk)
-    path = client.stop_with_savepoint(False, format_type=form).result(10)
+    path = client.stop_with_savepoint(False, format_type=form).result(60)
     assert client.get_job_status().result() is JobStatus.FINISHED
     feed.give(("a", 4), ("b", 5)).close()
     again = start(environment(parallelism=3), feed, disk, path=path)
-    again.get_job_execution_result().result(10)
+    again.get_job_execution_result().result(60)
     assert rows(disk) == [
         ("a", "timer at 3"),
         ("a", 1),
@@ -98,21 +98,21 @@ def test_draining_fires_everything_and_the_savepoint_can_still_be_gone_on_from(e
     feed = Feed.of(("a", 1), ("b", 2))
     client = start(environment(), feed, disk)
     eventually(lambda: len(rows(disk)) == 2)
-    path = client.stop_with_savepoint(True).result(10)
+    path = client.stop_with_savepoint(True).result(60)
     assert rows(disk) == [("a", "timer at 1"), ("a", 1), ("b", "timer at 1"), ("b", 1)]
     feed.give(("a", 3), ("a", 2000))
     again = start(environment(), feed, disk, path=path)
     eventually(lambda: ("a", "timer at 3") in rows(disk))  # event time has begun anew
-    again.cancel().result(10)
+    again.cancel().result(60)
 
 
 def test_a_savepoint_of_a_job_that_goes_on_does_not_disturb_it(environment, disk, eventually):
     feed = Feed.of(("a", 1))
     client = start(environment(), feed, disk)
     eventually(lambda: rows(disk) == [("a", 1)])
-    paths = [client.trigger_savepoint(format_type=form).result(10) for form in ("canonical", "native")]
+    paths = [client.trigger_savepoint(format_type=form).result(60) for form in ("canonical", "native")]
     feed.give(("a", 2)).close()
-    client.get_job_execution_result().result(10)
+    client.get_job_execution_result().result(60)
     assert rows(disk) == [("a", "timer at 2"), ("a", 1), ("a", 2)]
     for path in paths:
         open_snapshot(path).verify()
@@ -120,7 +120,7 @@ def test_a_savepoint_of_a_job_that_goes_on_does_not_disturb_it(environment, disk
     fork = MemoryFileSystem()
     fork.make_dirs(OUT)
     other = Named.of(fork)
-    start(environment(), feed, other, path=paths[1]).get_job_execution_result().result(10)
+    start(environment(), feed, other, path=paths[1]).get_job_execution_result().result(60)
     assert rows(other) == [("a", "timer at 2"), ("a", 2)]
     other.forget()
 
@@ -128,27 +128,27 @@ def test_a_savepoint_of_a_job_that_goes_on_does_not_disturb_it(environment, disk
 def test_cancel_with_savepoint(environment, disk):
     feed = Feed.of(("a", 1))
     client = start(environment(), feed, disk)
-    path = client.cancel_with_savepoint().result(10)
-    client.wait(10)
+    path = client.cancel_with_savepoint().result(60)
+    client.wait(60)
     assert client.get_job_status().result() is JobStatus.CANCELED
     open_snapshot(path).verify()
 
 
 def test_a_savepoint_can_be_moved(environment, disk, tmp_path):
     feed = Feed.of(("a", 1))
-    path = start(environment(), feed, disk).stop_with_savepoint(False).result(10)
+    path = start(environment(), feed, disk).stop_with_savepoint(False).result(60)
     moved = tmp_path / "elsewhere" / "kept"
     moved.parent.mkdir()
     os.rename(path, moved)
     feed.give(("a", 2)).close()
-    start(environment(), feed, disk, path=str(moved)).get_job_execution_result().result(10)
+    start(environment(), feed, disk, path=str(moved)).get_job_execution_result().result(60)
     assert ("a", 2) in rows(disk)
 
 
 def test_a_savepoint_is_read_with_nothing_but_parquet(environment, disk, eventually):
     client = start(environment(), Feed.of(("a", 1), ("b", 2), ("a", 3)), disk)
     eventually(lambda: len(rows(disk)) == 3)
-    path = client.stop_with_savepoint(False).result(10)
+    path = client.stop_with_savepoint(False).result(60)
     found = {}
     for file in Path(path).glob("operators/count-*/user.count/*.parquet"):
         table = pq.read_table(file)
@@ -162,7 +162,7 @@ def test_where_a_savepoint_goes_must_be_said(environment, disk):
     client = start(env, Feed.of(), disk)
     with pytest.raises(NoSavepointDirectory):
         client.trigger_savepoint()
-    client.cancel().result(10)
+    client.cancel().result(60)
 
 
 def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(environment, disk, tmp_path, eventually):
@@ -171,9 +171,9 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(environment, 
     (tmp_path / "file").write_text("in the way")
     for ask in (client.trigger_savepoint, lambda where: client.stop_with_savepoint(False, where)):
         with pytest.raises(SavepointFailed, match="could not be written"):
-            ask(str(tmp_path / "file")).result(10)
+            ask(str(tmp_path / "file")).result(60)
     feed.give(("a", 2)).close()
-    client.get_job_execution_result().result(10)
+    client.get_job_execution_result().result(60)
     assert rows(disk) == [("a", "timer at 2"), ("a", 1), ("a", 2)]
 
 
@@ -181,9 +181,9 @@ def test_a_job_that_is_over_has_no_savepoint(environment, disk):
     feed = Feed.of(("a", 1))
     feed.close()
     client = start(environment(), feed, disk)
-    client.get_job_execution_result().result(10)
+    client.get_job_execution_result().result(60)
     with pytest.raises(JobHasEnded, match="is FINISHED"):
-        client.trigger_savepoint().result(10)
+        client.trigger_savepoint().result(60)
 
 
 @pytest.fixture
@@ -227,17 +227,17 @@ def files_below(path):
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
 def test_no_claim_never_touches_what_it_starts_from(environment, disk, form):
     feed = Feed.of(("a", 1))
-    path = start(environment(), feed, disk).stop_with_savepoint(False, format_type=form).result(10)
+    path = start(environment(), feed, disk).stop_with_savepoint(False, format_type=form).result(60)
     before = {name: (Path(path) / name).read_bytes() for name in files_below(path)}
     feed.give(*(("a", number) for number in range(2, 40))).close()
     env = environment(execution__checkpointing__num_retained="1", millstream__epoch__max_records="1")
-    start(env, feed, disk, path=path, claim_mode="NO_CLAIM").get_job_execution_result().result(10)
+    start(env, feed, disk, path=path, claim_mode="NO_CLAIM").get_job_execution_result().result(60)
     assert {name: (Path(path) / name).read_bytes() for name in files_below(path)} == before
 
 
 def test_claim_deletes_it_once_it_is_subsumed(environment, disk, eventually):
     feed = Feed.of(("a", 1))
-    path = start(environment(), feed, disk).stop_with_savepoint(False).result(10)
+    path = start(environment(), feed, disk).stop_with_savepoint(False).result(60)
     env = environment(execution__checkpointing__num_retained="2")
     client = start(env, feed, disk, path=path, claim_mode="CLAIM")
     assert Path(path).exists()
@@ -245,17 +245,17 @@ def test_claim_deletes_it_once_it_is_subsumed(environment, disk, eventually):
         feed.give(("a", number))
         eventually(lambda number=number: ("a", number) in rows(disk))
     assert not Path(path).exists()
-    client.cancel().result(10)
+    client.cancel().result(60)
 
 
 def test_the_first_checkpoint_after_a_restore_is_full(environment, disk, eventually, tmp_path):
     feed = Feed.of(("a", 1))
-    path = start(environment(), feed, disk).stop_with_savepoint(False, format_type="NATIVE").result(10)
+    path = start(environment(), feed, disk).stop_with_savepoint(False, format_type="NATIVE").result(60)
     env = environment(execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION")
     client = start(env, feed, disk, path=path)
     feed.give(("b", 2))
     eventually(lambda: ("b", 1) in rows(disk))
-    client.cancel().result(10)
+    client.cancel().result(60)
     job = tmp_path / "checkpoints" / str(client.get_job_id())
     newest = sorted(job.glob("chk-*"), key=lambda each: int(each.name[4:]))[-1]
     snapshot = open_snapshot(str(newest))
@@ -277,12 +277,12 @@ def test_checkpoints_outlive_what_flink_says(environment, disk, tmp_path, eventu
     client = start(environment(execution__checkpointing__externalized_checkpoint_retention=retention), feed, disk)
     eventually(lambda: rows(disk))
     if end == "cancel":
-        client.cancel().result(10)
+        client.cancel().result(60)
     elif end == "finish":
         feed.close()
     else:
         feed.give(None)
-    client.wait(10)
+    client.wait(60)
     job = tmp_path / "checkpoints" / str(client.get_job_id())
     assert bool(list(job.glob("chk-*/_metadata"))) == kept
 
@@ -291,7 +291,7 @@ def test_state_that_nobody_claims_is_refused_or_dropped(environment, disk, event
     feed = Feed.of(("a", 1))
     client = start(environment(), feed, disk)
     eventually(lambda: rows(disk))
-    path = client.stop_with_savepoint(False).result(10)
+    path = client.stop_with_savepoint(False).result(60)
     feed.close()
 
     def without(**options):
@@ -301,7 +301,7 @@ def test_state_that_nobody_claims_is_refused_or_dropped(environment, disk, event
         env.from_source(feed, WatermarkStrategy.no_watermarks(), "feed").uid("feed").sink_to(
             VisibleOutput(disk, OUT)
         ).uid("out")
-        return env.execute_async("less").get_job_execution_result().result(10)
+        return env.execute_async("less").get_job_execution_result().result(60)
 
     with pytest.raises(UserError, match="has state of 'KEYED PROCESS"):
         without()
@@ -309,7 +309,7 @@ def test_state_that_nobody_claims_is_refused_or_dropped(environment, disk, event
 
 
 def test_savepoints_say_nothing_of_being_over(environment, disk):
-    path = start(environment(), Feed.of(("a", 1)), disk).stop_with_savepoint(True).result(10)
+    path = start(environment(), Feed.of(("a", 1)), disk).stop_with_savepoint(True).result(60)
     metadata = open_snapshot(path).metadata
     assert not metadata.ended
     assert metadata.savepoint == "canonical"

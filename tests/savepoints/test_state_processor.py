@@ -111,12 +111,12 @@ def saved(request, environment, eventually, tmp_path):
     SEEN.clear()
     feed = Feed.of(("ann", 1), ("bob", 2), ("ann", 3))
     if request.param != "checkpoint":
-        return start(environment(), feed).stop_with_savepoint(False, format_type=request.param).result(10)
+        return start(environment(), feed).stop_with_savepoint(False, format_type=request.param).result(60)
     client = start(
         environment(execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION"), feed
     )
-    client.trigger_savepoint().result(10)
-    client.cancel().result(10)
+    client.trigger_savepoint().result(60)
+    client.cancel().result(60)
     chosen = max((tmp_path / "checkpoints").glob("*/chk-*"), key=lambda each: int(each.name[4:]))
     return str(chosen)
 
@@ -169,7 +169,7 @@ def shown_by(environment, path, *keys):
     SEEN.clear()
     feed = Feed.of(*((key, None) for key in keys))
     feed.close()
-    start(environment(parallelism=3), feed, path).get_job_execution_result().result(10)
+    start(environment(parallelism=3), feed, path).get_job_execution_result().result(60)
     return sorted((each for each in SEEN if each[0] != "timer"), key=str)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from case_columns import declared_columns
 from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
@@ -65,15 +66,8 @@ def create_table(env: TableEnvironment, name: str, table: dict[str, Any], folder
         return
     path = folder / f"{name}.csv"
     path.write_text("".join(",".join("NULL" if c is None else str(c) for c in row) + "\n" for row in table["rows"]))
-    columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
-    columns += [f"`{column}` AS {expr}" for column, expr in table.get("computed", {}).items()]
-    if "watermark" in table:
-        column, expr = next(iter(table["watermark"].items()))
-        columns.append(f"WATERMARK FOR `{column}` AS {expr}")
-    if "primary_key" in table:
-        columns.append(f"PRIMARY KEY ({', '.join(table['primary_key'])}) NOT ENFORCED")
     env.execute_sql(
-        f"CREATE TEMPORARY TABLE `{name}` ({', '.join(columns)}) WITH ('connector'='filesystem', 'path'='{path}', "
+        f"CREATE TEMPORARY TABLE `{name}` ({declared_columns(table)}) WITH ('connector'='filesystem', 'path'='{path}', "
         "'format'='csv', 'csv.null-literal'='NULL')"
     )
 

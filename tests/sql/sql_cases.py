@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from case_columns import declared_columns
 
 from millstream.sql import types as t
 from millstream.sql.builtin_connectors import offered
@@ -46,15 +47,8 @@ def create_table(env: TableEnvironment, name: str, table: dict[str, Any]) -> Non
     kinds = [parse_type(kind) for kind in table["columns"].values()]
     rows = [tuple(value(cell, kind) for cell, kind in zip(row, kinds, strict=True)) for row in table["rows"]]
     offered(name, rows)
-    columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
-    columns += [f"`{column}` AS {expr}" for column, expr in table.get("computed", {}).items()]
-    if "watermark" in table:
-        column, expr = next(iter(table["watermark"].items()))
-        columns.append(f"WATERMARK FOR `{column}` AS {expr}")
-    if "primary_key" in table:
-        columns.append(f"PRIMARY KEY ({', '.join(table['primary_key'])}) NOT ENFORCED")
     env.execute_sql(
-        f"CREATE TEMPORARY TABLE `{name}` ({', '.join(columns)}) WITH ('connector'='values', 'data-id'='{name}')"
+        f"CREATE TEMPORARY TABLE `{name}` ({declared_columns(table)}) WITH ('connector'='values', 'data-id'='{name}')"
     )
 
 

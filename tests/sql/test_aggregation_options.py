@@ -10,6 +10,8 @@ import pytest
 from sql_cases import GOLDEN, changelog, content, environment, materialised
 from test_restart import program
 
+from millstream.client import local
+from millstream.cluster.settings import job_settings
 from millstream.model.job_status import JobStatus
 from millstream.sql.errors import SqlError
 from millstream.sql.operators.expiry import Expiry
@@ -117,6 +119,31 @@ def test_the_size_of_a_mini_batch_does_not_change_the_final_table(size: str, inl
     options = {**MINI_BATCH, "table.exec.mini-batch.size": size}
     _, _, rows = changelog(environment({"tables": TABLE}, options), sql)
     assert materialised(rows) == {("a", "3", "1,2,6"): 1, ("b", "4", "3,4,5,7"): 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 1000),
+        ({"table.exec.mini-batch.allow-latency": "200 ms"}, 200),
+        ({"table.exec.mini-batch.allow-latency": "5 s"}, 1000),
+        ({"table.exec.mini-batch.allow-latency": "200 ms", "millstream.epoch.target-duration": "700 ms"}, 700),
+        ({"table.exec.mini-batch.allow-latency": "200 ms", "table.exec.mini-batch.enabled": "false"}, 1000),
+    ],
+)
+def test_an_epoch_is_no_longer_than_a_mini_batch_may_wait(
+    options: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = environment({"tables": TABLE}, {**MINI_BATCH, **options})
+    env.execute_sql("CREATE TABLE gone (c BIGINT) WITH ('connector'='blackhole')")
+    before = env.get_config().to_map()
+    seen: list[int] = []
+    monkeypatch.setattr(local, "_intercept", [lambda _g, given, _n: seen.append(job_settings(given).epoch_target)])
+    for sql in ("SELECT COUNT(*) FROM t", "INSERT INTO gone SELECT COUNT(*) FROM t"):
+        with pytest.raises(local.PlanOnly):
+            env.execute_sql(sql)
+    assert seen == [expected] * 2
+    assert env.get_config().to_map() == before
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
+from millstream.table import DataTypes, TableEnvironment
 from millstream.table import expressions as e
 from millstream.table.expression import (
     Expression,
@@ -305,13 +305,6 @@ ELSEWHERE = {  # in other tests: orders, windows, frames, columns by range, sour
     "row_interval", "with_columns", "without_columns", "with_all_columns", "current_watermark", "source_watermark",
     "lead", "descriptor",
 }  # fmt: skip
-
-
-@pytest.fixture
-def t_env(inline_engine: None) -> TableEnvironment:
-    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    env.get_config().set("parallelism.default", "1")
-    return env
 
 
 def public(thing: Any) -> set[str]:

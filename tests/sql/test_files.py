@@ -41,3 +41,14 @@ def test_an_unknown_format_is_refused(tmp_path: Path, inline_engine: None) -> No
     env.execute_sql(f"CREATE TABLE f (id INT) WITH ({OPTIONS.format(tmp_path, 'jsn')})")
     with pytest.raises(SqlError, match="did you mean 'json'"):
         env.execute_sql("SELECT * FROM f")
+
+
+def test_every_partition_of_a_batch_is_complete_at_its_end(tmp_path: Path, inline_engine: None) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    commit = "'sink.partition-commit.trigger'='partition-time', 'sink.partition-commit.delay'='1 d'"
+    env.execute_sql(
+        f"CREATE TABLE f (id INT, dt STRING) PARTITIONED BY (dt) WITH ({OPTIONS.format(tmp_path, 'csv')}, {commit}, "
+        "'sink.partition-commit.policy.kind'='success-file')"
+    )
+    env.execute_sql("INSERT INTO f VALUES (1, '2024-01-01'), (2, '2024-01-02')").wait()
+    assert len(list(tmp_path.glob("dt=*/_SUCCESS"))) == 2

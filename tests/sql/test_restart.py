@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from simulated_restarts import dies_after
 from sql_cases import GOLDEN, as_text, content, furnished, materialised
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.model.job_status import JobStatus
 from millstream.model.types import Types
 from millstream.table import StreamTableEnvironment
-from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import Faults, Setup, World, run
 
 
@@ -65,19 +64,6 @@ def program(case: dict[str, Any], sql: str, options: dict[str, str]) -> Callable
         return tables.to_changelog_stream(table).map(shown, Types.PICKLED_BYTE_ARRAY())
 
     return made
-
-
-def dies_after(checkpoints: int) -> Callable[[Observation, Any], None]:
-    """Lets an epoch more than `checkpoints` checkpoints pass."""
-    seen = [0]
-
-    def listen(observation: Observation, _master: Any) -> None:
-        if isinstance(observation, CheckpointDone):
-            seen[0] += 1
-        elif isinstance(observation, EpochDone) and seen[0] >= checkpoints:
-            raise SimulatedCrash
-
-    return listen
 
 
 @pytest.mark.parametrize(("topic", "query", "way"), CASES)

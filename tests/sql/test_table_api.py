@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from remaining_rows import rows
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.model.row import Row, RowKind
@@ -26,30 +27,6 @@ from millstream.table.udf import udaf, udf, udtf
 from millstream.table.window import Over, Session, Slide, Tumble
 
 ORDERS = [(1, "a", 10.0), (2, "b", 20.0), (3, "a", 30.0)]
-
-
-@pytest.fixture
-def t_env(inline_engine: None) -> TableEnvironment:
-    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    env.get_config().set("parallelism.default", "1")
-    return env
-
-
-@pytest.fixture
-def orders(t_env: TableEnvironment) -> Any:
-    return t_env.from_elements(ORDERS, ["id", "k", "v"])
-
-
-def rows(table: Any) -> list[tuple[Any, ...]]:
-    """What is left in the end."""
-    left: list[tuple[Any, ...]] = []
-    with table.execute().collect() as found:
-        for row in found:
-            if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
-                left.append(tuple(row))
-            else:
-                left.remove(tuple(row))
-    return sorted(left, key=repr)
 
 
 def test_select_filter_and_expressions(orders: Any) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from remaining_rows import rows
 
 from millstream.common import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
+from millstream.model.row import Row
 from millstream.model.time import Duration
 from millstream.model.types import Types
 from millstream.table import (
@@ -57,29 +58,6 @@ from millstream.table.window import Over
 
 INCREMENT = udf(lambda n: n + 1, result_type="BIGINT", name="increment")
 ORDERS = [(1, "a", 10), (2, "b", 20), (3, "a", 30)]
-
-
-@pytest.fixture
-def t_env(inline_engine: None) -> TableEnvironment:
-    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    env.get_config().set("parallelism.default", "1")
-    return env
-
-
-@pytest.fixture
-def orders(t_env: TableEnvironment) -> Any:
-    return t_env.from_elements(ORDERS, ["id", "k", "v"])
-
-
-def rows(table: Any) -> list[tuple[Any, ...]]:
-    left: list[tuple[Any, ...]] = []
-    with table.execute().collect() as found:
-        for row in found:
-            if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
-                left.append(tuple(row))
-            else:
-                left.remove(tuple(row))
-    return sorted(left, key=repr)
 
 
 # ----------------------------------------------------------------------------------------------------------- tables

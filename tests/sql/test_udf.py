@@ -11,15 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from remaining_rows import rows
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
+from millstream.model.row import Row
 from millstream.model.types import Types
 from millstream.table import (
     AggregateFunction,
     DataTypes,
-    EnvironmentSettings,
     ListView,
     MapView,
     ScalarFunction,
@@ -160,31 +160,12 @@ async def stuck(_value: int) -> int:
 
 
 @pytest.fixture
-def t_env(inline_engine: None) -> TableEnvironment:
+def t_env(t_env: TableEnvironment) -> TableEnvironment:
     LIVES.clear()
     TRIES.clear()
     RUNNING[:] = [0, 0]
-    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    env.get_config().set("parallelism.default", "1")
-    env.get_config().set("pipeline.global-job-parameters", "word:up")
-    return env
-
-
-@pytest.fixture
-def orders(t_env: TableEnvironment) -> Any:
-    return t_env.from_elements(ORDERS, ["id", "k", "v"])
-
-
-def rows(table: Any) -> list[tuple[Any, ...]]:
-    """What is left in the end."""
-    left: list[tuple[Any, ...]] = []
-    with table.execute().collect() as found:
-        for row in found:
-            if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
-                left.append(tuple(row))
-            else:
-                left.remove(tuple(row))
-    return sorted(left, key=repr)
+    t_env.get_config().set("pipeline.global-job-parameters", "word:up")
+    return t_env
 
 
 # ------------------------------------------------------------------------------------------------------------- life

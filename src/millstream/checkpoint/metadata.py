@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.errors import ExternalError, InternalError
+from millstream.model.traits import OperatorTraits
 from millstream.state.handles import Handle, Lineage
 
 FORMAT = 1
@@ -25,7 +26,7 @@ class UnreadableMetadata(ExternalError):
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """One operator: its subtasks' state and memory, in order."""
+    """One operator: its subtasks' state and memory, in order; `traits` if it is of a table program."""
 
     operator: str
     name: str
@@ -34,6 +35,7 @@ class OperatorSnapshot:
     max_parallelism: int
     lineages: tuple[Lineage, ...]
     memory: tuple[dict[str, Any], ...]
+    traits: OperatorTraits | None = None
 
     @property
     def has_state(self) -> bool:
@@ -152,6 +154,7 @@ def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
         "uid": each.uid,
         "parallelism": each.parallelism,
         "max_parallelism": each.max_parallelism,
+        **({} if each.traits is None else {"traits": each.traits.to_json()}),
         "subtasks": [
             {
                 "files": [handle.to_json() for handle in lineage.own],
@@ -174,4 +177,5 @@ def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
         max_parallelism=_whole(data["max_parallelism"]),
         lineages=tuple(Lineage(chain(part["files"])) for part in data["subtasks"]),
         memory=tuple(part["memory"] for part in data["subtasks"]),
+        traits=OperatorTraits.from_json(data["traits"]) if "traits" in data else None,
     )

@@ -27,7 +27,8 @@ class StateNotClaimed(UserError):
             f"the checkpoint has state of {', '.join(operators)}, which the program does not have "
             f"(it has {', '.join(have)})",
             hint="it may be of another program; give operators the uids they had, or set "
-            "execution.state-recovery.ignore-unclaimed-state to drop that state",
+            "execution.state-recovery.ignore-unclaimed-state to drop that state; 'millstream savepoint check' "
+            "tells what has changed",
         )
 
 

@@ -1,13 +1,14 @@
 """`millstream savepoint check|show|dispose`: savepoints, before and after a job.
 
-Promises: `check` says what a restore would keep, migrate, drop and refuse, starts no job and changes nothing; exit code
-1 if it would refuse. `dispose` deletes a savepoint, what it names and nothing else.
+Promises: `check` says what a restore would keep, migrate, drop and refuse for a program or a script of SQL, starts no
+job and changes nothing; exit code 1 if it would refuse. `dispose` deletes a savepoint, what it names and nothing else.
 Does not know: how state is compared or stored."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from millstream.checkpoint.compatibility import Fate, Verdict, compare
 from millstream.checkpoint.savepoint import NotASavepoint, open_snapshot
 from millstream.cli import checkpoints
 from millstream.cli.info import NothingPlanned
-from millstream.cli.run import guarded
+from millstream.cli.run import _setting, guarded
 from millstream.client.program import run_program
 from millstream.cluster.adoption import adopted
 from millstream.cluster.probe import declared
@@ -47,11 +48,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("savepoint", help="check, show and dispose of savepoints")
     actions = parser.add_subparsers(title="actions", metavar="<action>", required=True)
     check = actions.add_parser("check", help="what a program would keep of a savepoint, without running it")
-    check.add_argument("program", metavar="job.py", help="the program that is to start from it")
+    check.add_argument("program", metavar="job.py|job.sql", help="the program or script that is to start from it")
     check.add_argument("path", metavar="PATH", help="a savepoint's directory, or a chk-N")
     check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="the program's own arguments, after --")
     check.add_argument("-n", "--allowNonRestoredState", action="store_true", help="state nobody claims is dropped")
     check.add_argument("--job", metavar="NAME", help="which job, if the program executes several")
+    check.add_argument("-i", "--init", metavar="FILE", action="append", default=[], help="SQL to execute first")
+    check.add_argument(
+        "-D", dest="define", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="set an option"
+    )
     check.add_argument("--no-open", action="store_true", help="do not open functions: compare operators only")
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=run_check)
@@ -67,19 +72,14 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run_check(args: argparse.Namespace) -> int:
     """Compare a program with a savepoint."""
-    planned: list[tuple[StreamGraph, str]] = []
-
-    def keep(graph: StreamGraph, _: Configuration, name: str) -> None:
-        planned.append((graph, name))
-
     snapshot = open_snapshot(args.path)
     snapshot.verify()
     verdicts: list[Verdict] = []
     with contextlib.redirect_stdout(sys.stderr):
-        code = guarded(args.program, lambda: run_program(args.program, args.arguments, on_execute=keep))
+        code, planned = _planned(args)
         if code:
             return code
-        graph, name = _chosen(args, planned)
+        graph, name = _chosen(args, planned, snapshot.metadata.job_name)
         graph = adopted(graph, name, snapshot.metadata.operators)
         program = list(declared(execution_plan(job_graph(graph, name)), open_functions=not args.no_open))
         read = snapshot.reader().read
@@ -104,10 +104,36 @@ def run_dispose(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(args: argparse.Namespace, planned: Sequence[tuple[StreamGraph, str]]) -> tuple[StreamGraph, str]:
+def _planned(args: argparse.Namespace) -> tuple[int, list[tuple[StreamGraph, str]]]:
+    """The jobs of the program or script, and an exit code."""
+    if Path(args.program).suffix.lower() == ".sql":
+        # Late: programs are checked without the table API, in half the time.
+        planned = importlib.import_module("millstream.cli.shell.planned")
+        made: tuple[int, list[tuple[StreamGraph, str]]] = planned.planned_jobs(
+            args.program, args.init, dict(args.define)
+        )
+        return made
+    found: list[tuple[StreamGraph, str]] = []
+
+    def keep(graph: StreamGraph, _: Configuration, name: str) -> None:
+        found.append((graph, name))
+
+    options = dict(args.define)
+    run = guarded(
+        args.program, lambda: run_program(args.program, args.arguments, configuration=options, on_execute=keep)
+    )
+    return run, found
+
+
+def _chosen(
+    args: argparse.Namespace, planned: Sequence[tuple[StreamGraph, str]], saved: str
+) -> tuple[StreamGraph, str]:
+    """The job that is meant: the one that --job names, else the only one, else the one with the savepoint's name."""
     found = [each for each in planned if args.job is None or each[1] == args.job]
     if not found:
         raise NothingPlanned(args.program)
+    if len(found) > 1 and [name for _, name in found].count(saved) == 1:
+        found = [each for each in found if each[1] == saved]
     if len(found) > 1:
         raise OneJobOnly(args.program, [name for _, name in found])
     return found[0]

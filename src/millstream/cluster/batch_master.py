@@ -76,6 +76,7 @@ class BatchMaster(JobMaster):
             self._accept(plan, result, self._clock.precise() - started)
             self._to_commit = self._sinks.durable()
         self._sinks.recommit(1, self._to_commit)
+        self._sinks.ended(self._clock.now())
         return InputEnded()
 
     def _next_plan(self) -> EpochPlan:

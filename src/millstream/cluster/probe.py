@@ -44,4 +44,14 @@ def declared(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[De
             task.close()
         for node in planned.vertex.nodes:
             shape = OperatorShape(node.operator, node.name, planned.task.parallelism, planned.task.max_parallelism)
-            yield Declared(shape, node.uid, tables.get(node.operator) if open_functions else None)
+            yield Declared(shape, node.uid, tables.get(node.operator) if open_functions else None, node.traits)
+
+
+def built(plan: ExecutionPlan) -> dict[str, dict[str, TableSchema]]:
+    """The tables that operators have as soon as they are built, by operator; no function is opened."""
+    found: dict[str, dict[str, TableSchema]] = {}
+    for planned in plan.vertices:
+        task = Task(planned.task, 0, TaskEnvironment(files=_NoFiles(), open_store=lambda *_: lambda: None))
+        found |= task.declared_tables(skip=[node.id for node in planned.task.operators])
+        task.close()
+    return found

@@ -70,6 +70,7 @@ class Progress:
                 planned.task.max_parallelism,
                 self.lineages[node.operator],
                 self.memory[node.operator],
+                node.traits,
             )
             for planned in plan.vertices
             for node in planned.vertex.nodes

@@ -13,7 +13,7 @@ from typing import Any
 from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.sink import Committer, Sink
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
 
@@ -70,6 +70,11 @@ class Sinks:
                 awake = [memory for memory in each.memory if not memory.get("sink_idle")]
                 mark = min((memory.get("watermark", MIN_WATERMARK) for memory in awake), default=MIN_WATERMARK)
                 self._committers[each.operator].reached(mark, now)
+
+    def ended(self, now: int) -> None:
+        """All output there will ever be is visible."""
+        for committer in self._committers.values():
+            committer.reached(MAX_WATERMARK, now)
 
     def abort(self, named: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> None:
         """What was staged since the last checkpoint will be made again; what that one has `named` stays."""

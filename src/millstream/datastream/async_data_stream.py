@@ -8,13 +8,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from millstream.datastream.call_types import result_type
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
 from millstream.model.functions import NO_RETRY_STRATEGY, AsyncFunction, AsyncRetryStrategy, as_function
-from millstream.model.state import as_type
 from millstream.model.time import Duration, Time
-from millstream.model.type_hints import return_type_of
-from millstream.model.types import TypeInformation, Types
+from millstream.model.types import TypeInformation
 from millstream.runtime.operators.async_io import AsyncSpec
 
 __all__ = ["AsyncDataStream"]
@@ -110,6 +109,6 @@ def _applied(
     if retry != NO_RETRY_STRATEGY and within <= 0:
         msg = f"{name} is to be tried again, but has no timeout"
         raise UnusableAsyncFunction(msg, hint="give a timeout above 0: it covers all tries of a record")
-    kind = as_type(output_type) if output_type is not None else return_type_of(function.async_invoke, element=True)
+    kind = result_type(output_type, function.async_invoke, element=True)
     spec = AsyncSpec(function, max(within, 0), capacity, retry, ordered, stream._key_selection())
-    return stream._apply("async wait operator", spec, kind or Types.PICKLED_BYTE_ARRAY(), **stream._keyed())
+    return stream._apply("async wait operator", spec, kind, **stream._keyed())

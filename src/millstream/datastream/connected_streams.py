@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from millstream.datastream.call_types import result_type
 from millstream.errors import UserError
 from millstream.graph.transformations import Input
 from millstream.model.functions import (
@@ -20,9 +21,8 @@ from millstream.model.functions import (
     KeySelector,
     as_function,
 )
-from millstream.model.state import MapStateDescriptor, as_type
-from millstream.model.type_hints import return_type_of
-from millstream.model.types import TypeInformation, Types
+from millstream.model.state import MapStateDescriptor
+from millstream.model.types import TypeInformation
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.broadcast import BroadcastSpec
 from millstream.runtime.operators.process import CoElementwiseSpec, ProcessSpec
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 
 def _second(inputs: tuple[Input, ...]) -> tuple[Input, ...]:
     return tuple(Input(each.upstream, 1, each.tag, each.partitioner) for each in inputs)
-
-
-def _result_type(given: Any, function: Any, method: str, *, element: bool) -> TypeInformation:
-    if given is not None:
-        return as_type(given)
-    return return_type_of(getattr(function, method), element=element) or Types.PICKLED_BYTE_ARRAY()
 
 
 class ConnectedStreams:
@@ -75,13 +69,13 @@ class ConnectedStreams:
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One result per record, by the function of its side."""
         function = as_function(func, CoMapFunction)
-        kind = _result_type(output_type, function, "map1", element=False)
+        kind = result_type(output_type, function.map1, element=False)
         return self._apply("Co-Map", CoElementwiseSpec(function, self._keys()), kind)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Any number of results per record, by the function of its side."""
         function = as_function(func, CoFlatMapFunction)
-        kind = _result_type(output_type, function, "flat_map1", element=True)
+        kind = result_type(output_type, function.flat_map1, element=True)
         return self._apply("Co-Flat Map", CoElementwiseSpec(function, self._keys()), kind)
 
     def process(
@@ -90,7 +84,7 @@ class ConnectedStreams:
         """A function with state, timers and side outputs on both streams."""
         keys = self._keys()
         function: Any = as_function(func, KeyedCoProcessFunction if keys else CoProcessFunction)
-        kind = _result_type(output_type, function, "process_element1", element=True)
+        kind = result_type(output_type, function.process_element1, element=True)
         return self._apply("Keyed Co-Process" if keys else "Co-Process", ProcessSpec(function, keys), kind)
 
 
@@ -129,7 +123,7 @@ class BroadcastConnectedStream:
         key = stream._key_selection()
         wanted: Any = BroadcastProcessFunction if key is None else KeyedBroadcastProcessFunction
         function = as_function(func, wanted)
-        kind = _result_type(output_type, function, "process_element", element=True)
+        kind = result_type(output_type, function.process_element, element=True)
         spec = BroadcastSpec(function, self.broadcast_state_descriptors, key)
         inputs = stream._inputs + _second(self.broadcast_stream.input_stream._inputs)
         number = stream._env._program.add("Co-Process-Broadcast", spec, kind, inputs, **stream._keyed())

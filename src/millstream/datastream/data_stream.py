@@ -6,15 +6,16 @@ Does not know: graphs beyond transformations, engines, state."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.connectors.printing import PrintSink, Spelling
-from millstream.datastream.aggregating import FieldAggregate
 from millstream.datastream.caching import Cache
+from millstream.datastream.call_types import key_selection, output_type_of
 from millstream.datastream.collecting import CloseableIterator, collect
 from millstream.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from millstream.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
+from millstream.datastream.operator_settings import Named, NoOperator, NotHere
+from millstream.datastream.running_aggregates import RunningAggregates
 from millstream.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from millstream.errors import UserError
 from millstream.graph.transformations import Chaining, Input
@@ -33,10 +34,8 @@ from millstream.model.functions import (
     as_function,
 )
 from millstream.model.output import OutputTag
-from millstream.model.resources import SlotSharingGroup
 from millstream.model.sink import Sink
-from millstream.model.state import MapStateDescriptor, as_type
-from millstream.model.type_hints import return_type_of
+from millstream.model.state import MapStateDescriptor
 from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime import partitioners
@@ -65,65 +64,7 @@ __all__ = [
     "WindowedStream",
 ]
 
-S = TypeVar("S", bound="Named")
-
-
-class NotHere(UserError):
-    """An operation that this kind of stream does not have."""
-
-
-class Named:
-    """What can be said of the operator behind a stream or a sink."""
-
-    _env: StreamExecutionEnvironment
-    _inputs: tuple[Input, ...]
-
-    @property
-    def _id(self) -> int:
-        return self._inputs[0].upstream
-
-    def _change(self: S, **fields: Any) -> S:
-        if len(self._inputs) != 1:
-            msg = "a union is no operator of its own"
-            raise NotHere(msg, hint="say it of the operator before or after the union")
-        self._env._program.change(self._id, **fields)
-        return self
-
-    def name(self: S, name: str) -> S:
-        """Name the operator."""
-        return self._change(name=name)
-
-    def uid(self: S, uid: str) -> S:
-        """Give the operator an id that its state is found by in later versions of the program."""
-        return self._change(uid=uid)
-
-    def set_uid_hash(self: S, uid_hash: str) -> S:
-        """Give the operator the id itself, 32 hexadecimal digits."""
-        if len(uid_hash) != 32 or any(c not in "0123456789abcdef" for c in uid_hash.lower()):
-            msg = f"'{uid_hash}' is not an operator id"
-            raise UserError(msg, hint="give 32 hexadecimal digits")
-        return self._change(uid_hash=uid_hash.lower())
-
-    def set_parallelism(self: S, parallelism: int) -> S:
-        """Give the operator a parallelism of its own."""
-        if not isinstance(parallelism, int) or parallelism < 1:
-            msg = f"a parallelism of {parallelism!r} is not possible"
-            raise UserError(msg, hint="give an int of at least 1")
-        return self._change(parallelism=parallelism)
-
-    def set_description(self: S, description: str) -> S:
-        """A longer text for plans and pictures."""
-        return self._change(description=description)
-
-    def disable_chaining(self: S) -> S:
-        """Run the operator on its own, fused with no other."""
-        return self._change(chaining=Chaining.NEVER)
-
-    def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
-        """Put the operator, and those after it, into a slot sharing group."""
-        if isinstance(slot_sharing_group, SlotSharingGroup):
-            return self._change(slot_group=slot_sharing_group.get_name())
-        return self._change(slot_group=slot_sharing_group)
+S = TypeVar("S", bound="DataStream")
 
 
 class DataStream(Named):
@@ -193,7 +134,7 @@ class DataStream(Named):
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record in, one out."""
         function = as_function(func, MapFunction)
-        kind = _output_type(output_type, func, "map")
+        kind = output_type_of(output_type, func, "map")
         return self._apply("Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
 
     def flat_map(
@@ -201,7 +142,7 @@ class DataStream(Named):
     ) -> DataStream:
         """One record in, any number out."""
         function = as_function(func, FlatMapFunction)
-        kind = _output_type(output_type, func, "flat_map", element=True)
+        kind = output_type_of(output_type, func, "flat_map", element=True)
         return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
@@ -227,7 +168,7 @@ class DataStream(Named):
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
         """A function with side outputs and the time in its hands."""
         function = as_function(func, ProcessFunction)
-        return self._apply("PROCESS", ProcessSpec(function), _output_type(output_type, func, "process_element", True))
+        return self._apply("PROCESS", ProcessSpec(function), output_type_of(output_type, func, "process_element", True))
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give records timestamps and the stream watermarks."""
@@ -284,13 +225,13 @@ class DataStream(Named):
     ) -> DataStream:
         """Send each record to the subtask a function of its key names."""
         choose = as_function(partitioner, Partitioner).partition
-        return self._through(partitioners.Custom(_selection(self, key_selector, None), choose))
+        return self._through(partitioners.Custom(key_selection(self, key_selector, None), choose))
 
     def key_by(
         self, key_selector: Callable[[Any], Any] | KeySelector | str | int, key_type: TypeInformation | None = None
     ) -> KeyedStream:
         """Group records by key: by a function of the record, or by the name or position of a field."""
-        return KeyedStream(self, _selection(self, key_selector, key_type))
+        return KeyedStream(self, key_selection(self, key_selector, key_type))
 
     # --------------------------------------------------------------------------------------------- several streams
 
@@ -361,7 +302,7 @@ class DataStreamSink(Named):
         return f"DataStreamSink({self._env._program.get(self._id).name!r})"
 
 
-class KeyedStream(DataStream):
+class KeyedStream(NoOperator, RunningAggregates, DataStream):
     """A stream whose records are grouped by key: functions on it may use keyed state and timers."""
 
     def __init__(
@@ -382,52 +323,16 @@ class KeyedStream(DataStream):
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A function with state, timers and side outputs."""
         if isinstance(func, ProcessFunction):
-            kind = _output_type(output_type, func, "process_element", True)
+            kind = output_type_of(output_type, func, "process_element", True)
             return self._apply("PROCESS", ProcessSpec(func), kind, **self._keyed())
         function = as_function(func, KeyedProcessFunction)
-        kind = _output_type(output_type, func, "process_element", True)
+        kind = output_type_of(output_type, func, "process_element", True)
         return self._apply("KEYED PROCESS", ProcessSpec(function, (self._key,)), kind, **self._keyed())
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """A running reduce: the new value of the key after every record."""
         function = as_function(func, ReduceFunction)
         return self._apply("Reduce", ReduceSpec(function, self._key), self.get_type(), **self._keyed())
-
-    class AccumulateType(Enum):
-        """The running aggregates."""
-
-        MIN = 1
-        MAX = 2
-        MIN_BY = 3
-        MAX_BY = 4
-        SUM = 5
-
-    def _aggregate(self, kind: AccumulateType, position: Any) -> DataStream:
-        if not isinstance(position, int | str):
-            name = kind.name.lower()
-            msg = f"{name}({position!r}) names no field"
-            raise UserError(msg, hint="give its position (int) or its name (str)")
-        return self.reduce(FieldAggregate(kind.name.lower(), position))
-
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The running sum of a field."""
-        return self._aggregate(self.AccumulateType.SUM, position_to_sum)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The running minimum of a field, in the first record."""
-        return self._aggregate(self.AccumulateType.MIN, position_to_min)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The running maximum of a field, in the first record."""
-        return self._aggregate(self.AccumulateType.MAX, position_to_max)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The record with the least value of a field so far; the first of equals."""
-        return self._aggregate(self.AccumulateType.MIN_BY, position_to_min_by)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The record with the greatest value of a field so far; the first of equals."""
-        return self._aggregate(self.AccumulateType.MAX_BY, position_to_max_by)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Windows by key."""
@@ -453,77 +358,37 @@ class KeyedStream(DataStream):
         """The records of this and other streams; the result has no key."""
         return self._origin.union(*(each._origin if isinstance(each, KeyedStream) else each for each in streams))
 
-    def _not_on_keyed(self, *_: Any, **__: Any) -> Any:
+    def _refused(self) -> Any:
         msg = "this is not possible on a keyed stream"
         raise NotHere(msg, hint="call it before key_by, or on the result of process")
-
-    def name(self, name: str) -> Any:
-        """A keyed stream is no operator; say it of the one before or after."""
-        return self._not_on_keyed(name)
 
     def get_name(self) -> str:
         """The name of the operator before."""
         return self._origin.get_name()
 
-    def uid(self, uid: str) -> Any:
-        """A keyed stream is no operator; say it of the one before or after."""
-        return self._not_on_keyed(uid)
-
-    def set_uid_hash(self, uid_hash: str) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed(uid_hash)
-
-    def set_parallelism(self, parallelism: int) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed(parallelism)
-
-    def set_max_parallelism(self, max_parallelism: int) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed(max_parallelism)
-
-    def force_non_parallel(self) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed()
-
-    def set_buffer_timeout(self, timeout_millis: int) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed(timeout_millis)
-
-    def start_new_chain(self) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed()
-
-    def disable_chaining(self) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed()
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
-        """A keyed stream is no operator."""
-        return self._not_on_keyed(slot_sharing_group)
-
     def rebalance(self) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed()
+        return self._refused()
 
     def rescale(self) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed()
+        return self._refused()
 
     def shuffle(self) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed()
+        return self._refused()
 
     def forward(self) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed()
+        return self._refused()
 
     def broadcast(self, *args: Any) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed(*args)
+        return self._refused()
 
     def cache(self) -> Any:
         """A keyed stream is no operator; cache the one before or after."""
-        return self._not_on_keyed()
+        return self._refused()
 
     def partition_custom(
         self,
@@ -531,10 +396,10 @@ class KeyedStream(DataStream):
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> Any:
         """A keyed stream is partitioned already."""
-        return self._not_on_keyed(partitioner, key_selector)
+        return self._refused()
 
 
-class CachedDataStream(DataStream):
+class CachedDataStream(NoOperator, DataStream):
     """A stream whose records are kept by the first job that uses it, until the environment is closed.
 
     Later jobs of the environment read what was kept. It is no operator: name or scale the one before."""
@@ -558,89 +423,14 @@ class CachedDataStream(DataStream):
     def __repr__(self) -> str:
         return f"CachedDataStream({self._cache.kind})"
 
-    def _not_on_cached(self) -> Any:
+    def _refused(self) -> Any:
         msg = "this is not possible on a cached stream"
         raise NotHere(msg, hint="call it before cache()")
 
-    def name(self, name: str) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
     def get_name(self) -> str:
         """A cached stream is no operator."""
-        return self._not_on_cached()  # type: ignore[no-any-return]
-
-    def uid(self, uid: str) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def set_uid_hash(self, uid_hash: str) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def set_parallelism(self, parallelism: int) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def set_max_parallelism(self, max_parallelism: int) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
+        return self._refused()  # type: ignore[no-any-return]
 
     def set_description(self, description: str) -> Any:
         """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def force_non_parallel(self) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def set_buffer_timeout(self, timeout_millis: int) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def start_new_chain(self) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def disable_chaining(self) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
-        """A cached stream is no operator."""
-        return self._not_on_cached()
-
-
-def _output_type(given: Any, func: Any, method: str, element: bool = False) -> TypeInformation:
-    """The type of a function's results: as given, else from its return annotation, else untyped."""
-    if given is not None:
-        return as_type(given)
-    target = getattr(func, method, func) if not callable(func) or hasattr(func, method) else func
-    return return_type_of(target, element=element) or Types.PICKLED_BYTE_ARRAY()
-
-
-def _selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelection:
-    given = None if key_type is None else as_type(key_type)
-    if isinstance(selector, str | int) and not isinstance(selector, bool):
-        kind = stream.get_type()
-        names, kinds = getattr(kind, "field_names", None), getattr(kind, "field_types", None)
-        if kinds is not None:
-            index = selector if isinstance(selector, int) else _index(list(names or ()), selector, kind)
-            if not 0 <= index < len(kinds):
-                msg = f"key_by({selector}): fields are 0 to {len(kinds) - 1}"
-                raise UserError(msg)
-            return KeySelection(given or kinds[index], field=selector)
-        if kind.is_columnar:
-            msg = f"key_by({selector!r}): {kind} has no fields"
-            raise UserError(msg, hint="give a function of the record")
-        return KeySelection(given or Types.PICKLED_BYTE_ARRAY(), field=selector)
-    function = as_function(selector, KeySelector)
-    found = given or return_type_of(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()
-    return KeySelection(found, selector=function.get_key)
-
-
-def _index(names: list[str], name: str, kind: TypeInformation) -> int:
-    if name not in names:
-        msg = f"key_by('{name}'): there is no such field in {kind}"
-        raise UserError(msg, hint=f"fields are {', '.join(names)}")
-    return names.index(name)
+        return self._refused()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.datastream.call_types import result_type
 from millstream.datastream.windowed_stream import Windows
 from millstream.errors import UserError
 from millstream.graph.transformations import Input
@@ -17,9 +18,7 @@ from millstream.model.assigners import WindowAssigner
 from millstream.model.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, KeySelector, as_function
 from millstream.model.functions.join import ProcessJoinFunction
 from millstream.model.output import OutputTag
-from millstream.model.state import as_type
 from millstream.model.time import Duration, Time, millis
-from millstream.model.type_hints import return_type_of
 from millstream.model.types import TypeInformation, Types
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.interval_join import IntervalJoinSpec
@@ -161,10 +160,10 @@ class WithWindow(Windows):
         if self._pairs:
             flat = isinstance(function, FlatJoinFunction)
             called: Any = function if flat else as_function(function, JoinFunction)
-            kind = _result_type(output_type, called.join, element=flat)
+            kind = result_type(output_type, called.join, element=flat)
         else:
             called = as_function(function, CoGroupFunction)
-            kind = _result_type(output_type, called.co_group, element=True)
+            kind = result_type(output_type, called.co_group, element=True)
         return self._apply("Join" if self._pairs else "CoGroup", kind, None, CallJoin(called))
 
     def _add(self, name: str, spec: Any, kind: TypeInformation) -> DataStream:
@@ -253,7 +252,7 @@ class IntervalJoined:
         number = env._program.add(
             "Interval Join",
             spec,
-            _result_type(output_type, function.process_element, element=True),
+            result_type(output_type, function.process_element, element=True),
             both_inputs(one, two, self._keys),
             key_type=self._keys[0].key_type,
         )
@@ -281,9 +280,3 @@ def both_inputs(one: KeyedStream, two: KeyedStream, keys: tuple[KeySelection, Ke
         for side, stream in enumerate((one, two))
         for each in stream._inputs
     )
-
-
-def _result_type(given: Any, method: Any, *, element: bool) -> TypeInformation:
-    if given is not None:
-        return as_type(given)
-    return return_type_of(method, element=element) or Types.PICKLED_BYTE_ARRAY()

@@ -15,6 +15,7 @@ from typing import Any
 
 from millstream.formats import avro_schemas
 from millstream.formats.avro import REFUSED, library, parsed_schema
+from millstream.formats.avro_names import matched
 from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
 from millstream.formats.options import Settings
 from millstream.formats.schema_registry import RegistryRefused, SchemaRegistry
@@ -70,11 +71,12 @@ class AvroConfluentFormat(Format):
                 settings.required(needed)
         given = settings.get(SCHEMA)
         schema = avro_schemas.record_schema(shape) if given is None else avro_schemas.parsed(given)
+        self._schema = schema
         self._text = json.dumps(schema, separators=(",", ":"))
         self._reader_schema = parsed_schema(schema)
         self._subject: str | None = settings.get(SUBJECT)
         self._to, self._from = avro_schemas.to_avro(shape), avro_schemas.from_avro(shape)
-        self._writers: dict[int, Any] = {}
+        self._schemas: dict[int, tuple[Any, Any]] = {}  # the writer's, and ours under its names
         self._library = library()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,10 +92,14 @@ class AvroConfluentFormat(Format):
             message = "unknown data format: the magic number does not match"
             raise ValueError(message)
         (_, schema_id) = _HEAD.unpack_from(data)
-        if schema_id not in self._writers:
-            self._writers[schema_id] = parsed_schema(avro_schemas.parsed(self._registry.schema(schema_id)))
+        if schema_id not in self._schemas:
+            written = avro_schemas.parsed(self._registry.schema(schema_id))
+            parsed_schema(written)  # refused under its own names
+            theirs, ours = matched(self._schema, written)
+            self._schemas[schema_id] = parsed_schema(theirs), parsed_schema(ours)
+        writer, reader = self._schemas[schema_id]
         stream = io.BytesIO(bytes(data)[_HEAD.size :])
-        return self._from(self._library.schemaless_reader(stream, self._writers[schema_id], self._reader_schema))
+        return self._from(self._library.schemaless_reader(stream, writer, reader))
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
         """As the contract promises."""

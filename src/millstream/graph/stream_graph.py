@@ -14,6 +14,7 @@ from millstream.errors import UserError
 from millstream.graph.transformations import DEFAULT_SLOT_GROUP, Chaining, Transformation
 from millstream.model.sink import Sink
 from millstream.model.source import Source
+from millstream.model.traits import OperatorTraits
 from millstream.model.types import TypeInformation
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Forward, Hash, Partitioner, Rebalance
@@ -54,6 +55,7 @@ class StreamNode:
     chaining: Chaining = Chaining.ALWAYS
     slot_group: str = DEFAULT_SLOT_GROUP
     description: str | None = None
+    traits: OperatorTraits | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def stream_graph(
             chaining=each.chaining,
             slot_group=each.slot_group or _inherited_group(each, nodes),
             description=each.description,
+            traits=each.traits,
         )
     edges = [
         StreamEdge(

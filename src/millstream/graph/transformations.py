@@ -12,6 +12,7 @@ from enum import Enum
 
 from millstream.model.sink import Sink
 from millstream.model.source import Source
+from millstream.model.traits import OperatorTraits
 from millstream.model.types import TypeInformation
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Partitioner
@@ -60,3 +61,4 @@ class Transformation:
     slot_group: str | None = None
     description: str | None = None
     follows_input: bool = False
+    traits: OperatorTraits | None = None

@@ -341,7 +341,8 @@ class ObjectColumn(Column):
         """As promised by Column."""
         if _NONE not in set(map(type, values)):
             return pa.array(codec.encode_many(values), self.arrow_type)
-        return pa.array([None if value is None else codec.encode(value) for value in values], self.arrow_type)
+        encoded = iter(codec.encode_many(value for value in values if value is not None))
+        return pa.array([None if value is None else next(encoded) for value in values], self.arrow_type)
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """As promised by Column."""

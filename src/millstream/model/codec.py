@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from io import BytesIO
+from itertools import chain, repeat
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -120,7 +121,10 @@ def encode(value: object) -> bytes:
 
 def encode_many(values: Iterable[object]) -> list[bytes]:
     """`encode` of each value, in order."""
-    return list(map(encode, values))
+    listed = list(values)
+    if set(map(type, listed)) == {tuple} and _all_scalars(map(type, chain.from_iterable(listed))):  # type: ignore[arg-type]
+        return list(map(_dumps, listed, repeat(PROTOCOL)))
+    return list(map(encode, listed))
 
 
 def decode(data: bytes | bytearray | memoryview) -> Any:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, repeat
+from operator import is_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.model.arrow_types import BytesColumn, TypeMismatch, null_indexes
@@ -22,7 +24,14 @@ _PRIMITIVES = ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CH
 
 
 def _offsets(collections: Sequence[Any]) -> list[int]:
-    return list(accumulate((0 if c is None else len(c) for c in collections), initial=0))
+    return list(accumulate(map(len, _filled(collections)), initial=0))
+
+
+def _filled(collections: Sequence[Any]) -> Sequence[Any]:
+    """The collections, an empty one where there is none."""
+    if type(None) not in set(map(type, collections)):
+        return collections
+    return [() if each is None else each for each in collections]
 
 
 def _conform_flat(kind: TypeInformation, flat: list[Any], offsets: list[int], field: str) -> list[Any]:
@@ -63,16 +72,16 @@ class SequenceTypeInfo(TypeInformation):
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         """As TypeInformation promises."""
         lists = self._lists(list(values))
-        offsets = _offsets(lists)
-        flat = list(chain.from_iterable(v for v in lists if v is not None))
+        filled = _filled(lists)
+        offsets = np.zeros(len(lists) + 1, np.int32)
+        np.cumsum(np.fromiter(map(len, filled), np.int32, len(lists)), out=offsets[1:])
+        flat = list(chain.from_iterable(filled))
         try:
             elements = self.elem_type.to_arrow(flat)
         except TypeMismatch as mismatch:
-            outer = bisect_right(offsets, mismatch.index) - 1
+            outer = bisect_right(offsets, mismatch.index) - 1  # type: ignore[call-overload]
             raise mismatch.inside(_ELEMENT, outer) from None
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), elements, type=self.arrow_type, mask=_mask(lists)
-        )
+        return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_mask(lists))
 
     def _from_array(self, array: pa.Array) -> list[Any]:
         offsets = array.offsets.to_pylist()
@@ -244,8 +253,8 @@ def _dicts(values: Sequence[Any], offsets: list[int], keys: list[Any], items: li
 
 
 def _mask(values: Sequence[Any]) -> pa.Array | None:
-    missing = [value is None for value in values]
-    return pa.array(missing, pa.bool_()) if any(missing) else None
+    missing = list(map(is_, values, repeat(None)))
+    return pa.array(missing, pa.bool_()) if True in missing else None
 
 
 def _require_basic(owner: TypeInformation, element_type: TypeInformation, names: tuple[str, ...]) -> None:

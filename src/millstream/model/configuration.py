@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from millstream.errors import UserError
+from millstream.model.secrets import shown
 from millstream.model.time import Duration
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class MalformedValue(UserError):
         self.key = key
         self.value = value
         self.expected = expected
-        super().__init__(f"could not parse value {value!r} for key {key!r}", hint=f"expected {expected}")
+        super().__init__(f"could not parse value {shown(key, value)!r} for key {key!r}", hint=f"expected {expected}")
 
 
 class MemorySize(int):
@@ -258,7 +259,7 @@ class Configuration:
         return isinstance(other, Configuration) and _typed(self._values) == _typed(other._values)
 
     def __str__(self) -> str:
-        return f"{{{', '.join(f'{key}={_text(value)}' for key, value in self._values.items())}}}"
+        return f"{{{', '.join(f'{key}={shown(key, _text(value))}' for key, value in self._values.items())}}}"
 
     def __repr__(self) -> str:
         return f"Configuration({self})"

@@ -408,17 +408,13 @@ def ranges(rows: list[Any], starts: Iterable[int], stops: Iterable[int] | None) 
 
 
 def each_window(
-    context: OperatorContext,
-    call: Callable[[Any, Any, list[Any]], None],
-    keys: Sequence[Any],
-    windows: Sequence[Any],
-    contents: Sequence[list[Any]],
+    context: OperatorContext, call: Callable[[Any, Any, Any], None], windows: Iterable[tuple[Any, Any, Any]]
 ) -> None:
-    """call(key, window, elements) for every window."""
+    """call(key, window, content) for every window."""
     key = _NOTHING
     try:
-        for key, window, elements in zip(keys, windows, contents, strict=True):
-            call(key, window, elements)
+        for key, window, content in windows:
+            call(key, window, content)
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key) from problem
 

@@ -7,73 +7,143 @@ Does not know: windows, triggers, or who registered the timer."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import eq, itemgetter
 from typing import Any
 
 from millstream.model.types import Types
 from millstream.model.windows import CountWindow, TimeWindow
+from millstream.runtime.agenda import Agenda, Entry
 from millstream.state.backend import OperatorState
 from millstream.state.key_groups import stable_hash
 from millstream.state.store import ABSENT
 
+Place = tuple[TimeWindow, Any]  # window and key
+
+_TIME = itemgetter(0)
+
 
 class Timers:
-    """The timers of one time domain. The table holds each key's times; the heap is an index that is checked on use."""
+    """The timers of one time domain. The table holds each key's times; the agenda is an index that is checked on use.
+
+    What fires is an `Entry`: (time, namespace, key)."""
 
     def __init__(self, state: OperatorState, domain: str) -> None:
-        self._table = state.table(f"timers/{domain}", Types.LIST(Types.LONG()), in_memory=True)
-        self._table.listener = self._index
-        self._heap: list[tuple[int, int, tuple[int, ...], int, Any, Any]] = []
-        self._pushed = 0
+        self.table = state.table(f"timers/{domain}", Types.LIST(Types.LONG()), in_memory=True)
+        self.table.listener = self._index
+        self.agenda = Agenda()
+        self._arrived = 0
 
     def _index(self, namespace: Any, key: Any, times: list[int]) -> None:
         for time in times:
-            self._push(time, namespace, key)
-
-    def _push(self, time: int, namespace: Any, key: Any) -> None:
-        self._pushed += 1
-        heapq.heappush(self._heap, (time, stable_hash(key), _order(namespace), self._pushed, namespace, key))
+            self.agenda.add((time, namespace, key))
 
     def register(self, namespace: Any, key: Any, time: int) -> None:
         """Ask to be called at `time`."""
-        times = self._table.get(namespace, key)
+        times = self.table.get(namespace, key)
         if times is ABSENT:
-            self._table.put(namespace, key, [time])
+            self.table.put(namespace, key, [time])
         elif time in times:
             return
         else:
-            self._table.put(namespace, key, [*times, time])
-        self._push(time, namespace, key)
+            self.table.put(namespace, key, [*times, time])
+        self.agenda.add((time, namespace, key))
 
     def delete(self, namespace: Any, key: Any, time: int) -> None:
         """Take a request back."""
-        times = self._table.get(namespace, key)
+        times = self.table.get(namespace, key)
         if times is not ABSENT and time in times:
             left = [other for other in times if other != time]
-            self._table.put(namespace, key, left or ABSENT)
+            self.table.put(namespace, key, left or ABSENT)
 
-    def due(self, until: int) -> Iterator[tuple[int, Any, Any]]:
-        """Fire (time, namespace, key) up to and with `until`, also those registered meanwhile."""
-        heap = self._heap
-        while heap and heap[0][0] <= until:
-            time, *_, namespace, key = heapq.heappop(heap)
-            if self._stands(time, namespace, key):
+    def due(self, until: int) -> Iterator[Entry]:
+        """Fire what is due up to and with `until`, also what is registered meanwhile; to be read to its end."""
+        waiting = _in_turn(filter(self._stands, self.agenda.take(until)))
+        waiting.reverse()
+        arrived: list[tuple[Any, ...]] = []
+        while True:
+            for entry in self.agenda.arrivals(until):
+                self._arrived += 1
+                heapq.heappush(arrived, (*_turn(entry), self._arrived, entry))
+            if arrived and (not waiting or arrived[0] < (*_turn(waiting[-1]), 0)):
+                entry = heapq.heappop(arrived)[-1]
+            elif waiting:
+                entry = waiting.pop()
+            else:
+                return
+            if self._stands(entry):
+                time, namespace, key = entry
                 self.delete(namespace, key, time)
-                yield time, namespace, key
+                yield entry
 
     def next(self) -> int | None:
         """The time of the next timer."""
-        heap = self._heap
-        while heap:
-            time, *_, namespace, key = heap[0]
-            if self._stands(time, namespace, key):
-                return time
-            heapq.heappop(heap)
-        return None
+        return self.agenda.next(self._stands)
 
-    def _stands(self, time: int, namespace: Any, key: Any) -> bool:
-        times = self._table.get(namespace, key)
+    def _stands(self, entry: Entry) -> bool:
+        time, namespace, key = entry
+        times = self.table.get(namespace, key)
         return times is not ABSENT and time in times
+
+
+class EndTimers:
+    """The timers of windows that have one each, at their end: for who sets no others, and none while these fire.
+
+    Those that are set are part of the state from `settle` on: what is taken back before leaves no trace."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._agenda = timers.agenda
+        self._live, self._dirty = timers.table.by_place()
+        self._fresh: set[Place] = set()
+        self.set = self._fresh.add
+
+    def unset(self, place: Place) -> None:
+        """Take a request back."""
+        if place in self._fresh:
+            self._fresh.remove(place)
+        else:
+            self._live.pop(place, None)
+            self._dirty[place] = ABSENT
+
+    def settle(self) -> None:
+        """Keep what was set."""
+        live, dirty, add = self._live, self._dirty, self._agenda.add
+        for place in self._fresh:
+            window, key = place
+            end = window[1] - 1
+            live[place] = dirty[place] = [end]
+            add((end, window, key))
+        self._fresh.clear()
+
+    def forget(self) -> None:
+        """Drop what was set and not kept."""
+        self._fresh.clear()
+
+    def take(self, until: int) -> list[Entry]:
+        """Fire what is due up to and with `until`, all at once."""
+        live, dirty, found = self._live, self._dirty, []
+        for entry in self._agenda.take(until):
+            place = entry[1:]
+            times = live[place]
+            if times is not ABSENT and entry[0] in times:
+                del live[place]
+                dirty[place] = ABSENT
+                found.append(entry)
+        return _in_turn(found)
+
+
+def _in_turn(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries in the order in which they fire."""
+    found = sorted(entries, key=_TIME)
+    times = list(map(_TIME, found))
+    if any(map(eq, times, times[1:])):
+        found.sort(key=_turn)
+    return found
+
+
+def _turn(entry: Entry) -> tuple[int, int, tuple[int, ...]]:
+    time, namespace, key = entry
+    return time, stable_hash(key), _order(namespace)
 
 
 def _order(namespace: Any) -> tuple[int, ...]:

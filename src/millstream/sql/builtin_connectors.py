@@ -26,7 +26,9 @@ from millstream.sql.bind.tables import duration_millis
 from millstream.sql.columns import row_type_info
 from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
 from millstream.sql.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
+from millstream.sql.lookup_reload import Reload
 from millstream.sql.physical import ChangelogMode
+from millstream.sql.whole_tables import whole_table
 
 _LIMITS = {8: (-(2**7), 2**7 - 1), 16: (-(2**15), 2**15 - 1), 32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 
@@ -155,9 +157,12 @@ class ValuesLookup(Lookup):
 def _values_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup | None:
     if context.flag("disable-lookup"):
         return None
+    policy = cache_policy(context)
+    if isinstance(policy, Reload):
+        return whole_table(context, _values(context), keys)
     places = tuple(context.schema.names.index(name) for name in keys)
     lookup = ValuesLookup(tuple(_offered(context)), places)
-    return TableLookup(lookup, context.schema, cache_policy(context), context.flag("lookup.async"))
+    return TableLookup(lookup, context.schema, policy, context.flag("lookup.async"))
 
 
 register(TableConnector("datagen", read=_datagen))

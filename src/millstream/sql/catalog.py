@@ -46,7 +46,7 @@ class TableDefinition:
     """A table as CREATE TABLE says it."""
 
     columns: tuple[ColumnDefinition, ...]
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     watermark: tuple[str, str] | None = None
     primary_key: tuple[str, ...] = ()
     constraint: str | None = None

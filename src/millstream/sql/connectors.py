@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableContext:
-    """A table as its connector sees it: name, definition, options with hints applied, and the session's zone."""
+    """A table as its connector sees it: name, definition, options with hints applied, and the session's zone.
+
+    `overwrite`: what is written takes the place of what is there."""
 
     name: tuple[str, ...]
     definition: TableDefinition
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     zone: str = "UTC"
     batch: bool = False
+    overwrite: bool = False
 
     @property
     def schema(self) -> t.RowType:
@@ -132,13 +135,14 @@ class TableSink:
 class TableConnector:
     """How one kind of table is read, written, and looked up by columns; None where it cannot be.
 
-    `metadata` are the keys that columns can be declared METADATA FROM."""
+    `metadata` are the keys that columns can be declared METADATA FROM; `overwrites`: `write` heeds `overwrite`."""
 
     name: str
     read: Callable[[TableContext], TableSource] | None = None
     write: Callable[[TableContext], TableSink] | None = None
     lookup: Callable[[TableContext, tuple[str, ...]], TableLookup | None] | None = None
     metadata: Mapping[str, t.DataType] = field(default_factory=dict)
+    overwrites: bool = False
 
 
 _CONNECTORS: dict[str, TableConnector] = {}

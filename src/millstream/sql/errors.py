@@ -1,6 +1,7 @@
 """What can be wrong with a statement, and where.
 
-Promises: every complaint about SQL is a `SqlError`; one that has a place shows the line with a caret under it.
+Promises: every complaint about SQL is a `SqlError`; one that has a place shows the line with a caret under it, and no
+secrets that stand in it.
 Does not know: who writes or runs statements."""
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import difflib
 from collections.abc import Iterable
 
 from millstream.errors import UserError
+from millstream.model.secrets import HIDDEN, hidden_in
 
 
 class SqlError(UserError):
@@ -77,7 +79,10 @@ def _located(message: str, text: str | None, at: int | None) -> str:
     if text is None or at is None:
         return message
     at = min(max(at, 0), len(text))
-    number = text.count("\n", 0, at) + 1
+    number, first = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    text, at, secrets = hidden_in(text, at)
+    for each in secrets:
+        message = message.replace(f"'{each}'", f"'{HIDDEN}'")
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
     line = text[start : len(text) if stop < 0 else stop]
@@ -86,4 +91,4 @@ def _located(message: str, text: str | None, at: int | None) -> str:
         cut = max(0, column - 80)
         line, column = line[cut : cut + 160], column - cut
     padding = "".join("\t" if c == "\t" else " " for c in line[:column])
-    return f"{message} (line {number}, column {at - start + 1})\n  {line}\n  {padding}^"
+    return f"{message} (line {number}, column {first})\n  {line}\n  {padding}^"

@@ -11,7 +11,8 @@ from millstream.sql import estimates
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.physical import Operation, walk
-from millstream.sql.physical_planner import Settings, described, window_text
+from millstream.sql.planning.contract import Settings
+from millstream.sql.planning.texts import described, window_text
 
 _KEEPS_ALL = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
 
@@ -29,7 +30,18 @@ def explained(
     parts += [_tree(plan) for plan in plans]
     parts.append("== Optimized Logical Plan ==")
     parts += [_tree(plan, costs="ESTIMATED_COST" in details) for plan in optimised]
-    parts.append("== Optimized Execution Plan ==")
+    parts.append(explained_operations(operations, details, settings, graph))
+    return "\n".join(parts)
+
+
+def explained_operations(
+    operations: Sequence[Operation],
+    details: set[str],
+    settings: Settings | None = None,
+    graph: Callable[[], str] | None = None,
+) -> str:
+    """The physical part of EXPLAIN."""
+    parts = ["== Optimized Execution Plan =="]
     parts += [_operations(each, "CHANGELOG_MODE" in details) for each in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")

@@ -1,7 +1,8 @@
 """Tables in files: 'connector' = 'filesystem' with any format, partitioned or not.
 
 Promises: Flink's options; files are read once, or watched when `source.monitor-interval` says so; part files appear
-with their checkpoint, partitions are committed as `sink.partition-commit.*` says.
+with their checkpoint, partitions are committed as `sink.partition-commit.*` says. INSERT OVERWRITE replaces a table
+that is not partitioned, and of one that is the partitions that get rows.
 Does not know: how files are read or written."""
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from millstream.connectors.files.buckets import BasePathBucketAssigner, BucketAs
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.named import reader_named, writer_named
+from millstream.connectors.files.overwriting import OverwritingSink
 from millstream.connectors.files.partitions import OPTIONS as COMMIT_OPTIONS
 from millstream.connectors.files.partitions import PartitionCommit
 from millstream.connectors.files.paths import resolved
@@ -34,8 +36,11 @@ from millstream.sql.file_partitions import (
     PartitionBuckets,
     PartitionedFiles,
 )
+from millstream.sql.lookup import TableLookup
+from millstream.sql.lookup_reload import FULL_OPTIONS
 from millstream.sql.physical import ChangelogMode
 from millstream.sql.table_formats import Columns, ColumnsFormat, TableFormat, arrow_schema, table_format, told
+from millstream.sql.whole_tables import whole_table
 
 _log = logging.getLogger("millstream.files")
 
@@ -44,6 +49,7 @@ _WITHOUT_EFFECT = tuple(f"{_ROLLING}{name}" for name in ("rollover-interval", "i
 _OPTIONS = (
     "path", "format", "source.monitor-interval", "sink.parallelism", "scan.parallelism", "partition.default-name",
     f"{_ROLLING}file-size", *_WITHOUT_EFFECT, "auto-compaction", "compaction.file-size", *COMMIT_OPTIONS,
+    "lookup.cache", *FULL_OPTIONS,
 )  # fmt: skip
 _BULK = ("parquet", "orc", "avro")
 
@@ -118,7 +124,9 @@ def _write(context: TableContext) -> TableSink:
     for key in _WITHOUT_EFFECT:
         if key in context.options:
             _log.warning("option '%s' has no effect: every checkpoint finishes all parts", key)
-    return TableSink(sink, form.mode, context.integer("sink.parallelism"))
+    whole = not context.definition.partitions
+    shown = told(context, lambda: OverwritingSink.over(sink, whole=whole)) if context.overwrite else sink
+    return TableSink(shown, form.mode, context.integer("sink.parallelism"))
 
 
 def _buckets(context: TableContext) -> BucketAssigner:
@@ -128,4 +136,13 @@ def _buckets(context: TableContext) -> BucketAssigner:
     return PartitionBuckets(context.written, partitions, context.options.get("partition.default-name", DEFAULT_NAME))
 
 
-register(TableConnector("filesystem", read=_read, write=_write, metadata=FILE_METADATA))
+def _looked_up(context: TableContext, keys: tuple[str, ...]) -> TableLookup | None:
+    """Files have no index: they are kept as a whole, or not looked up."""
+    if context.word("lookup.cache", ("none", "full"), "none") == "none":
+        return None
+    return whole_table(context, _read(context), keys)
+
+
+register(
+    TableConnector("filesystem", read=_read, write=_write, lookup=_looked_up, metadata=FILE_METADATA, overwrites=True)
+)

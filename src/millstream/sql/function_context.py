@@ -14,13 +14,7 @@ from millstream.model.functions.async_io import AsyncRetryStrategy
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import OperatorContext
 
-_PREFIX = "table.exec.async-scalar."
-MAX_CONCURRENT = f"{_PREFIX}max-concurrent-operations"
-BUFFER_CAPACITY = f"{_PREFIX}buffer-capacity"
-TIMEOUT = f"{_PREFIX}timeout"
-RETRY_STRATEGY = f"{_PREFIX}retry-strategy"
-RETRY_DELAY = f"{_PREFIX}retry-delay"
-MAX_ATTEMPTS = f"{_PREFIX}max-attempts"
+SCALAR_FUNCTIONS, TABLE_FUNCTIONS = "table.exec.async-scalar.", "table.exec.async-table."
 
 
 class UnusableAsyncOption(UserError):
@@ -33,7 +27,7 @@ class UnusableAsyncOption(UserError):
 
 @dataclass(frozen=True)
 class AsyncOptions:
-    """How asynchronous scalar functions are called; times are in milliseconds, `attempts` 0 for one try only."""
+    """How asynchronous functions are called; times are in milliseconds, `attempts` 0 for one try only."""
 
     capacity: int = 10
     timeout: int = 180_000
@@ -54,15 +48,18 @@ def _always(_problem: Exception) -> bool:
     return True
 
 
-def async_options(options: Callable[[str], str | None], millis: Callable[[str], int]) -> AsyncOptions:
-    """The options of a session; `millis` reads a duration."""
+def async_options(
+    options: Callable[[str], str | None], millis: Callable[[str], int], prefix: str = SCALAR_FUNCTIONS
+) -> AsyncOptions:
+    """The options of a session under a prefix; `millis` reads a duration."""
     default = AsyncOptions()
-    capacity = _whole(MAX_CONCURRENT, options(MAX_CONCURRENT) or options(BUFFER_CAPACITY), default.capacity)
-    attempts = _whole(MAX_ATTEMPTS, options(MAX_ATTEMPTS), default.attempts)
-    strategy = (options(RETRY_STRATEGY) or "FIXED_DELAY").upper()
+    most, attempted, how = f"{prefix}max-concurrent-operations", f"{prefix}max-attempts", f"{prefix}retry-strategy"
+    capacity = _whole(most, options(most) or options(f"{prefix}buffer-capacity"), default.capacity)
+    attempts = _whole(attempted, options(attempted), default.attempts)
+    strategy = (options(how) or "FIXED_DELAY").upper()
     if strategy not in ("FIXED_DELAY", "NO_RETRY"):
-        raise UnusableAsyncOption(RETRY_STRATEGY, strategy, "FIXED_DELAY or NO_RETRY")
-    timeout, delay = options(TIMEOUT), options(RETRY_DELAY)
+        raise UnusableAsyncOption(how, strategy, "FIXED_DELAY or NO_RETRY")
+    timeout, delay = options(f"{prefix}timeout"), options(f"{prefix}retry-delay")
     return AsyncOptions(
         capacity,
         default.timeout if timeout is None else millis(timeout),

@@ -20,8 +20,10 @@ from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
 from millstream.sql.bind.tables import duration_millis
 from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
 from millstream.sql.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
+from millstream.sql.lookup_reload import Reload
 from millstream.sql.physical import ChangelogMode
 from millstream.sql.table_formats import told
+from millstream.sql.whole_tables import whole_table
 
 _OPTIONS = (
     "url", "table-name", "driver", "username", "password", "connection.max-retry-timeout", "scan.partition.column",
@@ -171,10 +173,13 @@ def _lookup(
 
 def _looked_up(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
     connection, table = _connection(context), context.options["table-name"]
+    policy = cache_policy(context)
+    if isinstance(policy, Reload):
+        return whole_table(context, _read(context), keys)
     retries = context.integer("lookup.max-retries", 3) or 0
     lookup = JdbcLookup(connection, table, context.schema.names, keys, retries=retries)
     asynchronous = context.flag("lookup.async")
-    return TableLookup(lookup, context.schema, cache_policy(context), asynchronous, _KEYS_AT_ONCE)
+    return TableLookup(lookup, context.schema, policy, asynchronous, _KEYS_AT_ONCE)
 
 
 register(TableConnector("jdbc", read=_read, write=_write, lookup=_looked_up))

@@ -42,7 +42,7 @@ class Scan(Plan):
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     wanted: Wanted | None = None
 
 
@@ -250,7 +250,7 @@ class Sink(_Single):
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     overwrite: bool = False
     conflict: str | None = None
 

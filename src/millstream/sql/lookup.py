@@ -1,7 +1,7 @@
 """Rows of a table found by key: what a connector gives to a lookup join, and how answers are remembered.
 
 Promises: keys are asked for many at a time; an answer is remembered no longer, and no more of them, than the table's
-options allow. Time is the epoch's.
+options allow, which may also ask for the whole table to be kept. Time is the epoch's.
 Does not know: joins, connectors."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from millstream.sql import types as t
 from millstream.sql.bind.tables import duration_millis
 from millstream.sql.connectors import TableContext
+from millstream.sql.lookup_reload import FULL_OPTIONS, Reload, reload_policy
 
 Key = tuple[Any, ...]
 Found = Sequence[Sequence[Any]]
@@ -30,6 +31,7 @@ CACHE_OPTIONS = (
     "lookup.cache.caching-missing-key",
     "lookup.max-retries",
     "lookup.async",
+    *FULL_OPTIONS,
 )
 
 
@@ -63,11 +65,13 @@ class CachePolicy:
 
 @dataclass(frozen=True)
 class TableLookup:
-    """How a table is looked up: rows have `schema`; `most` keys fit into one question."""
+    """How a table is looked up: rows have `schema`; `most` keys fit into one question.
+
+    One whose cache is a policy of reloading is a `WholeTable`, and is not asked but read."""
 
     lookup: Lookup
     schema: t.RowType
-    cache: CachePolicy | None = None
+    cache: CachePolicy | Reload | None = None
     asynchronous: bool = False
     most: int = 1000
 
@@ -112,14 +116,16 @@ class LookupCache:
             self._rows -= max(len(entry[0]), 1)
 
 
-def cache_policy(context: TableContext) -> CachePolicy | None:
-    """What the options of a table say about remembering answers."""
+def cache_policy(context: TableContext) -> CachePolicy | Reload | None:
+    """What the options of a table say about remembering answers, or all rows."""
     given = context.options
     kind = given.get("lookup.cache", "").upper()
     legacy = "lookup.cache.max-rows" in given or "lookup.cache.ttl" in given
-    if kind not in ("", "NONE", "PARTIAL"):
-        message = f"option 'lookup.cache' must be NONE or PARTIAL, not '{given['lookup.cache']}'"
+    if kind not in ("", "NONE", "PARTIAL", "FULL"):
+        message = f"option 'lookup.cache' must be NONE, PARTIAL or FULL, not '{given['lookup.cache']}'"
         raise context.fail(message)
+    if kind == "FULL":
+        return reload_policy(context)
     if kind == "NONE" or (not kind and not legacy):
         return None
     prefix = "lookup.partial-cache."

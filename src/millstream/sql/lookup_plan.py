@@ -18,8 +18,9 @@ from millstream.sql.connectors import TableContext, connector_of
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions import Expression, Ref, conjunction, conjuncts, references, shifted, substituted
 from millstream.sql.lookup import Lookup
+from millstream.sql.lookup_reload import Reload
 from millstream.sql.operators.lookup_join import LookupJoinSpec, Retry
-from millstream.sql.physical import FORWARD, Operation, by_hash
+from millstream.sql.physical import FORWARD, LookupOrigin, Operation, by_hash
 
 _HINTS = (
     "table", "async", "output-mode", "capacity", "timeout", "retry-predicate", "retry-strategy", "fixed-delay",
@@ -54,7 +55,7 @@ def lookup_join(
     if table is None:
         return None
     asynchronous, retry, timeout, capacity = _hinted(dict(node.hint), table.asynchronous, options)
-    lookup, schema, exprs, condition = _narrowed(table.lookup, scan.schema, exprs, condition)
+    lookup, schema, exprs, condition, kept = _narrowed(table.lookup, scan.schema, exprs, condition)
     plain = condition is None and exprs == l.Values(schema, ()).refs()
     spec = LookupJoinSpec(
         left.schema, node.right.schema, node.schema, node.kind, node.left_keys,
@@ -64,27 +65,29 @@ def lookup_join(
     detail = [f"table=[{'.'.join(scan.name)}]", f"joinType=[{'LeftOuterJoin' if node.kind == 'left' else 'InnerJoin'}]"]
     pairs = [f"{name}={left.schema.names[place]}" for name, place in zip(names, node.left_keys, strict=True)]
     detail.append(f"lookup=[{', '.join(pairs)}]")
+    detail += ["cache=[FULL]"] if isinstance(table.cache, Reload) else []
     detail += ["async=[true]"] if asynchronous else []
     detail += [] if retry is None else [f"retry=[lookup_miss, fixed_delay, {retry.delay}ms, {retry.attempts}]"]
     where = by_hash(node.left_keys) if dict(node.hint).get("shuffle", "").lower() == "true" else FORWARD
     return Operation(
         "LookupJoin", ", ".join(detail), node.schema, (left,), (where,), spec, mode=left.mode,
         upsert_keys=left.upsert_keys if set(names) >= set(scan.table.primary_key or ("",)) else frozenset(),
+        origin=LookupOrigin(scan.name, scan.table, scan.options, names, kept),
     )  # fmt: skip
 
 
 def _narrowed(
     lookup: Lookup, schema: t.RowType, exprs: tuple[Expression, ...], condition: Expression | None
-) -> tuple[Lookup, t.RowType, tuple[Expression, ...], Expression | None]:
-    """The table with the columns that are used only, where its connector can leave columns out."""
+) -> tuple[Lookup, t.RowType, tuple[Expression, ...], Expression | None, tuple[int, ...] | None]:
+    """The table with the columns that are used only, where its connector can leave columns out, and their places."""
     kept = sorted(set().union(*(references(each) for each in (*exprs, *conjuncts(condition)))))
     slim = lookup.narrowed(tuple(kept)) if 0 < len(kept) < len(schema) else None
     if slim is None:
-        return lookup, schema, exprs, condition
+        return lookup, schema, exprs, condition, None
     places = {old: new for new, old in enumerate(kept)}
     row = t.row_of([schema.names[i] for i in kept], [schema.types[i] for i in kept], null=False)
     moved = tuple(shifted(each, places) for each in exprs)
-    return slim, row, moved, None if condition is None else shifted(condition, places)
+    return slim, row, moved, None if condition is None else shifted(condition, places), tuple(kept)
 
 
 def _unwound(plan: l.Plan) -> tuple[l.Scan, tuple[Expression, ...], Expression | None] | None:

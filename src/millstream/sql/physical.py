@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from millstream.model.traits import OperatorTraits
 from millstream.sql import types as t
 
 
@@ -42,9 +43,51 @@ def by_hash(keys: tuple[int, ...]) -> Distribution:
     return Distribution("hash", keys) if keys else SINGLE
 
 
+@dataclass(frozen=True)
+class Origin:
+    """How the part of an operation was made that is no plain value: the table it reads, writes or looks up."""
+
+    name: tuple[str, ...]
+    table: Any = field(compare=False)
+    hints: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ScanOrigin(Origin):
+    """A table is read, these columns and fields of it; None for all."""
+
+    wanted: Any = None
+
+
+@dataclass(frozen=True)
+class LookupOrigin(Origin):
+    """A table is looked up by columns; `kept` are the places of those that are read, None for all."""
+
+    columns: tuple[str, ...] = ()
+    kept: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PatternOrigin:
+    """A pattern is matched: its description, and the session's time zone."""
+
+    description: Any
+    zone: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who an operator is, whatever stands around it: state is found by the uid."""
+
+    uid: str
+    traits: OperatorTraits
+
+
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """One operator of a physical plan. `spec` is its operator, `source` or `sink` its end of the world."""
+    """One operator of a physical plan. `spec` is its operator, `source` or `sink` its end of the world.
+
+    `origin` says how what is not a plain value in it was made; `identity` is who it is, where a stored plan says so."""
 
     name: str
     detail: str
@@ -58,6 +101,8 @@ class Operation:
     upsert_keys: frozenset[tuple[int, ...]] = frozenset()
     stream: Any = field(default=None)
     parallelism: int | None = None
+    origin: Origin | PatternOrigin | None = None
+    identity: Identity | None = None
 
 
 def walk(operation: Operation) -> Iterator[Operation]:

@@ -19,7 +19,7 @@ from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
 from millstream.sql.bind.scope import Scope
 from millstream.sql.catalog import StreamTable, TableDefinition
 from millstream.sql.changelogs import completed, consumed
-from millstream.sql.connectors import TableConnector, TableContext, connector_of
+from millstream.sql.connectors import TableConnector, TableContext, TableSource, connector_of
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import Apply, Convert, Expression, Lit
 from millstream.sql.functions.casts import can_cast
@@ -27,8 +27,9 @@ from millstream.sql.lookup_plan import lookup_join
 from millstream.sql.operators import calc
 from millstream.sql.operators.enter import EnterSpec, narrowed
 from millstream.sql.operators.sort import MaterializeSpec
-from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, by_hash
-from millstream.sql.physical_planner import PhysicalPlanner, Settings
+from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, Origin, ScanOrigin, by_hash
+from millstream.sql.physical_planner import PhysicalPlanner
+from millstream.sql.planning.contract import Settings
 from millstream.sql.rules import rewritten
 from millstream.sql.translate import Translation
 
@@ -67,13 +68,12 @@ class Planner:
 
     def add(self, operation: Operation, program: Program) -> tuple[Input, ...]:
         """Add a physical plan to a program."""
-        return Translation(program, zone=self.settings.zone, now=self._clock()).add(operation)
+        (inputs,) = self.add_all((operation,), program)
+        return inputs
 
-    def add_all(self, operations: Sequence[Operation], program: Program) -> None:
+    def add_all(self, operations: Sequence[Operation], program: Program) -> list[tuple[Input, ...]]:
         """Add several physical plans that may share parts."""
-        translation = Translation(program, zone=self.settings.zone, now=self._clock())
-        for operation in operations:
-            translation.add(operation)
+        return Translation(program, zone=self.settings.zone, now=self._clock()).add_all(operations)
 
     def _materialized(self, operation: Operation) -> Operation:
         if not self.settings.batch or operation.mode.insert_only:
@@ -106,21 +106,17 @@ class Planner:
             raise context.fail(message)
         _check_metadata(context, connector)
         found = connector.read(context)
-        enter = EnterSpec(found.schema) if found.foreign else None
-        whole = self.settings.batch or node.wanted is None or found.schema.names != node.schema.names
-        if found.foreign and not whole and hasattr(found.source, "only"):
-            narrower = found.source.only(node.wanted)
-            if narrower is not None:
-                enter = EnterSpec(narrowed(found.schema, node.wanted or ()), shown=found.schema)
-                found = replace(found, source=narrower)
+        whole = self.settings.batch or found.schema.names != node.schema.names
+        origin = ScanOrigin(node.name, node.table, node.options, None if whole else node.wanted)
+        found, enter = narrowed_source(found, origin)
         scan = Operation(
             "TableSourceScan", shown, found.schema, source=found.source, spec=enter, mode=found.mode,
-            parallelism=found.parallelism,
+            parallelism=found.parallelism, origin=origin,
         )  # fmt: skip
         if found.schema.types != node.schema.types or found.schema.names != node.schema.names:
             exprs = _adapted(found.schema, node.schema, context)
             spec = calc.CalcSpec(found.schema, node.schema, None, exprs, self.settings.zone)
-            scan = Operation("Calc", "", node.schema, (scan,), (FORWARD,), spec, mode=found.mode)
+            scan = Operation("Calc", "", node.schema, (scan,), (FORWARD,), spec, mode=found.mode, origin=origin)
         return completed(scan, context, self.session.options, self.settings.ttl)
 
     def _lookup(self, node: l.TemporalJoin, left: Operation) -> Operation | None:
@@ -193,10 +189,9 @@ class Planner:
             message = f"connector '{connector.name}' cannot be written to"
             raise context.fail(message)
         if node.overwrite:
-            message = f"connector '{connector.name}' cannot do INSERT OVERWRITE"
-            raise context.fail(message, "use INSERT INTO")
+            _check_overwrite(context, connector)
         _check_metadata(context, connector)
-        found = connector.write(context)
+        found = connector.write(replace(context, overwrite=node.overwrite))
         child = consumed(
             lambda before: self._materialized(plan(before)), found.accepts, context, self.session.options,
             self.settings.ttl, node.conflict,
@@ -214,7 +209,28 @@ class Planner:
             sink=found.sink,
             mode=child.mode,
             parallelism=found.parallelism,
+            origin=Origin(node.name, node.table, node.options),
         )
+
+
+def narrowed_source(found: TableSource, origin: ScanOrigin) -> tuple[TableSource, EnterSpec | None]:
+    """A source that reads no more than is wanted, where it can, and what turns its records into rows."""
+    if not found.foreign:
+        return found, None
+    if origin.wanted is not None and hasattr(found.source, "only"):
+        narrower = found.source.only(origin.wanted)
+        if narrower is not None:
+            return replace(found, source=narrower), EnterSpec(narrowed(found.schema, origin.wanted), shown=found.schema)
+    return found, EnterSpec(found.schema)
+
+
+def _check_overwrite(context: TableContext, connector: TableConnector) -> None:
+    if not connector.overwrites:
+        message = f"connector '{connector.name}' cannot replace rows, as INSERT OVERWRITE asks"
+        raise context.fail(message, "use INSERT INTO")
+    if not context.batch:
+        message = "INSERT OVERWRITE is not for streaming mode: a stream never has all the rows that replace the others"
+        raise context.fail(message, "SET 'execution.runtime-mode' = 'batch', or use INSERT INTO")
 
 
 def _check_metadata(context: TableContext, connector: TableConnector) -> None:

@@ -1,13 +1,18 @@
 """Physical plans become transformations of a program.
 
-Promises: each operation is added once, however often it is read; rows of one key stay in order from end to end.
+Promises: each operation is added once, however often it is read; rows of one key stay in order from end to end; an
+operator has the uid that its plan gives it.
 Does not know: plans' making, jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream.program import Program
 from millstream.graph.transformations import Input
+from millstream.model.traits import OperatorTraits
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
@@ -17,6 +22,7 @@ from millstream.sql.columns import external, row_type_info
 from millstream.sql.evaluate import constant
 from millstream.sql.operators.base import keys_by
 from millstream.sql.physical import Distribution, Operation
+from millstream.sql.plans.identity import Identities, identities
 
 _MAX_NAME = 200
 
@@ -28,9 +34,15 @@ class Translation:
         self._program = program
         self._zone, self._now = zone, now
         self._done: dict[int, tuple[Operation, tuple[Input, ...]]] = {}
+        self._identities: Identities = {}
 
-    def add(self, operation: Operation) -> tuple[Input, ...]:
-        """The inputs that read the operation's rows."""
+    def add_all(self, operations: Sequence[Operation]) -> list[tuple[Input, ...]]:
+        """The inputs that read the rows of some operations and of those before them, each with a uid of its own."""
+        taken = [each.uid for each in self._program.transformations.values() if each.uid is not None]
+        self._identities.update(identities(operations, taken))
+        return [self._add(each) for each in operations]
+
+    def _add(self, operation: Operation) -> tuple[Input, ...]:
         known = self._done.get(id(operation))
         if known is None:
             known = self._done[id(operation)] = (operation, self._added(operation))
@@ -41,26 +53,34 @@ class Translation:
             inputs: tuple[Input, ...] = operation.stream(self._program)
             return inputs
         kind = row_type_info(operation.schema)
+        who = self._identities[id(operation)]
+        more: dict[str, Any] = {"uid": who.uid, "traits": who.traits}
         if operation.source is not None:
             source = self._values(operation.source) if isinstance(operation.source, l.Values) else operation.source
             spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
             name = _named(f"Source: {operation.name}", operation.detail)
             if operation.spec is None:
-                return (Input(self._program.add(name, spec, kind, source=source, parallelism=operation.parallelism)),)
-            number = self._program.add(name, spec, source.type_info(), source=source, parallelism=operation.parallelism)
-            return (Input(self._program.add("Rows", operation.spec, kind, (Input(number),), follows_input=True)),)
+                made = self._program.add(name, spec, kind, source=source, parallelism=operation.parallelism, **more)
+                return (Input(made),)
+            number = self._program.add(
+                name, spec, source.type_info(), source=source, parallelism=operation.parallelism, **more
+            )
+            more = {"uid": f"{who.uid}/rows", "traits": OperatorTraits(who.traits.scope, "Rows")}
+            rows = self._program.add("Rows", operation.spec, kind, (Input(number),), follows_input=True, **more)
+            return (Input(rows),)
         inputs = tuple(
             Input(
                 given.upstream, side if operation.name != "Union" else 0, given.tag, _partitioner(where, before, given)
             )
             for side, (before, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True))
-            for given in self.add(before)
+            for given in self._add(before)
         )
         first = operation.distributions[0]
         keyed = first.kind == "hash"
         key = keys_by(first.keys, operation.inputs[0].schema).key_type if keyed else None
         name = _named(operation.name, operation.detail)
-        more = {"key_type": key} if keyed else {}
+        if keyed:
+            more["key_type"] = key
         if operation.sink is not None:
             number = self._program.add(
                 name,
@@ -70,6 +90,7 @@ class Translation:
                 sink=operation.sink,
                 follows_input=True,
                 parallelism=operation.parallelism,
+                **more,
             )
             return (Input(number),)
         single = first.kind == "single"

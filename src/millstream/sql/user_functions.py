@@ -120,10 +120,13 @@ class UserFunction:
         return self.converted(made, kind)
 
     def _awaited(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
+        return self.awaited(list(zip(*columns, strict=True)) if columns else [()] * count)
+
+    def awaited(self, rows: list[tuple[Any, ...]]) -> list[Any]:
+        """What an asynchronous function returns for rows of arguments, several calls under way at once."""
         calls = self.life.calls
         if calls is None:  # a constant, computed before any job runs
             calls = self._concurrent(AsyncOptions(), lambda _name: None)
-        rows = list(zip(*columns, strict=True)) if columns else [()] * count
         try:
             _, results = calls.run(rows, None)
         finally:
@@ -176,8 +179,9 @@ class _OneRow(AsyncFunction[Any, Any]):
         self._evaluate = evaluate
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """The one result."""
-        return [await self._evaluate(*value)]
+        """The one result; of an asynchronous generator, all that it yields."""
+        result = self._evaluate(*value)
+        return [[each async for each in result]] if hasattr(result, "__aiter__") else [await result]
 
 
 def functions_in(value: object) -> list[UserFunction]:

@@ -76,7 +76,7 @@ class OperatorState:
     @property
     def changed(self) -> bool:
         """Whether this epoch changed anything."""
-        return any(any(table.dirty.values()) for table in self.tables.values())
+        return any(table.changed for table in self.tables.values())
 
     def table(
         self,
@@ -267,7 +267,7 @@ class OperatorState:
 
     def delta(self) -> tuple[bytes, int] | None:
         """What this epoch changed as a state file and its number of entries; None when nothing did."""
-        changed = [(table.schema, table.changes()) for table in self.tables.values() if any(table.dirty.values())]
+        changed = [(table.schema, table.changes()) for table in self.tables.values() if table.changed]
         if not changed:
             return None
         return deltas.encode(changed, compressed=self.compressed), sum(len(c) for _, c in changed)

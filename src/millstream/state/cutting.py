@@ -20,8 +20,6 @@ from millstream.state.parts import Rewrite
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
 
-_NOTHING: frozenset[Any] = frozenset()
-
 
 class Cut(NamedTuple):
     """A part: the key groups it came to hold, the file, its entries."""
@@ -83,18 +81,18 @@ class _InStore:
         self._table = table
         self._found = _Columns()
         self._changed: dict[int, _Columns] = {}
-        for namespace, dirty in table.dirty.items():
-            live, keys = table.live[namespace], list(dirty)
-            for key, group in zip(keys, grouper.of_many(keys).tolist(), strict=True):
-                if live[key] is not ABSENT:
-                    self._changed.setdefault(group, _Columns()).add([namespace], [key], [live[key]])
+        namespaces, keys, values = table.latest()
+        groups = grouper.of_many(keys).tolist()
+        for group, namespace, key, value in zip(groups, namespaces, keys, values, strict=True):
+            if value is not ABSENT:
+                self._changed.setdefault(group, _Columns()).add([namespace], [key], [value])
 
     def take(self, group: int) -> tuple[int, int]:
         """The entries and bytes of one more key group."""
         namespaces, keys, values, size = self._table.stored_group(group)
-        dirty, before = self._table.dirty, len(self._found.keys)
-        if any(dirty.values()):
-            keep = [key not in dirty.get(space, _NOTHING) for space, key in zip(namespaces, keys, strict=True)]
+        before = len(self._found.keys)
+        if self._table.changed:
+            keep = self._table.unchanged(namespaces, keys)
             namespaces, keys, values = (list(compress(each, keep)) for each in (namespaces, keys, values))
         self._found.add(namespaces, keys, values)
         changed = self._changed.get(group)

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import repeat
+from itertools import chain, repeat
 from operator import is_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError, MillstreamError, UserError
@@ -286,8 +287,8 @@ def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
         return pa.nulls(count, pa.binary())
     if set(map(type, namespaces)) == {TimeWindow}:
         with suppress(OverflowError):  # a window beyond all time
-            bounds = [pa.array([getattr(each, name) for each in namespaces], pa.int64()) for name in ("start", "end")]
-            return pa.StructArray.from_arrays(bounds, ["start", "end"])
+            bounds = np.fromiter(chain.from_iterable(namespaces), np.int64, 2 * count)
+            return pa.StructArray.from_arrays([pa.array(bounds[::2]), pa.array(bounds[1::2])], ["start", "end"])
     memo: dict[Any, bytes | None] = {None: None}
     for namespace in set(namespaces):
         memo[namespace] = None if namespace is None else codec.encode(namespace)

@@ -1,14 +1,17 @@
-"""One named state of an operator subtask: live values by namespace and key, over an optional store.
+"""One named state of an operator subtask: live values by place, over an optional store.
 
 Promises: a value read is the value of the epoch before, changed by this epoch; `changes` is what this epoch changed and
-no more; an epoch costs what it touches.
+no more; an epoch costs what it touches, however many namespaces that is.
 Does not know: versions, files, the other tables of its operator.
 
-User code pays one dictionary lookup: `table.live[namespace][key]` is the value or ABSENT."""
+The place of an entry is its key, or, in a namespace (a window), the pair of both. User code pays one dictionary lookup:
+`live[place]` is the value or ABSENT."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress, repeat
+from operator import is_, itemgetter
 from typing import Any
 
 from millstream.state.deltas import Changes, Patch, TableSchema
@@ -18,7 +21,7 @@ _LARGE_MAP = 32  # entries; a smaller map is written whole
 
 
 class Live(dict[Any, Any]):
-    """key -> value of one namespace; what is not here is absent, or still in the store."""
+    """place -> value; what is not here is absent, or still in the store."""
 
     __slots__ = ("_load",)
 
@@ -26,11 +29,30 @@ class Live(dict[Any, Any]):
         super().__init__()
         self._load = load
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, place: Any) -> Any:
         if self._load is None:
             return ABSENT
-        value = self[key] = self._load(key)
+        value = self[place] = self._load(place)
         return value
+
+    def drop(self, place: Any) -> None:
+        """Have nothing there, whatever the store has."""
+        if self._load is None:
+            self.pop(place, None)
+        else:
+            self[place] = ABSENT
+
+
+class InNamespace:
+    """key -> value of one namespace, to read."""
+
+    __slots__ = ("_live", "_namespace")
+
+    def __init__(self, live: Live, namespace: Any) -> None:
+        self._live, self._namespace = live, namespace
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._live[self._namespace, key]
 
 
 class StateTable:
@@ -39,12 +61,16 @@ class StateTable:
     def __init__(self, schema: TableSchema, store: Store | None) -> None:
         self.schema = schema
         self.store = store
-        self.live: dict[Any, Live] = {}
-        self.dirty: dict[Any, set[Any]] = {}
+        self._live = Live(None if store is None else lambda key: self._stored(None, key))
+        self._dirty: set[Any] = set()
+        self._spaced = Live(None if store is None else self._load_spaced)
+        self._spaced_dirty: dict[tuple[Any, Any], Any] = {}  # with the values: there are few of a key, and many in all
+        self._spaces: dict[Any, dict[Any, None]] | None = None  # namespace -> keys, once someone asked
+        self._written_directly = False
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self.listener: Callable[[Any, Any, Any], None] | None = None
         self._rebuild: Callable[[list[Any]], list[Any]] | None = None
-        self._forgotten = True  # whether values may have been deleted; `changes` finds out
+        self._gone: list[tuple[Any, Any]] | None = None  # what was deleted, once `changes` has found out
 
     def become(self, schema: TableSchema, now: int) -> None:
         """Be what the program has only now declared; nobody has written to the table yet."""
@@ -60,7 +86,7 @@ class StateTable:
             self._rebuild = rebuild
             self.forget()
             return
-        for live in self.live.values():
+        for live in (self._live, self._spaced):
             live.update(zip(live, rebuild(list(live.values())), strict=True))
 
     def _stored(self, namespace: Any, key: Any) -> Any:
@@ -68,33 +94,50 @@ class StateTable:
         value = self.store.get(self.schema.name, namespace, key)
         return value if self._rebuild is None or value is ABSENT else self._rebuild([value])[0]
 
+    def _load_spaced(self, place: tuple[Any, Any]) -> Any:
+        if self._spaces is not None:
+            self._spaces.setdefault(place[0], {})[place[1]] = None
+        return self._stored(*place)
+
     def stored_group(self, group: int) -> StoredGroup:
         """The entries of a key group that are in the store, as they were before this epoch."""
         assert self.store is not None
         namespaces, keys, values, size = self.store.group(self.schema.name, group)
         return namespaces, keys, values if self._rebuild is None else self._rebuild(values), size
 
-    def namespace(self, namespace: Any) -> tuple[Live, set[Any]]:
-        """The live values and the changed keys of a namespace, for this epoch; those of None for the table's life."""
-        dirty = self.dirty.get(namespace)
-        if dirty is None:
-            dirty = self.dirty[namespace] = set()
-            if namespace not in self.live:
-                self.live[namespace] = Live(None if self.store is None else self._loader(namespace))
-        return self.live[namespace], dirty
+    def by_key(self) -> tuple[Live, set[Any]]:
+        """The live values and the changed keys outside of namespaces, for the table's life."""
+        return self._live, self._dirty
 
-    def _loader(self, namespace: Any) -> Callable[[Any], Any]:
-        return lambda key: self._stored(namespace, key)
+    def by_place(self) -> tuple[Live, dict[tuple[Any, Any], Any]]:
+        """The live and the changed values in namespaces, by place, for the table's life: a change is written to both.
+
+        For tables that are not scanned: what is written directly is not noted by namespace."""
+        self._written_directly = True
+        return self._spaced, self._spaced_dirty
+
+    def reader(self, namespace: Any) -> Live | InNamespace:
+        """key -> value or ABSENT of a namespace, for the table's life."""
+        return self._live if namespace is None else InNamespace(self._spaced, namespace)
 
     def get(self, namespace: Any, key: Any) -> Any:
         """The value, or ABSENT."""
-        return self.namespace(namespace)[0][key]
+        return self._live[key] if namespace is None else self._spaced[namespace, key]
 
     def put(self, namespace: Any, key: Any, value: Any) -> None:
         """Set, or with ABSENT delete, a value."""
-        live, dirty = self.namespace(namespace)
-        live[key] = value
-        dirty.add(key)
+        if namespace is None:
+            self._live[key] = value
+            self._dirty.add(key)
+            return
+        place = namespace, key
+        self._spaced_dirty[place] = value
+        if value is ABSENT:
+            self._spaced.drop(place)
+        else:
+            self._spaced[place] = value
+        if self._spaces is not None:
+            self._spaces.setdefault(namespace, {})[key] = None
 
     def touch(self, namespace: Any, key: Any, entries: Iterable[Any]) -> None:
         """These entries of a map that was put have changed, and no others."""
@@ -110,28 +153,44 @@ class StateTable:
 
     def get_many(self, namespace: Any, keys: Iterable[Any]) -> list[Any]:
         """The values of keys, ABSENT where there is none."""
-        live = self.namespace(namespace)[0]
-        return [live[key] for key in keys]
+        return list(map(self.reader(namespace).__getitem__, keys))
 
     def put_many(self, namespace: Any, keys: list[Any], values: list[Any]) -> None:
         """Set many values."""
-        live, dirty = self.namespace(namespace)
-        live.update(zip(keys, values, strict=True))
-        dirty.update(keys)
+        if namespace is None:
+            self._live.update(zip(keys, values, strict=True))
+            self._dirty.update(keys)
+            return
+        for key, value in zip(keys, values, strict=True):
+            self.put(namespace, key, value)
 
     def scan(self, namespace: Any) -> Iterator[tuple[Any, Any]]:
         """Every (key, value) of a namespace."""
-        live = self.namespace(namespace)[0]
+        live, keys = self.reader(namespace), self._keys(namespace)
         if self.store is not None:
             for key, value in self.store.scan(self.schema.name, namespace):
-                if key not in live:
+                if key not in keys:
                     yield key, value if self._rebuild is None else self._rebuild([value])[0]
-        yield from ((key, value) for key, value in list(live.items()) if value is not ABSENT)
+        for key, value in [(key, live[key]) for key in keys]:
+            if value is not ABSENT:
+                yield key, value
+
+    def _keys(self, namespace: Any) -> dict[Any, Any]:
+        """The live keys of a namespace."""
+        return self._live if namespace is None else self._indexed().get(namespace, {})
+
+    def _indexed(self) -> dict[Any, dict[Any, None]]:
+        """Which keys a namespace has: kept from the first time someone asks."""
+        if self._spaces is None or self._written_directly:
+            self._spaces = {}
+            for namespace, key in self._spaced:
+                self._spaces.setdefault(namespace, {})[key] = None
+        return self._spaces
 
     def namespaces(self) -> list[Any]:
         """Every namespace that has entries."""
         found = dict.fromkeys(() if self.store is None else self.store.namespaces(self.schema.name))
-        found.update(dict.fromkeys(self.live))
+        found.update(dict.fromkeys((None, *self._indexed())))
         return [namespace for namespace in found if any(True for _ in self.scan(namespace))]
 
     def clear_namespace(self, namespace: Any) -> None:
@@ -139,19 +198,33 @@ class StateTable:
         for key, _ in list(self.scan(namespace)):
             self.delete(namespace, key)
 
+    @property
+    def changed(self) -> bool:
+        """Whether this epoch changed anything."""
+        return bool(self._dirty or self._spaced_dirty)
+
+    def unchanged(self, namespaces: Iterable[Any], keys: Iterable[Any]) -> list[bool]:
+        """For each of these entries, whether this epoch left it alone."""
+        plain, spaced = self._dirty, self._spaced_dirty
+        pairs = zip(namespaces, keys, strict=True)
+        return [key not in plain if space is None else (space, key) not in spaced for space, key in pairs]
+
+    def latest(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """Namespaces, keys and values of what this epoch changed; ABSENT for what is gone."""
+        keys = list(self._dirty)
+        values = list(map(self._live.__getitem__, keys))
+        namespaces: list[Any] = [None] * len(keys)
+        values.extend(self._spaced_dirty.values())
+        namespaces.extend(map(itemgetter(0), self._spaced_dirty))
+        keys.extend(map(itemgetter(1), self._spaced_dirty))
+        return namespaces, keys, values
+
     def changes(self) -> Changes:
         """What this epoch changed."""
-        namespaces: list[Any] = []
-        keys: list[Any] = []
-        values: list[Any] = []
-        for namespace, dirty in self.dirty.items():
-            live = self.live[namespace]
-            keys.extend(dirty)
-            values.extend([live[key] for key in dirty])
-            namespaces.extend([namespace] * len(dirty))
-        deleted = [value is ABSENT for value in values]
-        self._forgotten = any(deleted)
-        if self._forgotten:
+        namespaces, keys, values = self.latest()
+        deleted = list(map(is_, values, repeat(ABSENT)))
+        self._gone = list(compress(zip(namespaces, keys, strict=True), deleted)) if True in deleted else []
+        if self._gone:
             values = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
         if not self.touched:
             return Changes(namespaces, keys, deleted, values)
@@ -168,65 +241,77 @@ class StateTable:
 
     def everything(self) -> Changes:
         """All values of a table that is in memory."""
-        namespaces: list[Any] = []
-        keys: list[Any] = []
-        values: list[Any] = []
-        for namespace, live in self.live.items():
-            before = len(keys)
-            for key, value in live.items():
-                if value is not ABSENT:
-                    keys.append(key)
-                    values.append(value)
-            namespaces.extend([namespace] * (len(keys) - before))
-        return Changes(namespaces, keys, [False] * len(keys), values)
+        keys, values = _present(self._live)
+        places, more = _present(self._spaced)
+        namespaces = [*repeat(None, len(keys)), *map(itemgetter(0), places)]
+        keys.extend(map(itemgetter(1), places))
+        return Changes(namespaces, keys, [False] * len(keys), values + more)
 
     def settle(self, limit: int | None) -> None:
         """The epoch is over: its changes are the new truth; a cache over `limit` values is emptied."""
-        if self.store is None:
-            for namespace, dirty in self.dirty.items():
-                live = self.live[namespace]
-                for key in dirty if self._forgotten else ():
-                    if live.get(key) is ABSENT:
-                        del live[key]
-                if not live and namespace is not None:  # windows come and go
-                    del self.live[namespace]
-        elif limit is not None and sum(map(len, self.live.values())) > limit:
+        if self._gone is None:
+            self._gone = [(space, key) for space, key, value in zip(*self.latest(), strict=True) if value is ABSENT]
+        if self._spaces is not None:
+            _unlist(self._spaces, self._gone)
+        for place in self._gone:
+            if place[0] is None and self.store is None:
+                del self._live[place[1]]
+            elif place[0] is not None and self.store is not None:  # windows do not come back
+                self._spaced.pop(place, None)
+        if self.store is not None and limit is not None and len(self._live) + len(self._spaced) > limit:
             self.forget()
         self._end_epoch()
 
     def take_over(self, changes: Changes) -> None:
         """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
-        if (
-            self.store is None
-            and self.listener is None
-            and not any(changes.deleted)
-            and not changes.patched
-            and len(set(changes.namespaces)) == 1
-        ):
-            self.namespace(changes.namespaces[0])[0].update(zip(changes.keys, changes.values, strict=True))
-            return
+        self._spaces = None
+        if self.store is None and self.listener is None and not changes.patched and True not in changes.deleted:
+            outside = sum(map(is_, changes.namespaces, repeat(None)))
+            if outside == len(changes):
+                self._live.update(zip(changes.keys, changes.values, strict=True))
+                return
+            if not outside:
+                places = zip(changes.namespaces, changes.keys, strict=True)
+                self._spaced.update(zip(places, changes.values, strict=True))
+                return
         for namespace, key, gone, value in changes.rows():
-            live = self.namespace(namespace)[0]
+            live, place = (self._live, key) if namespace is None else (self._spaced, (namespace, key))
             if self.store is not None or gone:
-                live.pop(key, None)
+                live.pop(place, None)
             else:
-                live[key] = value.on(live.get(key)) if isinstance(value, Patch) else value
+                live[place] = value.on(live.get(place)) if isinstance(value, Patch) else value
             if self.listener is not None and not gone:
                 self.listener(namespace, key, value)
 
     def forget(self) -> None:
         """Drop everything live."""
-        for live in self.live.values():
-            live.clear()
-        self.live = {None: self.live[None]} if None in self.live else {}
+        self._live.clear()
+        self._spaced.clear()
+        self._spaces = None
         self._end_epoch()
 
     def _end_epoch(self) -> None:
-        """Nothing has changed so far. Only what views hold on to stays: an epoch costs what it touches."""
-        held = self.dirty.get(None)
-        self.dirty.clear()
-        if held is not None:
-            held.clear()
-            self.dirty[None] = held
+        """Nothing has changed so far."""
+        self._dirty.clear()
+        self._spaced_dirty.clear()
         self.touched.clear()
-        self._forgotten = True
+        self._gone = None
+
+
+def _unlist(spaces: dict[Any, dict[Any, None]], places: Iterable[tuple[Any, Any]]) -> None:
+    """Take keys out of namespaces."""
+    for namespace, key in places:
+        keys = spaces.get(namespace)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
+                del spaces[namespace]
+
+
+def _present(live: Live) -> tuple[list[Any], list[Any]]:
+    """Places and values, without what is absent."""
+    places, values = list(live), list(live.values())
+    if any(map(is_, values, repeat(ABSENT))):
+        there = [value is not ABSENT for value in values]
+        return list(compress(places, there)), list(compress(values, there))
+    return places, values

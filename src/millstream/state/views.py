@@ -66,7 +66,7 @@ class ValueView(_View, model.ValueState[Any]):
 
     def __init__(self, table: StateTable, scope: Scope) -> None:
         super().__init__(table, scope, None)
-        self._live, self._dirty = table.namespace(None)
+        self._live, self._dirty = table.by_key()
 
     def value(self) -> Any:
         """The value of the current key, or None."""

@@ -29,6 +29,7 @@ from millstream.table.types import DataTypes
 from millstream.table.udf import (
     AggregateFunction,
     AsyncScalarFunction,
+    AsyncTableFunction,
     FunctionContext,
     ScalarFunction,
     TableAggregateFunction,
@@ -38,6 +39,7 @@ from millstream.table.udf import (
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "AsyncTableFunction",
     "ChangelogMode",
     "CompiledPlan",
     "DataTypes",

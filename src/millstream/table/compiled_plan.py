@@ -1,19 +1,32 @@
 """CompiledPlan: a plan that can be kept and run later.
 
-Promises: the statements and the tables and views they read and write, as JSON; running it later plans them again, with
-the operators' state found by the same places in the plan.
-Does not know: jobs."""
+Promises: the operators of the plan as JSON, with their uids and what their state is made of; running it later plans
+nothing again, so a release that would plan the statement in another way runs it as it was, and finds its state. An
+operator that this release would keep the state of in another form is refused by name.
+Does not know: how parts of plans are written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream import __version__
+from millstream.cluster.probe import built
+from millstream.graph.execution_plan import execution_plan
+from millstream.graph.explain import flink_json
+from millstream.graph.job_graph import job_graph
+from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.explain import explained_operations
 from millstream.sql.lexer import tokens
+from millstream.sql.physical import Operation
+from millstream.sql.plans.codec import Reader, UnreadablePlan, Writer
+from millstream.sql.plans.objects import FORCE_RECOMPILE, NamedFunctions, Tables, written_tables
+from millstream.sql.plans.stored import PlanNoLongerFits, PlanReader, written
+from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.plan_reference import PlanReference
 from millstream.table.table_result import TableResult
@@ -22,6 +35,7 @@ if TYPE_CHECKING:
     from millstream.table.table_environment import TableEnvironment
 
 _VERSION = 1
+_LISTED = ("tables", "nodes")
 
 
 def insert_texts(node: s.Statement, text: str) -> list[str]:
@@ -42,46 +56,69 @@ def insert_texts(node: s.Statement, text: str) -> list[str]:
 class CompiledPlan:
     """Inserts that were planned."""
 
-    def __init__(self, t_env: TableEnvironment, statements: Sequence[str]) -> None:
-        if not statements:
-            message = "only plans of SQL statements can be compiled"
-            raise SqlNotSupported(message, hint="use compile_plan_sql")
-        self._t_env, self._statements = t_env, list(statements)
+    def __init__(self, t_env: TableEnvironment, content: Mapping[str, Any], operations: Sequence[Operation]) -> None:
+        self._t_env, self._content, self._operations = t_env, content, operations
+
+    @staticmethod
+    def compiled(t_env: TableEnvironment, plans: Sequence[l.Plan], texts: Sequence[str]) -> CompiledPlan:
+        """Plan inserts; `texts` are kept for people to read."""
+        if t_env._batch():
+            message = "plans of batch jobs cannot be compiled"
+            raise SqlNotSupported(message, hint="a batch is planned anew when it runs: it has no state to keep")
+        session = t_env._session()
+        operations = t_env._planner().physical(plans)
+        writer = Writer(NamedFunctions(session.catalogs).name)
+        nodes = written(operations, writer)
+        tables = written_tables(operations, writer, session.options)
+        state = _tables_by_uid(t_env, operations)
+        for node in nodes:
+            node["state"] = [each.describe() for each in state.get(node["uid"], {}).values()]
+        head = {"millstream": "plan", "version": _VERSION, "release": __version__, "statements": list(texts)}
+        return CompiledPlan(t_env, {**head, "tables": tables, "nodes": nodes}, operations)
 
     @staticmethod
     def loaded(t_env: TableEnvironment, reference: PlanReference) -> CompiledPlan:
         """A plan that was compiled before."""
+        session = t_env._session()
+        reader = Reader(NamedFunctions(session.catalogs).found)
         try:
-            found: dict[str, Any] = json.loads(reference.text())
-            if found["version"] != _VERSION:
-                message = f"the plan has version {found['version']}, this release reads {_VERSION}"
-                raise SqlValidationError(message)
-            return CompiledPlan(t_env, found["statements"])
-        except (ValueError, KeyError, TypeError) as problem:
-            message = f"this is no compiled plan: {problem}"
+            content: dict[str, Any] = json.loads(reference.text())
+            if content["millstream"] != "plan" or content["version"] > _VERSION:
+                message = f"the plan has version {content['version']}, this release reads up to {_VERSION}"
+                raise UnreadablePlan(message)
+            tables = Tables(content["tables"], reader, session.catalogs, session.options)
+            made = PlanReader(reader, tables.definition, t_env._planner().context)
+            return CompiledPlan(t_env, content, made.read(content["nodes"]))
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
+            message = f"this is no compiled plan: {problem!r}"
             raise SqlValidationError(message) from None
 
     def as_json_string(self) -> str:
-        """The plan as JSON."""
-        return json.dumps({"millstream": "plan", "version": _VERSION, "statements": self._statements}, indent=2)
+        """The plan as JSON: a line for each table and each operator."""
+        parts = [
+            f' "{name}": {_lines(part) if name in _LISTED else json.dumps(part)}'
+            for name, part in self._content.items()
+        ]
+        return "{\n" + ",\n".join(parts) + "\n}\n"
 
     def as_smile_bytes(self) -> bytes:
         """The plan as bytes."""
         return self.as_json_string().encode()
 
     def write_to_file(self, file: str, ignore_if_exists: bool = False) -> None:
-        """Write the plan into a file."""
+        """Write the plan into a file; with 'table.plan.force-recompile', over one that is there."""
         path = Path(file)
-        if path.exists():
-            if ignore_if_exists:
-                return
+        forced = (self._t_env._session().options(FORCE_RECOMPILE) or "").lower() == "true"
+        if path.exists() and ignore_if_exists:
+            return
+        if path.exists() and not forced:
             message = f"there is a file '{file}' already"
-            raise SqlValidationError(message)
-        path.write_text(self.as_json_string())
+            raise SqlValidationError(message, hint=f"name another, or set '{FORCE_RECOMPILE}' = 'true'")
+        path.write_text(self.as_json_string(), encoding="utf-8")
 
     def get_flink_version(self) -> str:
-        """The version of the plan's form."""
-        return str(_VERSION)
+        """The release that compiled the plan."""
+        return str(self._content["release"])
 
     def print_json_string(self) -> None:
         """Print the plan as JSON."""
@@ -89,18 +126,43 @@ class CompiledPlan:
 
     def execute(self) -> TableResult:
         """Run it."""
-        made = self._t_env.create_statement_set()
-        for statement in self._statements:
-            made.add_insert_sql(statement)
-        return made.execute()
+        self._check_state()
+        return self._t_env._run(self._operations)
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """The plan as text."""
-        made = self._t_env.create_statement_set()
-        for statement in self._statements:
-            made.add_insert_sql(statement)
-        return made.explain(*extra_details)
+        details = {each.name for each in extra_details}
+        return explained_operations(
+            self._operations,
+            details,
+            self._t_env._planner().settings,
+            lambda: flink_json(self._t_env._graph_of_operations(self._operations)),
+        )
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plan as text."""
         print(self.explain(*extra_details))
+
+    def _check_state(self) -> None:
+        """Refuse if an operator would keep its state in a form that cannot read what the plan's operator wrote."""
+        now = _tables_by_uid(self._t_env, self._operations)
+        for node in self._content["nodes"]:
+            have = now.get(node["uid"], {})
+            for table in node["state"]:
+                schema = have.get(table["name"])
+                if schema is None:
+                    raise PlanNoLongerFits(node["uid"], f"this release does not keep '{table['name']}' for it")
+                try:
+                    schema.resolved(table)
+                except IncompatibleState as problem:
+                    raise PlanNoLongerFits(node["uid"], problem.message) from None
+
+
+def _lines(parts: Sequence[Any]) -> str:
+    return "[" + ",".join(f"\n  {json.dumps(each)}" for each in parts) + "\n ]"
+
+
+def _tables_by_uid(t_env: TableEnvironment, operations: Sequence[Operation]) -> dict[str, dict[str, TableSchema]]:
+    graph = t_env._graph_of_operations(operations)
+    found = built(execution_plan(job_graph(graph, "plan")))
+    return {node.uid: found[node.operator] for node in graph.nodes if node.uid is not None}

@@ -15,6 +15,7 @@ LOCAL_TIME_ZONE = "table.local-time-zone"
 STATE_TTL = "table.exec.state.ttl"
 MINI_BATCH = "table.exec.mini-batch.enabled"
 MINI_BATCH_SIZE = "table.exec.mini-batch.size"
+MINI_BATCH_LATENCY = "table.exec.mini-batch.allow-latency"
 _CODE_LENGTH = "table.generated-code.max-length"
 _DIALECT = "table.sql-dialect"
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from millstream.model.configuration import ConfigOption
+from millstream.model.secrets import shown_all
 from millstream.table.schema import Schema
 
 
@@ -62,7 +63,7 @@ class FormatDescriptor:
         return hash(self._format)
 
     def __str__(self) -> str:
-        return f"{self._format}[{self._options}]"
+        return f"{self._format}[{shown_all(self._options)}]"
 
 
 class TableDescriptor:
@@ -146,5 +147,5 @@ class TableDescriptor:
         return hash(tuple(sorted(self._options.items())))
 
     def __str__(self) -> str:
-        options = ",\n  ".join(f"'{key}' = '{value}'" for key, value in sorted(self._options.items()))
+        options = ",\n  ".join(f"'{key}' = '{value}'" for key, value in sorted(shown_all(self._options).items()))
         return f"{self._schema or '()'}\nWITH (\n  {options}\n)"

@@ -29,6 +29,7 @@ from millstream.table.expression.terms import node
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "AsyncTableFunction",
     "FunctionContext",
     "ImperativeAggregateFunction",
     "ScalarFunction",
@@ -77,6 +78,14 @@ class TableFunction(UserDefinedFunction):
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
         """The rows."""
+
+
+class AsyncTableFunction(UserDefinedFunction):
+    """Any number of rows for one row, awaited; Flink has it for Java only."""
+
+    @abc.abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """The rows, returned together or yielded."""
 
 
 class ImperativeAggregateFunction(UserDefinedFunction):
@@ -263,7 +272,7 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A table function; also a decorator."""
+    """A table function; also a decorator. An asynchronous one is called for many rows at once."""
     if f is None:
         return functools.partial(
             udtf, input_types=input_types, result_types=result_types, deterministic=deterministic, name=name
@@ -277,7 +286,10 @@ def udtf(
         row = kinds[0]
     else:
         row = t.row_of([f"f{i}" for i in range(len(kinds))], kinds)
-    return UserDefinedTableFunctionWrapper(_made(f, TABLE, row, input_types, name, "general", deterministic))
+    made = _made(f, TABLE, row, input_types, name, "general", deterministic)
+    evaluate = getattr(f, "eval", f)
+    waits = inspect.iscoroutinefunction(evaluate) or inspect.isasyncgenfunction(evaluate)
+    return UserDefinedTableFunctionWrapper(replace(made, asynchronous=True) if waits else made)
 
 
 class _Folded(AggregateFunction):

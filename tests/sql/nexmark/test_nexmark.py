@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from benchmarks.nexmark import files, golden, program
+from simulated_restarts import dies_after
 from sql_cases import as_text
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.model.job_status import JobStatus
@@ -23,7 +22,6 @@ from millstream.model.types import Types
 from millstream.sql.builtin_connectors import offered
 from millstream.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableEnvironment
 from millstream.table.udf import udf
-from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import Setup, World, run
 
 ALL = (*program.QUERIES, *program.PATTERNS)
@@ -70,18 +68,6 @@ def test_a_query_leaves_what_flink_leaves(query: str, folder: Path, inline_engin
     with result.collect() as rows:
         found = list(map(as_text(result._row_type()), rows))
     assert text_of(query, found) == recorded(query)
-
-
-def dies_after(checkpoints: int) -> Callable[[Observation, Any], None]:
-    seen = [0]
-
-    def listen(observation: Observation, _master: Any) -> None:
-        if isinstance(observation, CheckpointDone):
-            seen[0] += 1
-        elif isinstance(observation, EpochDone) and seen[0] >= checkpoints:
-            raise SimulatedCrash
-
-    return listen
 
 
 @pytest.mark.parametrize("query", ALL)

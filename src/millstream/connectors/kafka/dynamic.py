@@ -53,7 +53,7 @@ class DynamicKafkaSource(Source):
     schema: KafkaRecordDeserializationSchema
     subscription: Subscription
     bounded: bool = False
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:

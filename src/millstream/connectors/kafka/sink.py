@@ -58,7 +58,7 @@ class KafkaSink(Sink):
     delivery: Delivery = Delivery.NONE
     prefix: str = "kafka-sink"
     staging: str = ""
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:

@@ -56,7 +56,7 @@ class KafkaSource(Source):
     schema: KafkaRecordDeserializationSchema
     subscription: Subscription
     bounded: bool = False
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:

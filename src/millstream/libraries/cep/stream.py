@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from millstream.datastream.call_types import result_type
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
 from millstream.graph.transformations import Input
@@ -19,8 +20,6 @@ from millstream.libraries.cep.functions import PatternProcessFunction, Selecting
 from millstream.libraries.cep.pattern import Pattern
 from millstream.model.functions import Function
 from millstream.model.output import OutputTag
-from millstream.model.state import as_type
-from millstream.model.type_hints import return_type_of
 from millstream.model.types import TypeInformation, Types
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.nfa.compile import automaton
@@ -75,7 +74,7 @@ class PatternStream:
         if not callable(getattr(function, "process_match", None)):
             msg = f"{function!r} has no process_match"
             raise UserError(msg, hint="subclass PatternProcessFunction")
-        return self._apply(function, _kind(output_type, function.process_match, element=True))
+        return self._apply(function, result_type(output_type, function.process_match, element=True))
 
     def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
         """One result per match: `select(function)`, or `select(tag, timeout_function, function)`."""
@@ -96,7 +95,7 @@ class PatternStream:
             case _:
                 msg = f"{method} was given {len(given)} arguments"
                 raise UserError(msg, hint=f"{method}(function), or {method}(tag, timeout_function, function)")
-        return self._apply(calling, _kind(output_type, getattr(function, method, function), element=flat))
+        return self._apply(calling, result_type(output_type, getattr(function, method, function), element=flat))
 
     def _apply(self, function: Function | PatternProcessFunction, kind: TypeInformation) -> DataStream:
         stream = self._stream
@@ -171,9 +170,3 @@ def _all(steps: tuple[Step, ...]) -> list[Step]:
 def _opened(step: Step) -> list[Function]:
     found: list[Function] = list(rich_conditions(step.condition))
     return found if step.until is None else [*found, *rich_conditions(step.until)]
-
-
-def _kind(given: Any, function: Any, *, element: bool) -> TypeInformation:
-    if given is not None:
-        return as_type(given)
-    return return_type_of(function, element=element) or Types.PICKLED_BYTE_ARRAY()

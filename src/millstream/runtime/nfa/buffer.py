@@ -92,6 +92,10 @@ class SharedBuffer:
         steps.reverse()
         return steps
 
+    def event(self, number: int) -> Any:
+        """The event of a number."""
+        return self._form.given(self.events[number][0])
+
     def match(self, node: int, names: list[str]) -> dict[str, list[Any]]:
         """The events up to the node by name; names in the order of their first event."""
         found: dict[str, list[Any]] = {}

@@ -6,9 +6,10 @@ Does not know: where tests come from: user functions, data or SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -33,6 +34,46 @@ class MatchContext(Known, Protocol):
 
     def current_processing_time(self) -> int:
         """The processing time."""
+
+
+class Paths(Protocol):
+    """What tests that are asked together know of the steps of partial matches."""
+
+    def carried(self, test: AskedTogether, node: int) -> Any:
+        """What a test carries along the steps up to a node."""
+
+
+class AskedTogether(ABC):
+    """A test of the event and the partial match that many partial matches can ask at once.
+
+    It says what it must know of the events taken before, event by event; what is carried is never changed."""
+
+    @abstractmethod
+    def __call__(self, event: Any, context: Any) -> bool:
+        """The answer for one partial match."""
+
+    @abstractmethod
+    def answers(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
+        """The answers for the partial matches that stand on nodes; None where each must be asked alone."""
+
+    @abstractmethod
+    def nothing(self) -> Any:
+        """What is carried before the first event."""
+
+    @abstractmethod
+    def of_event(self, name: str, event: Any) -> Any:
+        """What there is to know of an event that was taken under a name."""
+
+    @abstractmethod
+    def after(self, carried: Any, name: str, values: Any) -> Any:
+        """What is carried with one event more."""
+
+
+class TogetherContext(Known, Protocol):
+    """Who asks tests together."""
+
+    def answer(self, test: AskedTogether, event: Any) -> bool:
+        """The answer for the partial match at hand."""
 
 
 Check = Callable[[Any, Known], bool]  # a check that is not simple must be given a MatchContext
@@ -146,6 +187,8 @@ def check_of(condition: Condition) -> Check | None:
     match condition:
         case Always():
             return None
+        case Ask(function=AskedTogether() as test, iterative=True):
+            return _asked_together(test)
         case Ask(function=function, iterative=True):
             return lambda event, context: bool(function(event, context))
         case Ask(function=function):
@@ -181,6 +224,10 @@ def _asked_once(function: Callable[[Any], Any]) -> Check:
         return answer
 
     return check
+
+
+def _asked_together(test: AskedTogether) -> Check:
+    return lambda event, context: cast("TogetherContext", context).answer(test, event)
 
 
 def _both(one: Check, other: Check) -> Check:

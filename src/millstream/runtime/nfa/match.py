@@ -15,6 +15,7 @@ from millstream.errors import UserError
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.buffer import NONE, EventForm, SharedBuffer
 from millstream.runtime.nfa.compile import Automaton, Kind
+from millstream.runtime.nfa.conditions import AskedTogether
 from millstream.runtime.nfa.pattern import SkipKind
 from millstream.runtime.nfa.transitions import IGNORE, NO_STATE, STAYS, Choices, Transitions
 
@@ -22,6 +23,7 @@ Match = dict[str, list[Any]]
 Partial = tuple[int, int, int, int, int]
 Live = list[Any]
 
+_REMEMBERED = 1 << 12  # nodes that are gone, before what is known of nodes is found again
 _NEVER = 1 << 62  # the rank of the partial match that has no event yet: after all others
 
 
@@ -32,7 +34,19 @@ class CouldNotSkip(UserError):
 class _Context:
     """What conditions may ask; moved from one partial match to the next."""
 
-    __slots__ = ("_buffer", "_found", "_names", "_node", "_now", "_time", "verdicts")
+    __slots__ = (
+        "_answers",
+        "_buffer",
+        "_carried",
+        "_found",
+        "_names",
+        "_node",
+        "_now",
+        "_of",
+        "_standing",
+        "_time",
+        "verdicts",
+    )
 
     def __init__(self, names: list[str], now: Callable[[], int], buffer: SharedBuffer) -> None:
         self._names, self._now, self._buffer = names, now, buffer
@@ -40,13 +54,55 @@ class _Context:
         self._time = 0
         self._node = NONE
         self._found: Match | None = None
+        self._standing: list[int] = [NONE]
+        self._answers: dict[int, dict[int, bool] | None] = {}
+        self._of: Any = None
+        self._carried: dict[int, tuple[dict[int, Any], dict[tuple[int, int], Any]]] = {}
 
     def begin(self, time: int, verdicts: dict[int, bool]) -> None:
         self.verdicts = verdicts
         self._time = time
+        self._answers = {}
+        self._standing = [NONE]
+
+    def stand(self, partials: list[Partial]) -> None:
+        """The partial matches that an event may ask for."""
+        self._answers = {}
+        self._standing = list(dict.fromkeys([partial[1] for partial in partials]))
 
     def move(self, node: int) -> None:
         self._node, self._found = node, None
+
+    def answer(self, test: AskedTogether, event: Any) -> bool:
+        """As TogetherContext promises."""
+        number = id(test)
+        if number not in self._answers:
+            found = test.answers(event, self, self._standing, self._now())
+            self._answers[number] = None if found is None else dict(zip(self._standing, found, strict=True))
+        answers = self._answers[number]
+        return bool(test(event, self)) if answers is None else answers[self._node]
+
+    def carried(self, test: AskedTogether, node: int) -> Any:
+        """As Paths promises. What was found for a key stays until another is looked at."""
+        buffer = self._buffer
+        if self._of is not buffer.nodes:
+            self._of, self._carried = buffer.nodes, {}
+        found = self._carried.get(id(test))
+        if found is None or len(found[0]) > _REMEMBERED + 2 * len(buffer.nodes):
+            found = self._carried[id(test)] = ({NONE: test.nothing()}, {})
+        by_node, by_event = found
+        missing = []
+        while node not in by_node:
+            missing.append(node)
+            node = buffer.nodes[node][2]
+        carried = by_node[node]
+        for each in reversed(missing):
+            event, name, _, _ = buffer.nodes[each]
+            values = by_event.get((event, name))
+            if values is None:
+                values = by_event[event, name] = test.of_event(self._names[name], buffer.event(event))
+            carried = by_node[each] = test.after(carried, self._names[name], values)
+        return carried
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
         """The events of the partial match that were taken under a name, oldest first."""
@@ -129,6 +185,8 @@ class Matcher:
         complete: heap.Heap = []
         number = NONE
         kinds, ends, transitions, context = self._kinds, self._ends, self.transitions, self._context
+        if answers is None:
+            context.stand(before)
         for place, partial in enumerate(before):
             if answers is None:
                 context.move(partial[1])

@@ -67,7 +67,7 @@ class Matching:
         """Match events, and let time pass to `until` for the keys that have some or are woken.
 
         Gives the keys that must be looked at again, and when."""
-        live, _ = self._table.namespace(self._namespace)
+        live = self._table.reader(self._namespace)
         seen: set[Any] = set()
         if events is not None and len(events):
             seen.update(events.keys)

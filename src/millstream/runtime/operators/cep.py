@@ -112,7 +112,7 @@ class CepOperator(Operator):
         kind = Types.PICKLED_BYTE_ARRAY()
         self.matches = context.state.table("cep/matches", kind)
         self._queue = context.state.table("cep/queue", kind)
-        self._waiting, self._waiting_dirty = self._queue.namespace(None)
+        self._waiting, self._waiting_dirty = self._queue.by_key()
         self._wakeups = Wakeups(context.state)
         self._collector = rowwise.Collector(context.name)
         self._on_match = spec.function.process_match

@@ -36,7 +36,7 @@ class ReduceOperator(FunctionOperator):
     def __init__(self, context: OperatorContext, function: ReduceFunction, key: KeySelection) -> None:
         super().__init__(context, function, keyed=True)
         self._key = key
-        self._live, self._dirty = context.state.table("reduced", context.output_type).namespace(None)
+        self._live, self._dirty = context.state.table("reduced", context.output_type).by_key()
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit the running value after every record."""

@@ -9,12 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.functions import (
-    AggregateFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-)
+from millstream.model.functions import AggregateFunction, ReduceFunction
 from millstream.model.triggers import EventTimeTrigger
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.model.windows import TimeWindow
@@ -25,8 +20,6 @@ from millstream.runtime.operators.window import WindowOperator, WindowSpec
 from millstream.runtime.sorted_input import SortedUnit
 from millstream.runtime.sorted_runs import key_starts
 from millstream.runtime.windows.sorted_ranges import Ranges, has_ranges, window_ranges
-
-_IDLE = (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)  # nothing is done when a window is over
 
 
 def can_be_sorted(spec: WindowSpec) -> bool:
@@ -52,8 +45,6 @@ class SortedWindowOperator(WindowOperator):
         super().__init__(context, spec)
         self._within_key = False
         self._function = spec.function
-        clear = getattr(type(getattr(spec.function, "function", None)), "clear", None)
-        self._clear_window = None if clear is None or clear in _IDLE else spec.function.clear
 
     def on_sorted(self, unit: SortedUnit) -> None:
         """Evaluate the windows of whole keys; a key that comes in parts goes through state."""
@@ -91,7 +82,7 @@ class SortedWindowOperator(WindowOperator):
         contents = values if spec.fold is None else rowwise.ranges(values, range(len(values)), None)
         windows = list(map(TimeWindow, ranges.opens.tolist(), ranges.closes.tolist()))
         self.scope.now = self.context.now
-        rowwise.each_window(self.context, self._call, owners, windows, contents)
+        rowwise.each_window(self.context, self._call, zip(owners, windows, contents, strict=True))
         self._collector.flush(self.context)
 
     def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> None:

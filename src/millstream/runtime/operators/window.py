@@ -14,10 +14,15 @@ from millstream.errors import UserError
 from millstream.model import functions, state
 from millstream.model.assigners import MergingWindowAssigner, WindowAssigner, WindowAssignerContext
 from millstream.model.evictors import Evictor
-from millstream.model.functions import AggregateFunction, ReduceFunction
+from millstream.model.functions import (
+    AggregateFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+)
 from millstream.model.timers import TimeDomain
 from millstream.model.triggers import OnMergeContext, Trigger, TriggerResult
-from millstream.model.types import TypeInformation, Types
+from millstream.model.types import TypeInformation
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
@@ -26,11 +31,14 @@ from millstream.runtime.context import KeyedStates, KeyedTimerService, Streaming
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.windows.contents import contents
 from millstream.runtime.windows.evict import Eviction
 from millstream.runtime.windows.merging import MergingWindows
-from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation
+from millstream.runtime.windows.sessions import Sessions, session_gap
+from millstream.state.views import ListView, Scope
 
 LATE_COUNT = "numLateRecordsDropped"
+_IDLE = (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)  # nothing is done when a window is over
 
 
 class BadTriggerResult(UserError):
@@ -159,8 +167,14 @@ class WindowOperator(Operator):
         self.spec = spec
         self.scope = _WindowScope()
         self.timers = KeyedTimerService(context, self.scope)
-        self._contents = _contents(context, self.scope, spec)
+        held = contents(
+            context.state, spec.fold, spec.input_type, spec.accumulator_type, evictable=spec.evictor is not None
+        )
+        self._contents = held.view(self.scope)
+        self._elements = held.elements
         self._eviction = None if spec.evictor is None else Eviction(self, spec.evictor, spec.fold)
+        gap = session_gap(spec.assigner, spec.trigger, spec.allowed_lateness) if spec.evictor is None else None
+        self._sessions = None if gap is None else Sessions(context.state, gap, held, self.timers.event, self._late)
         self._merging = (
             MergingWindows(context.state, spec.assigner) if isinstance(spec.assigner, MergingWindowAssigner) else None
         )
@@ -169,6 +183,8 @@ class WindowOperator(Operator):
         self._calling = WindowCallContext(self)
         called = getattr(spec.function, "function", spec.function)
         self._functions = Functions(context, [spec.fold, called], keyed=True)
+        clear = getattr(type(called), "clear", None)
+        self._clear_window = None if clear is None or clear in _IDLE else spec.function.clear
         self._event_time = spec.assigner.is_event_time()
         self._collector = rowwise.Collector(context.name)
 
@@ -192,12 +208,18 @@ class WindowOperator(Operator):
         """Fire the processing-time timers that are due."""
         self.scope.now = self.context.now
         self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
+        if self._sessions is not None:
+            self._sessions.begin()
         self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(self.context.now))
 
     def on_watermark(self, watermark: int) -> None:
         """Fire the event-time timers that are due, then pass the watermark on."""
         self.context.memory["watermark"] = watermark
-        self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
+        if self._sessions is None:
+            self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
+        else:
+            rowwise.each_window(self.context, self._end_session, self._sessions.over(watermark))
+            self._collector.flush(self.context)
         super().on_watermark(watermark)
 
     def finish_keys(self) -> None:
@@ -211,8 +233,15 @@ class WindowOperator(Operator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Put every record into its windows."""
-        keys = self.spec.key.keys(batch, self.context.name)
-        rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
+        self._take(batch, self.spec.key.keys(batch, self.context.name))
+
+    def _take(self, batch: Batch, keys: list[Any]) -> None:
+        sessions, scope = self._sessions, self.context.scope
+        if sessions is not None and sessions.can_take(batch.timestamps):
+            rowwise.each_keyed(self.context, sessions.visitor(scope, self.watermark), batch, keys, scope)
+            sessions.settle()
+        else:
+            rowwise.each_keyed(self.context, self._element, batch, keys, scope)
         self._collector.flush(self.context)
 
     def _element(self, value: Any, time: int) -> None:
@@ -232,9 +261,12 @@ class WindowOperator(Operator):
             self._act(self.spec.trigger.on_element(value, time, actual, self._triggering), actual)
             self._register_cleanup(actual)
         if skipped and self._event_time and time + self.spec.allowed_lateness <= self.watermark:
-            self.context.metrics.count(LATE_COUNT, 1 if self.spec.weight is None else self.spec.weight(value))
-            if self.spec.late_tag is not None:
-                self._collector.side(self.spec.late_tag, value, time)
+            self._late(value, time)
+
+    def _late(self, value: Any, time: int) -> None:
+        self.context.metrics.count(LATE_COUNT, 1 if self.spec.weight is None else self.spec.weight(value))
+        if self.spec.late_tag is not None:
+            self._collector.side(self.spec.late_tag, value, time)
 
     def _merge(self, result: Any, merged: Collection[Any], kept: Any, gone: Collection[Any]) -> None:
         self._triggering.merged = merged
@@ -308,12 +340,20 @@ class WindowOperator(Operator):
         self._contents.clear()
         self.scope.namespace = window
         self.spec.trigger.clear(window, self._triggering)
-        clear = getattr(self.spec.function, "clear", None)
-        if clear is not None:
+        if self._clear_window is not None:
             self._calling.current = window
-            clear(self._calling)
+            self._clear_window(self._calling)
         if self._merging is not None:
             self._merging.retire(self.scope.key, window)
+
+    def _end_session(self, key: Any, window: Any, content: Any) -> None:
+        self.scope.key = self.context.scope.key = key
+        self.scope.namespace = self._calling.current = window
+        elements = self._elements(content)
+        if elements:
+            self._evaluate(window, elements)
+        if self._clear_window is not None:
+            self._clear_window(self._calling)
 
     def _cleanup_time(self, window: Any) -> int:
         end: int = window.max_timestamp()
@@ -339,26 +379,6 @@ class WindowOperator(Operator):
             self.timers.delete_event_time_timer(time)
         else:
             self.timers.delete_processing_time_timer(time)
-
-
-def _contents(context: OperatorContext, scope: Scope, spec: WindowSpec) -> Any:
-    table = context.state.table
-    if spec.evictor is not None:
-        stored = Types.LIST(Types.TUPLE([Types.LONG(), spec.input_type]))
-        return ListView(table("window/evictable", stored), scope, None)
-    match spec.fold:
-        case None:
-            return ListView(table("window/elements", Types.LIST(spec.input_type)), scope, None)
-        case ReduceFunction() as reduce:
-            fold = _reducing(reduce)
-            return ReducingView(table("window/reduced", spec.input_type), scope, None, fold, fold, lambda value: value)
-        case AggregateFunction() as aggregate:
-            kind = spec.accumulator_type or Types.PICKLED_BYTE_ARRAY()
-            return AggregatingView(table("window/accumulator", kind), scope, None, *aggregation(aggregate))
-
-
-def _reducing(function: ReduceFunction) -> Callable[[Any, Any], Any]:
-    return lambda one, other: other if one is None else function.reduce(one, other)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 from millstream.model.composite_types import NamedTupleTypeInfo
 from millstream.model.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, TaggedUnion
 from millstream.model.types import TypeInformation, Types
-from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
@@ -48,8 +47,7 @@ class WindowJoinOperator(WindowOperator):
         """Put every record into its windows, tagged."""
         keys = self._keys[side].keys(batch, self.context.name)
         tagged = batch.with_rows(self.spec.input_type, list(map(_TAGS[side], batch.rows())))
-        rowwise.each_keyed(self.context, self._element, tagged, keys, self.context.scope)
-        self._collector.flush(self.context)
+        self._take(tagged, keys)
 
 
 def _one(value: Any) -> TaggedUnion:

@@ -6,16 +6,45 @@ Does not know: triggers, contents; the callback tells the operator what was merg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from millstream.model.assigners import MergingWindowAssigner
 from millstream.model.types import Types
-from millstream.model.windows import MergeCallback
+from millstream.model.windows import MergeCallback, TimeWindow
 from millstream.state.backend import OperatorState
 from millstream.state.store import ABSENT
+from millstream.state.table import StateTable
 
 OnMerge = Callable[[Any, Collection[Any], Any, Collection[Any]], None]
+
+
+def merging_table(state: OperatorState) -> StateTable:
+    """The in-flight windows of each key."""
+    return state.table("windows/merging", Types.PICKLED_BYTE_ARRAY())
+
+
+def stored_form(mapping: Mapping[Any, Any]) -> Any:
+    """window -> state window as a table keeps it, the first one first: windows of time as their four bounds in a row.
+
+    There is one for each key, and numbers are light to keep and quick to write."""
+    if not mapping:
+        return ABSENT
+    windows = list(chain.from_iterable(mapping.items()))
+    if all(type(window) is TimeWindow for window in windows):
+        return tuple(chain.from_iterable(windows))
+    return list(mapping.items())
+
+
+def mapping_of(stored: Any) -> dict[Any, Any]:
+    """The inverse of `stored_form`."""
+    if stored is ABSENT:
+        return {}
+    if not isinstance(stored, tuple):  # pairs, as an earlier release wrote windows of time too
+        return dict(stored)
+    windows = list(map(TimeWindow, stored[::2], stored[1::2]))
+    return dict(zip(windows[::2], windows[1::2], strict=True))
 
 
 class _Merges(MergeCallback[Any]):
@@ -33,15 +62,14 @@ class MergingWindows:
     """window -> state window, for every key, as part of the state."""
 
     def __init__(self, state: OperatorState, assigner: MergingWindowAssigner[Any, Any]) -> None:
-        self._table = state.table("windows/merging", Types.PICKLED_BYTE_ARRAY())
+        self._table = merging_table(state)
         self._assigner = assigner
 
     def _mapping(self, key: Any) -> dict[Any, Any]:
-        found = self._table.get(None, key)
-        return {} if found is ABSENT else dict(found)
+        return mapping_of(self._table.get(None, key))
 
     def _write(self, key: Any, mapping: dict[Any, Any]) -> None:
-        self._table.put(None, key, list(mapping.items()) if mapping else ABSENT)
+        self._table.put(None, key, stored_form(mapping))
 
     def state_window(self, key: Any, window: Any) -> Any:
         """Where the state of an in-flight window is; None when there is no such window."""

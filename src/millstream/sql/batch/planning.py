@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from millstream.sql import logical as l
 from millstream.sql.batch.lowering import lowered
 from millstream.sql.physical import Operation
-from millstream.sql.physical_planner import Settings
+from millstream.sql.planning.contract import Settings
 
 _STATELESS = (l.Scan, l.Values, l.Project, l.Filter, l.WatermarkAssigner, l.Correlate)
 

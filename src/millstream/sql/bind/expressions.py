@@ -17,9 +17,10 @@ from millstream.sql.bind.scope import Scope, field_of
 from millstream.sql.catalog import Catalogs
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
-from millstream.sql.functions import library, registry, temporal
+from millstream.sql.functions import library, registry
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.casts import can_cast
+from millstream.sql.functions.temporal_arithmetic import timestampadd_type
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
 
 assert library  # loads every function
@@ -287,7 +288,7 @@ class ExpressionBinder:
         made = self._function(node)
         assert isinstance(made, Apply)
         assert isinstance(made.args[0], Sym)
-        return Apply(temporal.timestampadd_type(made.args[0].word, made.type), made.function, made.args)
+        return Apply(timestampadd_type(made.args[0].word, made.type), made.function, made.args)
 
     def _to_timestamp_ltz(self, node: s.Call) -> Expression:
         return self._function(node)

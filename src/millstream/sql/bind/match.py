@@ -33,7 +33,7 @@ from millstream.sql.operators.pattern_values import (
     PatternRef,
 )
 from millstream.sql.operators.stamp import StampSpec
-from millstream.sql.physical import FORWARD, Operation, by_hash
+from millstream.sql.physical import FORWARD, Operation, PatternOrigin, by_hash
 from millstream.sql.user_functions import functions_in
 
 if TYPE_CHECKING:
@@ -143,11 +143,21 @@ class MatchDescription:
 
     def operation(self, node: l.Match, child: Operation, zone: str) -> Operation:
         """The physical plan."""
+        stamped = child
+        if not self.processing:
+            stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(self.time))
+        detail = f"pattern=[{' '.join(name for name, *_ in self.steps)}]"
+        where = (by_hash(self.partition),)
+        spec, origin = self.spec(child.schema, zone), PatternOrigin(self, zone)
+        return Operation("Match", detail, node.schema, (stamped,), where, spec, origin=origin)
+
+    def spec(self, schema: t.RowType, zone: str) -> CepSpec:
+        """The operator over rows of a schema."""
         names = [name for name, *_ in self.steps]
         conditions = {}
         expressions: list[PatternExpression] = []
         for variable, expr, refs in self.define:
-            found = PatternExpression(expr, refs, child.schema, zone)
+            found = PatternExpression(expr, refs, schema, zone)
             expressions.append(found)
             conditions[variable] = Ask(Defined(variable, found, names), iterative=True)
         steps = []
@@ -166,20 +176,14 @@ class MatchDescription:
                     within=self.within if i == len(self.steps) - 1 else None,
                 )
             )
-        measures = [PatternExpression(expr, refs, child.schema, zone) for expr, refs in self.measures]
+        measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in self.measures]
         function = Measured(self.partition, measures, names, dict(self.subsets))
-        keys = keys_by(self.partition, child.schema) if self.partition else _nobody()
-        kind = row_type_info(child.schema)
-        stamped = child
-        if not self.processing:
-            spec: object = StampSpec(self.time)
-            stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), spec)
+        keys = keys_by(self.partition, schema) if self.partition else _nobody()
+        kind = row_type_info(schema)
         users = functions_in([each.functions() for each in (*expressions, *measures)])
         opened = (PatternFunctions(users),) if users else ()
         plan = PatternPlan(tuple(steps), self.skip)
-        cep = CepSpec(keys, kind, plan, function, opened, processing_time=self.processing)
-        detail = f"pattern=[{' '.join(names)}]"
-        return Operation("Match", detail, node.schema, (stamped,), (by_hash(self.partition),), cep)
+        return CepSpec(keys, kind, plan, function, opened, processing_time=self.processing)
 
 
 def _nobody() -> KeySelection:

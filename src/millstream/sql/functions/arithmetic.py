@@ -2,7 +2,7 @@
 
 Promises: whole numbers wrap as in Java and divide towards zero; decimals get Flink's precision and scale and become
 NULL when they do not fit; division of whole numbers by zero fails.
-Does not know: intervals; temporal.py adds them to moments."""
+Does not know: intervals; temporal_arithmetic.py adds them to moments."""
 
 from __future__ import annotations
 

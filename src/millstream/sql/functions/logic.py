@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, is_nested, scalar_value
-from millstream.sql.functions.registry import by_row, define, vectorized
+from millstream.sql.functions.registry import by_row, define, to_common_type, vectorized
 
 _C = "comparison"
 
@@ -225,11 +225,6 @@ def _coalesce(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.Data
     return pc.coalesce(*args)
 
 
-def _commonly(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    common = t.common_type(kinds)
-    return None if common is None else [common.with_null(kind.null) for kind in kinds]
-
-
 def _coalesced(kinds: list[t.DataType]) -> t.DataType:
     return kinds[0].with_null(all(kind.null for kind in kinds))
 
@@ -242,7 +237,7 @@ define(
     _coalesce,
     "The first value that is not NULL.",
     null="rule",
-    coerce=_commonly,
+    coerce=to_common_type,
 )
 define(
     "IFNULL",
@@ -252,7 +247,7 @@ define(
     _coalesce,
     "The first value, or the second where it is NULL.",
     null="rule",
-    coerce=_commonly,
+    coerce=to_common_type,
 )
 
 
@@ -269,7 +264,7 @@ define(
     _nullif,
     "NULL when both values are equal, else the first.",
     null="always",
-    coerce=_commonly,
+    coerce=to_common_type,
 )
 
 
@@ -284,7 +279,7 @@ define(
     lambda kinds: kinds[0],
     _extreme(max),
     "The greatest value; NULL when one is NULL.",
-    coerce=_commonly,
+    coerce=to_common_type,
 )
 define(
     "LEAST",
@@ -293,7 +288,7 @@ define(
     lambda kinds: kinds[0],
     _extreme(min),
     "The least value; NULL when one is NULL.",
-    coerce=_commonly,
+    coerce=to_common_type,
 )
 define("IS_ALPHA", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isalpha()), "TRUE when all characters are letters.")
 define("IS_DIGIT", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isdigit()), "TRUE when all characters are digits.")

@@ -229,6 +229,12 @@ def _forced(family: str, kind: t.DataType) -> t.DataType:
     return wanted.with_null(kind.null)
 
 
+def to_common_type(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    """The arguments brought to their common type, each with its own nullability; None when there is none."""
+    common = t.common_type(kinds)
+    return None if common is None else [common.with_null(kind.null) for kind in kinds]
+
+
 # --------------------------------------------------------------------------------------------- ways of computing
 
 

@@ -41,7 +41,7 @@ class ChangelogNormalizeOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Compare rows with those that are there."""
         spec, now = self._spec, self.context.now
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         rows, kinds = rows_with_kinds(batch, spec.schema)
         for row, kind in zip(rows, kinds, strict=True):
             if kind == UPDATE_BEFORE:

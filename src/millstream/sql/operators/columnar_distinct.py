@@ -15,7 +15,7 @@ from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import internal_values, is_nested
 from millstream.sql.expressions import AggregateCall
-from millstream.sql.functions.aggregates import Aggregation
+from millstream.sql.functions.aggregation import Aggregation
 from millstream.sql.operators.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.distinct_counts import MOST_FILTERS, DistinctCounts
 from millstream.sql.operators.partials import Partials, can_aggregate

@@ -53,7 +53,7 @@ class ColumnarGroupAggregateOperator(EpochOperator):
         key_columns = [chunk.column(i) for i in range(width)]
         values = [internal_values(column, kind) for column, kind in zip(key_columns, self._key_kinds, strict=True)]
         keys = values[0] if width == 1 else list(zip(*values, strict=True))
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         stored = [live[key] for key in keys]
         fresh = np.fromiter((each is ABSENT for each in stored), dtype=bool, count=len(stored))
         nothing = self._nothing

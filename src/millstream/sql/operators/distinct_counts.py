@@ -86,7 +86,7 @@ class DistinctCounts:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Note what was seen; the place of the key and the bits that are new, of each pair that has some."""
         table = self._tables[column]
-        live, dirty = table.namespace(None)
+        live, dirty = table.by_key()
         rows: list[int] = []
         bits: list[int] = []
         changed: dict[Any, list[Any]] = {}

@@ -34,19 +34,18 @@ class EnterSpec(OperatorSpec):
         return EnterOperator(context, self)
 
 
-class EnterOperator(Operator):
-    """Stateless."""
+class Entrance:
+    """Makes rows of records, batch by batch."""
 
-    def __init__(self, context: OperatorContext, spec: EnterSpec) -> None:
-        super().__init__(context)
+    def __init__(self, spec: EnterSpec) -> None:
         self._spec = spec
         width = len(spec.schema) - (1 if spec.timed else 0)
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
         self._kind = row_type_info(self._inner)
         self._shown = self._inner if spec.shown is None else spec.shown
 
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Convert."""
+    def array(self, batch: Batch) -> pa.Array:
+        """The rows as columns."""
         array = self._columns(batch)
         if array is None:
             rows = batch.rows()
@@ -63,7 +62,7 @@ class EnterOperator(Operator):
             )
             columns = [array.field(i) for i in range(width)]
             array = struct_of([*columns, moments], array.field(width), self._spec.schema, len(array))
-        self.out.emit(Batch(self.context.output_type, array=array))
+        return array
 
     def _columns(self, batch: Batch) -> pa.Array | None:
         """The rows of a columnar batch; None where its columns are not those of the table."""
@@ -75,6 +74,18 @@ class EnterOperator(Operator):
             return None
         columns = _columns([array.field(i) for i in range(count)], self._inner, shown, len(array))
         return None if columns is None else struct_of(columns, array.field(count), shown, len(array))
+
+
+class EnterOperator(Operator):
+    """Stateless."""
+
+    def __init__(self, context: OperatorContext, spec: EnterSpec) -> None:
+        super().__init__(context)
+        self._entrance = Entrance(spec)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Convert."""
+        self.out.emit(Batch(self.context.output_type, array=self._entrance.array(batch)))
 
 
 def taken_over(arrays: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[pa.Array] | None:

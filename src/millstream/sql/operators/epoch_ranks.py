@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, tuple_type_info, tuples_of
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, tuples_of
 from millstream.sql.operators.base import Rows, key_of
 from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.ordering import Order, sort_key
+from millstream.sql.operators.rank_state import RankState
 from millstream.state.store import ABSENT
 
 
@@ -63,11 +63,17 @@ class EpochRankOperator(EpochOperator):
         super().__init__(context, spec.output)
         self._spec = spec
         self._sort_key = sort_key(spec.order)
-        self._table = context.state.table("rows/first", Types.LIST(tuple_type_info(spec.input.types)))
+        self._state = RankState(context, spec.input, spec.partition)
+        self._table = self._state.by_key
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting; all state is by key."""
+        super().begin_epoch()
+        self._state.keep_by_key()
 
     def _take(self, array: pa.Array) -> None:
         spec = self._spec
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         chosen = array.take(pa.array(first_rows(array, spec.partition, spec.order, spec.last)))
         for key, group in groupby(tuples_of(chosen, spec.input), lambda row: key_of(row, spec.partition)):
             found = live[key]
@@ -114,11 +120,17 @@ class EpochDeduplicateOperator(EpochOperator):
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.schema)
         self._spec = spec
-        self._table = context.state.table("row/shown", tuple_type_info(spec.schema.types))
+        self._state = RankState(context, spec.schema, spec.keys, single=True)
+        self._table = self._state.by_key
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting; all state is by key."""
+        super().begin_epoch()
+        self._state.keep_by_key()
 
     def _take(self, array: pa.Array) -> None:
         spec = self._spec
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         for row in tuples_of(array.take(pa.array(self._candidates(array))), spec.schema):
             key = key_of(row, spec.keys)
             old = live[key]

@@ -5,6 +5,7 @@ Does not know: state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from millstream.sql.bind.sources import Unnest
 from millstream.sql.columns import arrow_type, converter, external, internal_values, optional, struct_of
 from millstream.sql.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions import Expression
+from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.user_functions import UserFunction, WrongResult
 
@@ -72,6 +74,7 @@ class CorrelateSpec(OperatorSpec):
     args: tuple[Expression, ...]
     outer: bool
     zone: str = "UTC"
+    asynchronous: AsyncOptions = ASYNC_DEFAULTS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -82,7 +85,7 @@ class CorrelateOperator(TableOperator):
     """Stateless."""
 
     def __init__(self, context: OperatorContext, spec: CorrelateSpec) -> None:
-        super().__init__(context, spec.output, spec.zone, spec)
+        super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
         self._spec = spec
         self._projection = Projection(spec.args)
         self._made = spec.output.types[len(spec.input) :]
@@ -100,10 +103,11 @@ class CorrelateOperator(TableOperator):
         columns = [internal_values(a, arg.type) for a, arg in zip(arrays, spec.args, strict=True)]
         places: list[int] = []
         rows: list[tuple[Any, ...]] = []
-        for place, values in enumerate(zip(*columns, strict=True) if columns else [()] * len(array)):
-            made = self._rows_of(values)
+        given = list(zip(*columns, strict=True)) if columns else [()] * len(array)
+        for place, made in enumerate(self._rows_of_all(given)):
             if not made and spec.outer:
-                made = [(None,) * len(self._made)]
+                rows.append((None,) * len(self._made))
+                places.append(place)
             rows.extend(made)
             places.extend([place] * len(made))
         if not rows:
@@ -115,11 +119,25 @@ class CorrelateOperator(TableOperator):
         ]
         self.emit_array(struct_of([*left, *right], array.field(width).take(chosen), self.output, len(rows)))
 
-    def _rows_of(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _rows_of_all(self, given: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
         function = self._spec.function
         if isinstance(function, Unnest):
-            return self._unnested(values[0], function)
-        return self._called(function, values)
+            yield from (self._unnested(values[0], function) for values in given)
+            return
+        shown = [self._argued(values) for values in given]
+        if function.asynchronous:
+            yield from (self._rows_of(function, _listed(results)) for results in function.awaited(shown))
+            return
+        evaluate = function.function.eval if hasattr(function.function, "eval") else function.function
+        for values in shown:
+            try:
+                listed = _listed(evaluate(*values))
+            except (Exception, SystemExit) as problem:
+                raise failure(function.name, problem, record=values) from problem
+            yield self._rows_of(function, listed)
+
+    def _argued(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(v if s is None or v is None else s(v) for v, s in zip(values, self._shows, strict=True))
 
     def _unnested(self, value: Any, function: Unnest) -> list[tuple[Any, ...]]:
         if value is None:
@@ -140,20 +158,9 @@ class CorrelateOperator(TableOperator):
             made = [(*row, place) for place, row in enumerate(made, 1)]
         return made
 
-    def _called(self, function: UserFunction, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        shown = [v if s is None or v is None else s(v) for v, s in zip(values, self._shows, strict=True)]
-        evaluate = function.function.eval if hasattr(function.function, "eval") else function.function
-        try:
-            results = evaluate(*shown)
-            if results is None:
-                return []
-            listed = (
-                list(results) if hasattr(results, "__iter__") and not isinstance(results, str | tuple) else [results]
-            )
-        except (Exception, SystemExit) as problem:
-            raise failure(function.name, problem, record=tuple(shown)) from problem
+    def _rows_of(self, function: UserFunction, results: list[Any]) -> list[tuple[Any, ...]]:
         made: list[tuple[Any, ...]] = []
-        for result in listed:
+        for result in results:
             row = tuple(result) if isinstance(result, tuple | list) or hasattr(result, "_values") else (result,)
             if len(row) != len(self._converters):
                 raise WrongResult(
@@ -164,6 +171,13 @@ class CorrelateOperator(TableOperator):
             except (TypeError, ValueError):
                 raise WrongResult(function.name, f"it made {row!r}, which does not fit its type") from None
         return made
+
+
+def _listed(results: Any) -> list[Any]:
+    """What a table function gave: many rows, one, or none."""
+    if results is None:
+        return []
+    return list(results) if hasattr(results, "__iter__") and not isinstance(results, str | tuple) else [results]
 
 
 def _as_rows(values: list[Any], element: t.DataType) -> list[tuple[Any, ...]]:

@@ -41,7 +41,7 @@ class FirstRowOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Let the earliest row of each key wait."""
         spec, watermark = self._spec, self.watermark
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         late = 0
         for row in rows_with_kinds(batch, spec.schema)[0]:
             time = millis_of(row[spec.time], spec.schema.types[spec.time])

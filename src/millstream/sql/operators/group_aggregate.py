@@ -86,7 +86,7 @@ class GroupAggregateOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Take rows in."""
         spec = self._spec
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         columns, plans, single = spec.keys, self._plans, not spec.mini_batch
         now, expiry = self.context.now, self._expiry
         rows, kinds = rows_with_kinds(batch, spec.input)
@@ -159,7 +159,7 @@ class GroupAggregateOperator(TableOperator):
     def _tell(self) -> None:
         self._since = 0
         if self._before:
-            live, _ = self._table.namespace(None)
+            live, _ = self._table.by_key()
             for key in self._before:
                 self._emit(key, live)
             self._before, self._keys = {}, {}

@@ -14,44 +14,55 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.types import Types
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuple_type_info
+from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuples_of
 from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
 from millstream.sql.operators.base import Rows, TableOperator, rows_with_kinds
+from millstream.sql.operators.join_state import rows_by_key, runs_of_rows
 from millstream.state.store import ABSENT
-
-_SIDES = ("left", "right")
 
 
 class InnerJoinOperator(TableOperator):
-    """State of a side: by key, how often each row is there."""
+    """State of a side: by key, how often each row is there. What ColumnarJoinOperator kept is taken over."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         self._schemas = (spec.left, spec.right)
-        self._tables = [
-            context.state.table(f"join/rows/{side}", Types.MAP(tuple_type_info(schema.types), Types.LONG()), kind="map")
-            for side, schema in zip(_SIDES, self._schemas, strict=True)
-        ]
+        self._tables = rows_by_key(context, spec)
+        self._runs = runs_of_rows(context, spec)
         self._condition = None if spec.condition is None else Condition(spec.condition)
+
+    def begin_epoch(self) -> None:
+        """Take over runs."""
+        super().begin_epoch()
+        for side, runs in enumerate(self._runs):
+            schema = self._schemas[side]
+            for run in runs.runs():
+                array = struct_of(run.columns, None, schema, len(run.hashes))
+                rows = tuples_of(array, schema)
+                self._keep(side, rows, [INSERT] * len(rows), *self._keys(side, array))
+            runs.clear()
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Join the rows with what is there, and keep them."""
         array = batch.array()
         rows, kinds = rows_with_kinds(batch, self._schemas[side])
-        columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
-        keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-        if not columns:
-            keys = [None] * len(rows)
-        absent = {i for column in columns for i, value in enumerate(column) if value is None}
+        keys, absent = self._keys(side, array)
         self._meet(side, array, keys, absent)
         self._keep(side, rows, kinds, keys, absent)
 
+    def _keys(self, side: int, array: pa.Array) -> tuple[list[Any], set[int]]:
+        """The keys of rows, and the places of those that have none."""
+        columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
+        keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        if not columns:
+            keys = [None] * len(array)
+        return keys, {i for column in columns for i, value in enumerate(column) if value is None}
+
     def _meet(self, side: int, array: pa.Array, keys: list[Any], absent: set[int]) -> None:
-        live, _ = self._tables[1 - side].namespace(None)
+        live, _ = self._tables[1 - side].by_key()
         mine: list[int] = []
         theirs: list[int] = []
         partners: Rows = []
@@ -98,7 +109,7 @@ class InnerJoinOperator(TableOperator):
 
     def _keep(self, side: int, rows: Rows, kinds: list[int], keys: list[Any], absent: set[int]) -> None:
         table = self._tables[side]
-        live, dirty = table.namespace(None)
+        live, dirty = table.by_key()
         changed: dict[Any, list[tuple[Any, ...]]] = {}
         for place, (key, row, kind) in enumerate(zip(keys, rows, kinds, strict=True)):
             if place in absent:

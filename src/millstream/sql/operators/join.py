@@ -19,6 +19,7 @@ from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
 from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.columnar_join import ColumnarJoinOperator, can_meet
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.inner_join import InnerJoinOperator
 from millstream.state.store import ABSENT
@@ -38,10 +39,14 @@ class JoinSpec(OperatorSpec):
     condition: Expression | None
     ttl: tuple[int | None, int | None] = (None, None)
     zone: str = "UTC"
+    insert_only: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """The operator; one on whole columns where both tables only grow and are held in memory."""
         if self.kind == "inner" and self.ttl == (None, None):
+            columnar = self.insert_only and context.state.is_in_memory
+            if columnar and can_meet(self.left, self.right, self.keys):
+                return ColumnarJoinOperator(context, self)
             return InnerJoinOperator(context, self)
         return JoinOperator(context, self)
 

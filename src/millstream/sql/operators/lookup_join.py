@@ -1,7 +1,8 @@
 """Each row with the rows that another table has for its key now: Flink's lookup join.
 
 Promises: one question for the distinct keys of a whole block; a row keeps its kind of change and its place among the
-others. What was found is not state: after a recovery a row may meet a newer one.
+others. What was found is not state: after a recovery a row may meet a newer one. A table that is kept as a whole is
+read again when it is due, before the rows of a block are joined.
 Does not know: where rows are found; the table's connector does."""
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from millstream.sql.columns import (
 )
 from millstream.sql.evaluate import Condition, EvaluationFailed, Projection
 from millstream.sql.expressions import Expression
-from millstream.sql.lookup import Key, LookupCache, TableLookup
+from millstream.sql.lookup import CachePolicy, Key, LookupCache, TableLookup
+from millstream.sql.lookup_reload import Reload
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.whole_tables import WholeTable
 
 _THREADS = 8
 
@@ -86,7 +89,10 @@ class LookupJoinOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: LookupJoinSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
-        self._cache = None if spec.lookup.cache is None else LookupCache(spec.lookup.cache)
+        policy = spec.lookup.cache
+        self._cache = LookupCache(policy) if isinstance(policy, CachePolicy) else None
+        self._kept: dict[Key, list[Any]] = {}
+        self._read: tuple[int, int] | None = None  # when the whole table was read, first and last
         self._makers = [optional(converter(kind)) for kind in spec.lookup.schema.types]
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._projection = None if spec.exprs is None else Projection(spec.exprs)
@@ -107,6 +113,9 @@ class LookupJoinOperator(TableOperator):
 
     def _answers(self, keys: list[Key]) -> dict[Key, list[Any]]:
         now, cache = self.context.now, self._cache
+        if isinstance(self._spec.lookup.lookup, WholeTable):
+            self._keep_up(self._spec.lookup.lookup, now)
+            return {key: self._kept.get(key, []) for key in keys}
         found: dict[Key, list[Any]] = {}
         if cache is not None:
             found = {key: rows for key in keys if (rows := cache.get(key, now)) is not None}
@@ -126,6 +135,23 @@ class LookupJoinOperator(TableOperator):
                 cache.put(key, rows, now)
         self.context.metrics.count("lookup.asked", len(asked))
         return {**found, **answered}
+
+    def _keep_up(self, table: WholeTable, now: int) -> None:
+        """Read the table where that is due; when it cannot be read, what was kept is of no use either."""
+        policy, read = self._spec.lookup.cache, self._read
+        assert isinstance(policy, Reload)
+        if read is not None and now < policy.following(*read):
+            return
+        kept: dict[Key, list[Any]] = {}
+        kinds = [table.schema.types[i] for i in table.keys]
+        for array in table.read(now):
+            chosen, rows = self._shown(array)
+            found = array.take(pa.array(chosen))
+            columns = [internal_values(found.field(i), kind) for i, kind in zip(table.keys, kinds, strict=True)]
+            for key, row in zip(zip(*columns, strict=True), rows, strict=True):
+                kept.setdefault(key, []).append(row)
+            self.context.metrics.count("lookup.loaded", len(array))
+        self._kept, self._read = kept, (now if read is None else read[0], now)
 
     def _asked(self, keys: list[Key]) -> dict[Key, list[Any]]:
         """The rows of keys as the join shows them: converted, filtered, projected."""
@@ -168,8 +194,12 @@ class LookupJoinOperator(TableOperator):
         places: Sequence[int] = range(len(rows))
         if not rows or (self._condition is None and self._projection is None):
             return places, rows
+        return self._shown(array_of(rows, None, self._spec.lookup.schema))
+
+    def _shown(self, array: pa.Array) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
+        """The rows that the join sees, and their places among those of the table."""
         schema = self._spec.lookup.schema
-        array = array_of(rows, None, schema)
+        places: Sequence[int] = range(len(array))
         if self._condition is not None:
             chosen = np.flatnonzero(self._condition.holds(self.frame(array, len(schema))))
             places, array = chosen.tolist(), array.take(pa.array(chosen))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values, is_nested
 from millstream.sql.expressions import AggregateCall
-from millstream.sql.functions.aggregates import Aggregation
+from millstream.sql.functions.aggregation import Aggregation
 
 _KNOWN = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _MERGED = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}

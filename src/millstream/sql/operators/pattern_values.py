@@ -13,12 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.model.functions import Function
+from millstream.runtime.nfa.conditions import AskedTogether, Paths
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
-from millstream.sql.evaluate import Computed, Frame, Projection, as_array, compiled
-from millstream.sql.expressions import AggregateCall, Expression
+from millstream.sql.evaluate import Computed, EvaluationFailed, Frame, Projection, as_array, compiled, truth
+from millstream.sql.expressions import AggregateCall, Expression, Ref
 from millstream.sql.function_context import ASYNC_DEFAULTS
 from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators.pattern_paths import Aggregate, Carried, FirstRow, LastRow
 from millstream.sql.user_functions import UserFunction, functions_in
 
 
@@ -57,6 +59,7 @@ class PatternExpression:
         if self._compiled is None:
             self._convert = [converter(kind) for kind in self._schema.types]
             self._show = external(self._type)
+            self._arrow = list(map(arrow_type, self._kinds))
             refs = (list(ref.args) if ref.call is not None or ref.expr is None else [ref.expr] for ref in self._refs)
             self._compiled = compiled(self._expression), list(map(Projection, refs))
         return self._compiled
@@ -71,6 +74,44 @@ class PatternExpression:
         array = as_array(compute(Frame(columns, 1, now, self._zone)), 1)
         (found,) = internal_values(array, self._type)
         return found if self._show is None or found is None else self._show(found)
+
+    def carried(self) -> list[Carried]:
+        """What must be known of the rows of a match, value by value."""
+        _, projections = self._ready()
+        made: list[Carried] = []
+        for ref, projection in zip(self._refs, projections, strict=True):
+            if ref.call is not None:
+                made.append(Aggregate(ref.variable, self._of_row(projection, ref.args, whole=True), ref.call))
+            else:
+                assert ref.expr is not None
+                of_row = self._of_row(projection, (ref.expr,), whole=False)
+                kind = FirstRow if ref.first else LastRow
+                made.append(kind(ref.variable, of_row, ref.offset))
+        return made
+
+    def _of_row(
+        self, projection: Projection, expressions: Sequence[Expression], *, whole: bool
+    ) -> Callable[[Any], Any]:
+        """The values of expressions for a row, or of the only one: a column needs no computing."""
+        convert = self._convert
+
+        def column(index: int) -> Callable[[Any], Any]:
+            return lambda row: None if row[index] is None else convert[index](row[index])
+
+        def computed(row: Any) -> tuple[Any, ...]:
+            columns = projection.columns(self._frame([row], 0))
+            return tuple(internal_values(found, each.type)[0] for found, each in zip(columns, expressions, strict=True))
+
+        columns = [column(each.index) for each in expressions if isinstance(each, Ref)]
+        if len(columns) < len(expressions):
+            return computed if whole else lambda row: computed(row)[0]
+        return (lambda row: tuple([each(row) for each in columns])) if whole else columns[0]
+
+    def holds(self, values: Sequence[Sequence[Any]], count: int, now: int) -> list[bool]:
+        """Where a condition is true: `values` are those of what is carried, one for each match."""
+        compute, _ = self._ready()
+        columns = [pa.array(column, kind) for column, kind in zip(values, self._arrow, strict=True)]
+        return truth(compute(Frame(columns, count, now, self._zone)), count).tolist()  # type: ignore[no-any-return]
 
     def _one(self, ref: PatternRef, projection: Projection, rows: Rows, now: int) -> Any:
         found = rows(ref.variable)
@@ -124,11 +165,16 @@ class PatternFunctions(Function):
             function.close()
 
 
-class Defined:
+class Defined(AskedTogether):
     """A condition of DEFINE, asked of an event and the partial match."""
 
     def __init__(self, variable: str, expression: PatternExpression, order: Sequence[str]) -> None:
         self._variable, self._expression, self._order = variable, expression, order
+        self._alone = bool(expression.functions())  # what users wrote is called no oftener than it is asked for
+        self._carried: list[Carried] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_carried": None}
 
     def __call__(self, event: Any, context: Any) -> bool:
         """Whether the event can be taken."""
@@ -141,6 +187,39 @@ class Defined:
             return [*found, event] if name == self._variable else found
 
         return self._expression.value(rows, context.current_processing_time()) is True
+
+    def answers(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
+        """As AskedTogether promises."""
+        if self._alone:
+            return None
+        if self._carried is None:
+            self._carried = self._expression.carried()
+        each = self._carried
+        try:
+            known = [paths.carried(self, node) for node in nodes]
+            columns = []
+            for place, one in enumerate(each):
+                if one.takes(self._variable):
+                    value = one.of_row(event)
+                    columns.append([one.value(one.after(found[place], value)) for found in known])
+                else:
+                    columns.append([one.value(found[place]) for found in known])
+            return self._expression.holds(columns, len(nodes), now)
+        except EvaluationFailed:
+            return None
+
+    def nothing(self) -> tuple[Any, ...]:
+        """As AskedTogether promises."""
+        return tuple([one.nothing() for one in self._carried or ()])
+
+    def of_event(self, name: str, event: Any) -> tuple[Any, ...]:
+        """As AskedTogether promises."""
+        return tuple([one.of_row(event) if one.takes(name) else None for one in self._carried or ()])
+
+    def after(self, carried: tuple[Any, ...], name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As AskedTogether promises."""
+        each = zip(self._carried or (), carried, values, strict=True)
+        return tuple([one.after(had, value) if one.takes(name) else had for one, had, value in each])
 
 
 class Measured:

@@ -16,10 +16,12 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.columnar_ranks import ColumnarRankOperator, Ranking, can_rank
 from millstream.sql.operators.epoch_ranks import EpochDeduplicateOperator, EpochRankOperator, can_order
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.first_row import FirstRowOperator
 from millstream.sql.operators.ordering import Order, sort_key
+from millstream.sql.operators.rank_state import RankState
 from millstream.state.store import ABSENT
 
 
@@ -44,9 +46,14 @@ class RankSpec(OperatorSpec):
         """The operator; with mini-batches one that tells each partition once an epoch, where that is possible."""
         bounded = self.function == "ROW_NUMBER" and self.last is not None
         plain = self.mini_batch and bounded and not self.retracts and self.ttl is None
-        if plain and can_order(self.input, self.partition, self.order):
+        if not plain or not can_order(self.input, self.partition, self.order):
+            return RankOperator(context, self)
+        if self.last is None or not context.state.is_in_memory or not can_rank(self.input, self.partition, self.order):
             return EpochRankOperator(context, self)
-        return RankOperator(context, self)
+        ranking = Ranking(
+            self.input, self.output, self.partition, self.order, self.first, self.last, self.with_rank, self.before
+        )
+        return ColumnarRankOperator(context, ranking, RankState(context, self.input, self.partition))
 
 
 class RankOperator(TableOperator):
@@ -186,9 +193,13 @@ class DeduplicateSpec(OperatorSpec):
         if not self.last and not self.processing:
             return FirstRowOperator(context, self)
         order = ((self.time, True, True),)
-        if self.mini_batch and self.ttl is None and can_order(self.schema, self.keys, order):
+        if not self.mini_batch or self.ttl is not None or not can_order(self.schema, self.keys, order):
+            return DeduplicateOperator(context, self)
+        if not context.state.is_in_memory or not can_rank(self.schema, self.keys, order):
             return EpochDeduplicateOperator(context, self)
-        return DeduplicateOperator(context, self)
+        by: Order = () if self.processing else ((self.time, not self.last, True),)
+        ranking = Ranking(self.schema, self.schema, self.keys, by, 1, 1, False, self.before, later_first=self.last)
+        return ColumnarRankOperator(context, ranking, RankState(context, self.schema, self.keys, single=True))
 
 
 class DeduplicateOperator(TableOperator):
@@ -210,7 +221,7 @@ class DeduplicateOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep or replace."""
         spec = self._spec
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         rows, kinds = rows_with_kinds(batch, spec.schema)
         for row, _ in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys)

@@ -55,7 +55,7 @@ class SetOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Count, and tell what that changes."""
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         single = len(self.output) == 1
         rows, kinds = rows_with_kinds(batch, self.output)
         for row, kind in zip(rows, kinds, strict=True):

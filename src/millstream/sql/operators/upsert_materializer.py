@@ -46,7 +46,7 @@ class UpsertMaterializeOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add and take back claims."""
         spec, now = self._spec, self.context.now
-        live, dirty = self._table.namespace(None)
+        live, dirty = self._table.by_key()
         rows, kinds = rows_with_kinds(batch, spec.schema)
         for row, kind in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys)

@@ -6,10 +6,12 @@ Does not know: what names mean."""
 from __future__ import annotations
 
 from millstream.sql import syntax as s
+from millstream.sql.errors import SqlNotSupported
 from millstream.sql.parser.base import RESERVED
 from millstream.sql.parser.expressions import ExpressionGrammar
 
 _JOIN_WORDS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
+_OF_MODELS = {"ML_PREDICT": "models", "ML_EVALUATE": "models", "VECTOR_SEARCH": "searches in vector stores"}
 _NOT_AN_ALIAS = RESERVED | {"FOR", "WINDOW"}
 
 
@@ -238,9 +240,7 @@ class QueryGrammar(ExpressionGrammar):
             self.fail("TABLE( or a query in parentheses")
         path = self.path()
         if self.is_op("("):
-            found = self._called(at, path)
-            assert isinstance(found, s.Call)
-            return s.TableCall(at, found, *self._named_columns())
+            return s.TableCall(at, self._called_table(at, path), *self._named_columns())
         hints = self.hints()
         as_of = self._as_of()
         alias, columns = self._named_columns()
@@ -270,8 +270,14 @@ class QueryGrammar(ExpressionGrammar):
         return source
 
     def _table_function(self) -> s.Call:
-        at = self.at
-        found = self._called(at, self.path())
+        return self._called_table(self.at, self.path())
+
+    def _called_table(self, at: int, path: tuple[str, ...]) -> s.Call:
+        name = path[-1].upper()
+        if name in _OF_MODELS:
+            message = f"{name} is not supported: {_OF_MODELS[name]} are not supported"
+            raise SqlNotSupported(message, at=at, text=self.text, hint="call them from a Python function")
+        found = self._called(at, path)
         if not isinstance(found, s.Call):
             self.fail("a table function", at=at)
         return found

@@ -1,0 +1,109 @@
+"""Files that take the place of others: INSERT OVERWRITE.
+
+Promises: what was there when the sink was made goes when its successor is complete, and not before: in the buckets that
+get new files, or everywhere where `whole`. Hidden files stay. Done again, after a crash between any two steps, it
+removes nothing that came later.
+Does not know: how files are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from millstream.connectors.files.filesystems import Files, files_of
+from millstream.connectors.files.paths import below
+from millstream.connectors.files.sink import FileSink
+from millstream.connectors.files.staging import OutputFailure, StagedFile
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.model.watermarks import MAX_WATERMARK
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A file as it was: another under its name is not this one."""
+
+    path: str
+    size: int
+    version: int
+
+
+@dataclass(frozen=True)
+class OverwritingSink(Sink):
+    """A file sink and the files that its output replaces; `whole`: all of them, even by nothing."""
+
+    inner: FileSink
+    replaced: tuple[Replaced, ...]
+    whole: bool
+
+    @classmethod
+    def over(cls, sink: FileSink, *, whole: bool) -> Self:
+        """A sink that replaces what is below its base path now."""
+        files, base = files_of(sink.base_path), sink.base_path
+        found = below([base]) if files.is_directory(base) else ()
+        return cls(sink, tuple(Replaced(path, *files.look_at(path)) for path in found), whole)
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """As the file sink."""
+        return self.inner.create_writer(context)
+
+    def create_committer(self) -> Committer:
+        """Makes room, then shows files."""
+        return OverwritingCommitter(self, files_of(self.inner.base_path), self.inner.create_committer())
+
+    def check(self) -> None:
+        """As the file sink."""
+        self.inner.check()
+
+
+class OverwritingCommitter(Committer):
+    """Removes the files of the buckets that are written to, then commits.
+
+    A crash between the two leaves staged files alone, which recovery commits."""
+
+    def __init__(self, sink: OverwritingSink, files: Files, inner: Committer) -> None:
+        self._base, self._files, self._inner = sink.inner.base_path, files, inner
+        self._whole = sink.whole
+        self._left: dict[str, list[Replaced]] = {}  # by bucket
+        for each in sink.replaced:
+            bucket = each.path.removeprefix(self._base).strip("/").rpartition("/")[0]
+            self._left.setdefault(bucket, []).append(each)
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """As the inner committer, after making room."""
+        written = {StagedFile.from_json(data).bucket for data in committables}
+        for bucket in list(self._left):
+            if self._whole or any(bucket == each or bucket.startswith(f"{each}/") for each in written):
+                self._clear(bucket)
+        self._inner.commit(checkpoint, committables)
+
+    def reached(self, watermark: int, now: int) -> None:
+        """At the end of the input a whole table is replaced, by nothing where nothing came."""
+        if self._whole and watermark == MAX_WATERMARK:
+            for bucket in list(self._left):
+                self._clear(bucket)
+        self._inner.reached(watermark, now)
+
+    def _clear(self, bucket: str) -> None:
+        for each in self._left[bucket]:
+            try:
+                if self._files.look_at(each.path) == (each.size, each.version):
+                    self._files.remove(each.path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise OutputFailure(each.path, error, action="replace") from error
+        folder = self._left.pop(bucket)[0].path.rpartition("/")[0]
+        while folder != self._base and folder.startswith(self._base):
+            with suppress(OSError):
+                self._files.remove_directory(folder)
+            folder = folder.rpartition("/")[0]
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """As the inner committer."""
+        self._inner.abort(committables)
+
+    def close(self) -> None:
+        """As the inner committer."""
+        self._inner.close()

@@ -1,0 +1,92 @@
+"""Tables and expressions as the text of statements.
+
+Promises: what is shown can be executed again, once its hidden secrets are put back; names and values of any content
+are quoted.
+Does not know: catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from millstream.model.secrets import shown_all
+from millstream.sql import syntax as s
+from millstream.sql.catalog import TableDefinition
+from millstream.sql.parser.statements import StatementGrammar
+
+
+def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: bool) -> str:
+    """A table as CREATE TABLE would make it."""
+    lines: list[str] = []
+    for each in table.columns:
+        comment = f" COMMENT {string(each.comment)}" if each.comment else ""
+        if each.expr is not None:
+            lines.append(f"{quoted(each.name)} AS {each.expr}{comment}")
+            continue
+        extra = ""
+        if each.metadata_key is not None:
+            extra = " METADATA" + (f" FROM {string(each.metadata_key)}" if each.metadata_key != each.name else "")
+            extra += " VIRTUAL" if each.virtual else ""
+        kind = each.type.not_null() if each.name in table.primary_key else each.type
+        text = str(kind).replace("STRING", "VARCHAR(2147483647)").replace("BYTES", "VARBINARY(2147483647)")
+        lines.append(f"{quoted(each.name)} {text}{extra}{comment}")
+    if table.watermark is not None:
+        lines.append(f"WATERMARK FOR {quoted(table.watermark[0])} AS {table.watermark[1]}")
+    if table.primary_key:
+        keys = ", ".join(map(quoted, table.primary_key))
+        constraint = table.constraint or f"PK_{'_'.join(table.primary_key)}"
+        lines.append(f"CONSTRAINT {quoted(constraint)} PRIMARY KEY ({keys}) NOT ENFORCED")
+    body = ",\n  ".join(lines)
+    name = ".".join(map(quoted, full))
+    made = f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} (\n  {body}\n)"
+    if table.comment:
+        made += f" COMMENT {string(table.comment)}"
+    if table.partitions:
+        made += f"\nPARTITIONED BY ({', '.join(map(quoted, table.partitions))})"
+    if table.options:
+        made += f"\nWITH (\n  {pairs(table.options)}\n)"
+    return f"{made}\n"
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def string(text: str) -> str:
+    """A text in quotes."""
+    return f"'{text.replace(chr(39), chr(39) * 2)}'"
+
+
+def pairs(options: Mapping[str, str]) -> str:
+    """Options as WITH lists them, their secrets hidden."""
+    return ",\n  ".join(f"{string(key)} = {string(value)}" for key, value in shown_all(options).items())
+
+
+def expression_text(node: s.Expr, text: str, names: Collection[str]) -> str:
+    """The text of an expression in a statement, its columns in backticks."""
+    start = _start(node)
+    grammar = StatementGrammar(text)
+    while grammar.token.kind != "end" and grammar.token.start < start:
+        grammar.advance()
+    first = grammar.mark()
+    grammar.expression()
+    last = grammar.mark()
+    made: list[str] = []
+    at = start
+    for token in grammar.between(first, last):
+        made.append(text[at : token.start])
+        calls = token.kind == "word" and text[token.end :].lstrip().startswith("(")
+        named = token.kind == "word" and token.text in names and not calls
+        made.append(f"`{token.text}`" if named else text[token.start : token.end])
+        at = token.end
+    return "".join(made)
+
+
+def _start(node: Any) -> int:
+    """Where an expression begins: an operator's place is behind its first operand."""
+    places: list[int] = [node.at]
+    for value in vars(node).values():
+        inside = value if isinstance(value, tuple) else (value,)
+        places.extend(_start(each) for each in inside if isinstance(each, s.Expr))
+    return min(places)

@@ -1,0 +1,122 @@
+"""The time it is: now, and as far as the watermark.
+
+Promises: "now" is the processing time of the epoch, the same for every row of it.
+Does not know: how watermarks are made."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type
+from millstream.sql.functions import text
+from millstream.sql.functions.registry import define
+
+_T = "temporal"
+
+
+def moment(frame: Any) -> datetime.datetime:
+    """The epoch's processing time, in UTC."""
+    return datetime.datetime.fromtimestamp(frame.now / 1000, text.UTC)
+
+
+def _local_now(frame: Any) -> datetime.datetime:
+    return moment(frame).astimezone(text.zone(frame.zone)).replace(tzinfo=None)
+
+
+def _now(make: Callable[[Any], Any]) -> Any:
+    return lambda frame, _args, _kinds, kind: pa.scalar(make(frame), arrow_type(kind))
+
+
+define(
+    "CURRENT_DATE",
+    _T,
+    "",
+    t.DATE,
+    _now(lambda f: _local_now(f).date()),
+    "The date now.",
+    deterministic=False,
+    null="never",
+    syntax="CURRENT_DATE",
+)
+define(
+    "CURRENT_TIME",
+    _T,
+    "",
+    t.TIME,
+    _now(lambda f: _local_now(f).time().replace(microsecond=0)),
+    "The time now.",
+    deterministic=False,
+    null="never",
+    syntax="CURRENT_TIME",
+    aliases=("LOCALTIME",),
+)
+define(
+    "LOCALTIMESTAMP",
+    _T,
+    "",
+    t.TimestampType(3),
+    _now(_local_now),
+    "The date and time now, in the session's zone.",
+    deterministic=False,
+    null="never",
+    syntax="LOCALTIMESTAMP",
+)
+define(
+    "CURRENT_TIMESTAMP",
+    _T,
+    "",
+    t.LocalZonedTimestampType(3),
+    _now(moment),
+    "The moment now.",
+    deterministic=False,
+    null="never",
+    syntax="CURRENT_TIMESTAMP",
+    aliases=("NOW", "CURRENT_ROW_TIMESTAMP"),
+)
+define(
+    "PROCTIME",
+    _T,
+    "",
+    t.LocalZonedTimestampType(3, t.PROCTIME),
+    _now(moment),
+    "Processing time, as a time attribute.",
+    deterministic=False,
+    null="never",
+)
+
+
+def _watermark(frame: Any, _args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+    mark = getattr(frame, "watermark", None)
+    if mark is None or mark <= -(2**63) or mark >= 2**63 - 1:
+        return pa.scalar(None, arrow_type(kind))
+    at = datetime.datetime(1970, 1, 1, tzinfo=text.UTC) + datetime.timedelta(milliseconds=mark)
+    return pa.scalar(at if isinstance(kind, t.LocalZonedTimestampType) else at.replace(tzinfo=None), arrow_type(kind))
+
+
+define(
+    "CURRENT_WATERMARK",
+    _T,
+    "timestamp",
+    lambda kinds: kinds[0],
+    _watermark,
+    "The watermark of a rowtime attribute here; NULL where there is none yet.",
+    null="always",
+    deterministic=False,
+)
+
+
+def _past(frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+    millis = pc.add(args[0], frame.now)
+    made = pc.cast(millis, pa.timestamp("ms"))
+    return pc.cast(
+        pc.assume_timezone(made, "UTC") if isinstance(kind, t.LocalZonedTimestampType) else made, arrow_type(kind)
+    )
+
+
+define("$PAST", "internal", "bigint", t.TimestampType(3), _past, "So many milliseconds from now.")

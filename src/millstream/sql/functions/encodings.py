@@ -1,0 +1,165 @@
+"""Strings in other forms: base 64, character sets, URLs and addresses.
+
+Promises: what does not stand for anything in its form is NULL.
+Does not know: hashes, from which nothing comes back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from urllib.parse import quote_plus, unquote_plus, urlsplit
+
+from millstream.sql import types as t
+from millstream.sql.functions.registry import by_row, define
+
+_S = "string"
+
+
+def _from_base64(value: str) -> str | None:
+    try:
+        return base64.b64decode(value).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return None
+
+
+define("FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "The string that base 64 stands for.")
+define(
+    "TO_BASE64",
+    _S,
+    "string",
+    t.STRING,
+    by_row(lambda v: base64.b64encode(v.encode()).decode()),
+    "The string in base 64.",
+)
+define("ASCII", _S, "string", t.INT, by_row(lambda v: v.encode()[0] if v else 0), "The number of the first character.")
+define(
+    "CHR",
+    _S,
+    "bigint",
+    t.STRING,
+    by_row(lambda v: "" if v < 0 else chr(v & 0xFF)),
+    "The character of a number.",
+    null="always",
+)
+
+
+def _decode(value: bytes, charset: str) -> str | None:
+    try:
+        return bytes(value).decode(charset, "replace")
+    except LookupError:
+        return None
+
+
+def _encode(value: str, charset: str) -> bytes | None:
+    try:
+        return value.encode("utf-16" if charset.upper() == "UTF-16" else charset, "replace")
+    except LookupError:
+        return None
+
+
+define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Bytes as a string in a character set.")
+define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "A string as bytes in a character set.")
+
+
+def _url_decode(value: str) -> str | None:
+    try:
+        if re.search(r"%(?![0-9A-Fa-f]{2})", value):
+            return None
+        return unquote_plus(value, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+define(
+    "URL_DECODE",
+    _S,
+    "string",
+    t.STRING,
+    by_row(_url_decode),
+    "The string that a URL-encoded one stands for.",
+    null="always",
+)
+define(
+    "URL_ENCODE",
+    _S,
+    "string",
+    t.STRING,
+    by_row(lambda v: quote_plus(v, safe="*-._")),
+    "The string as part of a URL.",
+    null="always",
+)
+
+
+def _parse_url(value: str, part: str, key: str | None = None) -> str | None:
+    try:
+        url = urlsplit(value)
+        match part:
+            case "HOST":
+                return url.hostname and url.netloc.rpartition("@")[2].split(":")[0]
+            case "PATH":
+                return url.path
+            case "QUERY":
+                if key is None:
+                    return url.query or None
+                found = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", url.query)
+                return None if found is None else found.group(1)
+            case "REF":
+                return url.fragment or None
+            case "PROTOCOL":
+                return url.scheme or None
+            case "FILE":
+                return url.path + (f"?{url.query}" if url.query else "")
+            case "AUTHORITY":
+                return url.netloc or None
+            case "USERINFO":
+                return url.netloc.rpartition("@")[0] or None
+    except ValueError:
+        return None
+    return None
+
+
+define(
+    "PARSE_URL",
+    _S,
+    ("string, string", "string, string, string"),
+    t.STRING,
+    by_row(_parse_url),
+    "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, FILE, AUTHORITY or USERINFO.",
+    null="always",
+)
+
+
+def _inet_aton(address: str) -> int | None:
+    parts = address.split(".")
+    if len(parts) > 4 or any(not _OCTET.fullmatch(part) or int(part) > 255 for part in parts):
+        return None
+    *heads, last = map(int, parts)
+    return sum(part << 8 * (3 - place) for place, part in enumerate(heads)) + last
+
+
+def _inet_ntoa(number: int) -> str | None:
+    if not 0 <= number < 2**32:
+        return None
+    return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+_OCTET = re.compile(r"[0-9]+")
+define(
+    "INET_ATON",
+    _S,
+    "string",
+    t.BIGINT,
+    by_row(_inet_aton),
+    "An IPv4 address as a number; NULL when it is none. What is left out before the last part is 0.",
+    null="always",
+)
+define(
+    "INET_NTOA",
+    _S,
+    "bigint",
+    t.STRING,
+    by_row(_inet_ntoa),
+    "A number as an IPv4 address; NULL when it is none.",
+    null="always",
+)

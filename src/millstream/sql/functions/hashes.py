@@ -1,0 +1,45 @@
+"""Hashes of strings and bytes.
+
+Promises: a hash is written in lower-case hexadecimal digits.
+Does not know: the hashes that place keys."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from millstream.sql import types as t
+from millstream.sql.functions.registry import by_row, define
+
+_H = "hash"
+
+
+def _hash(algorithm: str) -> Any:
+    def digest(value: Any) -> str:
+        data = value.encode() if isinstance(value, str) else value
+        return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+
+    return by_row(digest)
+
+
+for _name, _size in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
+    define(
+        _name, _H, "text or bytes", t.CharType(_size), _hash(_name.lower()), f"The {_name} hash in hexadecimal digits."
+    )
+
+
+def _sha2(value: str, bits: int) -> str:
+    if bits not in (224, 256, 384, 512):
+        msg = f"SHA2 has no {bits} bits"
+        raise ValueError(msg)
+    return hashlib.new(f"sha{bits}", value.encode(), usedforsecurity=False).hexdigest()
+
+
+define(
+    "SHA2",
+    _H,
+    "string, int",
+    t.VarCharType(128),
+    by_row(_sha2),
+    "The SHA-2 hash of so many bits in hexadecimal digits.",
+)

@@ -1,0 +1,145 @@
+"""Writing JSON: values, objects and arrays as text.
+
+Promises: text has no spaces; what is JSON already is not quoted again inside JSON_OBJECT and JSON_ARRAY.
+Does not know: paths."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from millstream.sql import types as t
+from millstream.sql.functions import text
+from millstream.sql.functions.registry import by_row, define
+
+_J = "json"
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON without spaces."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def plain_json(kind: t.DataType, zone: str) -> Callable[[Any], Any]:
+    """How an internal value becomes one that json.dumps can write."""
+    match kind:
+        case t.JsonTextType():
+            return RawJson
+        case t.BooleanType() | t.IntegerType() | t.FloatType() | t.DoubleType():
+            return lambda value: value
+        case t.DecimalType():
+            return lambda value: float(value) if value != int(value) else int(value)
+        case t.BinaryType() | t.VarBinaryType():
+            return lambda value: base64.b64encode(value).decode()
+        case t.ArrayType():
+            inner = plain_json(kind.element, zone)
+            return lambda value: [None if v is None else inner(v) for v in value]
+        case t.MapType():
+            item = plain_json(kind.value, zone)
+            return lambda value: {str(k): None if v is None else item(v) for k, v in value}
+        case t.RowType():
+            makers = [plain_json(each, zone) for each in kind.types]
+            names = kind.names
+            return lambda value: {n: None if v is None else m(v) for n, m, v in zip(names, makers, value, strict=True)}
+        case t.TimestampType() | t.LocalZonedTimestampType():
+            return lambda value: value.replace(tzinfo=None).isoformat() + ("Z" if value.tzinfo else "")
+        case t.DateType() | t.TimeType():
+            return lambda value: value.isoformat()
+    return lambda value: text.to_text(value, kind, zone)
+
+
+def _json_string(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    make = plain_json(kinds[0], frame.zone)
+    return by_row(lambda value: json_text(make(value)))(frame, args, kinds, kind)
+
+
+define(
+    "JSON",
+    _J,
+    "string",
+    t.JsonTextType(),
+    by_row(lambda value: json_text(json.loads(value))),
+    "Text that is JSON already, inside JSON_OBJECT and JSON_ARRAY.",
+)
+define("JSON_STRING", _J, "any", t.STRING, _json_string, "A value as JSON.")
+
+
+def _json_object(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    makers = [plain_json(each, frame.zone) for each in kinds]
+
+    def make(how: str, *parts: Any) -> str:
+        pairs = []
+        for i in range(0, len(parts), 2):
+            key, value = parts[i], parts[i + 1]
+            if value is None and how == "ABSENT":
+                continue
+            pairs.append((key, value if value is None else makers[i + 2](value)))
+        inside = ",".join(f"{json_text(k)}:{_maybe_raw(v)}" for k, v in pairs)
+        return "{" + inside + "}"
+
+    return by_row(make, strict=False)(frame, args, kinds, kind)
+
+
+def _maybe_raw(value: Any) -> str:
+    return value.text if isinstance(value, RawJson) else json_text(value)
+
+
+class RawJson:
+    """Text that is JSON already."""
+
+    def __init__(self, text_: str) -> None:
+        self.text = text_
+
+
+def _json_array(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    makers = [plain_json(each, frame.zone) for each in kinds]
+
+    def make(how: str, *parts: Any) -> str:
+        kept = [
+            "null" if value is None else _maybe_raw(makers[i + 1](value))
+            for i, value in enumerate(parts)
+            if value is not None or how != "ABSENT"
+        ]
+        return "[" + ",".join(kept) + "]"
+
+    return by_row(make, strict=False)(frame, args, kinds, kind)
+
+
+define(
+    "JSON_OBJECT",
+    _J,
+    ("symbol", "symbol, any..."),
+    t.STRING,
+    _json_object,
+    "A JSON object of keys and values.",
+    null="never",
+    syntax="JSON_OBJECT([KEY] key VALUE value, ... [{NULL | ABSENT} ON NULL])",
+)
+define(
+    "JSON_ARRAY",
+    _J,
+    ("symbol", "symbol, any..."),
+    t.STRING,
+    _json_array,
+    "A JSON array of values.",
+    null="never",
+    syntax="JSON_ARRAY(value, ... [{NULL | ABSENT} ON NULL])",
+)
+define(
+    "JSON_QUOTE", _J, "string", t.STRING, by_row(lambda v: json.dumps(v)), "The string as a JSON string, with quotes."
+)
+
+
+def _unquote(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] == '"':
+        try:
+            found = json.loads(value)
+        except ValueError:
+            return value
+        return found if isinstance(found, str) else value
+    return value
+
+
+define("JSON_UNQUOTE", _J, "string", t.STRING, by_row(_unquote), "The string that a JSON string stands for.")

@@ -1,0 +1,218 @@
+"""Moments and intervals: sums, differences, spans in common.
+
+Promises: months keep the day, or take the last one there is; whole units are counted toward zero.
+Does not know: zones, patterns."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type
+from millstream.sql.functions import text
+from millstream.sql.functions.registry import by_row, define, to_common_type
+
+_T = "temporal"
+
+
+def add_months(value: Any, months: int) -> Any:
+    """A date or moment so many months later; the day is kept or is the last of the month."""
+    total = value.year * 12 + value.month - 1 + months
+    year, month = divmod(total, 12)
+    day = min(value.day, calendar.monthrange(year, month + 1)[1])
+    return value.replace(year=year, month=month + 1, day=day)
+
+
+def _shift(value: Any, span: Any, sign: int) -> Any:
+    if isinstance(span, int):
+        return add_months(value, sign * span)
+    if isinstance(value, datetime.time):
+        moved = datetime.datetime.combine(text.EPOCH.date(), value) + sign * span
+        return moved.time()
+    return value + sign * span
+
+
+def _shifted(sign: int) -> Any:
+    slow = by_row(lambda value, span: _shift(value, span, sign))
+
+    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+        if t.is_timestamp(kinds[0]) and isinstance(kinds[1], t.DayTimeIntervalType):
+            made = (pc.add if sign > 0 else pc.subtract)(args[0], args[1])
+            return pc.cast(made, arrow_type(kind))
+        if isinstance(kinds[0], t.DateType) and t.is_timestamp(kind):
+            lifted = pc.cast(args[0], arrow_type(kind))
+            return evaluate(frame, [lifted, args[1]], [kind, kinds[1]], kind)
+        return slow(frame, args, kinds, kind)
+
+    return evaluate
+
+
+def _shift_type(kinds: list[t.DataType]) -> t.DataType:
+    value, span = kinds
+    if isinstance(value, t.DateType) and isinstance(span, t.DayTimeIntervalType) and span.resolution != "DAY":
+        return t.TimestampType(3) if "SECOND" in span.resolution else t.TimestampType(0)
+    return value
+
+
+define(
+    "TEMPORAL +",
+    _T,
+    "temporal, interval",
+    _shift_type,
+    _shifted(1),
+    "A moment so much later.",
+    syntax="temporal + interval",
+)
+define(
+    "TEMPORAL -",
+    _T,
+    "temporal, interval",
+    _shift_type,
+    _shifted(-1),
+    "A moment so much earlier.",
+    syntax="temporal - interval",
+)
+
+
+def _interval_sum(sign: int) -> Any:
+    return lambda _frame, args, _kinds, kind: pc.cast((pc.add if sign > 0 else pc.subtract)(*args), arrow_type(kind))
+
+
+define(
+    "INTERVAL +",
+    _T,
+    "interval, interval",
+    lambda kinds: kinds[0],
+    _interval_sum(1),
+    "The sum of intervals.",
+    coerce=to_common_type,
+    syntax="interval + interval",
+)
+define(
+    "INTERVAL -",
+    _T,
+    "interval, interval",
+    lambda kinds: kinds[0],
+    _interval_sum(-1),
+    "The difference of intervals.",
+    coerce=to_common_type,
+    syntax="interval - interval",
+)
+define(
+    "INTERVAL *",
+    _T,
+    "interval, number",
+    lambda kinds: kinds[0],
+    by_row(lambda span, n: span * int(n) if isinstance(span, int) else span * float(n)),
+    "An interval so many times.",
+    syntax="interval * number",
+)
+define(
+    "INTERVAL /",
+    _T,
+    "interval, number",
+    lambda kinds: kinds[0],
+    by_row(lambda span, n: int(span / n) if isinstance(span, int) else span / float(n)),
+    "A part of an interval.",
+    syntax="interval / number",
+)
+
+
+def _timestampadd(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    def add(unit: str, count: int, value: Any) -> Any:
+        if unit in ("YEAR", "QUARTER", "MONTH"):
+            return add_months(value, count * {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit])
+        span = datetime.timedelta(milliseconds=count * _MILLIS[unit]) if unit in _MILLIS else datetime.timedelta(0)
+        if isinstance(value, datetime.datetime) or not t.is_timestamp(kind):
+            return value + span
+        return datetime.datetime.combine(value, datetime.time()) + span
+
+    return by_row(add)(frame, args, kinds, kind)
+
+
+_MILLIS = {
+    "WEEK": 604_800_000,
+    "DAY": 86_400_000,
+    "HOUR": 3_600_000,
+    "MINUTE": 60_000,
+    "SECOND": 1000,
+    "MILLISECOND": 1,
+}
+
+
+def timestampadd_type(unit: str, kind: t.DataType) -> t.DataType:
+    """The type of TIMESTAMPADD for a unit: a date with hours becomes a timestamp."""
+    if isinstance(kind, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
+        return t.TimestampType(0, null=kind.null)
+    return kind
+
+
+define(
+    "TIMESTAMPADD",
+    _T,
+    "symbol, bigint, temporal",
+    lambda kinds: kinds[2],
+    _timestampadd,
+    "A moment so many units later.",
+    syntax="TIMESTAMPADD(unit, count, temporal)",
+)
+
+
+def _timestampdiff(unit: str, start: Any, end: Any) -> int:
+    one, other = as_moment(start), as_moment(end)
+    if unit in ("YEAR", "QUARTER", "MONTH"):
+        months = (other.year - one.year) * 12 + other.month - one.month
+        if months > 0 and add_months(one, months) > other:
+            months -= 1
+        elif months < 0 and add_months(one, months) < other:
+            months += 1
+        size = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit]
+        return months // size if months >= 0 else -(-months // size)
+    micros = (other - one) // datetime.timedelta(microseconds=1)
+    size = _MILLIS.get(unit, 1) * 1000
+    return micros // size if micros >= 0 else -(-micros // size)
+
+
+def as_moment(value: Any) -> datetime.datetime:
+    """A date, time or timestamp as one without a zone: midnight of a date, the first day of a time."""
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(text.UTC).replace(tzinfo=None)
+    if isinstance(value, datetime.time):
+        return datetime.datetime.combine(text.EPOCH.date(), value)
+    return datetime.datetime.combine(value, datetime.time())
+
+
+define(
+    "TIMESTAMPDIFF",
+    _T,
+    "symbol, temporal, temporal",
+    t.INT,
+    by_row(_timestampdiff),
+    "How many whole units lie between two moments.",
+    syntax="TIMESTAMPDIFF(unit, start, end)",
+)
+
+
+def _overlaps(one: Any, other: Any) -> bool:
+    def ends(pair: Any) -> tuple[Any, Any]:
+        start, end = pair
+        end = _shift(start, end, 1) if isinstance(end, datetime.timedelta | int) else end
+        return (start, end) if start <= end else (end, start)
+
+    (a, b), (c, d) = ends(one), ends(other)
+    return bool(a <= d and c <= b)
+
+
+define(
+    "OVERLAPS",
+    _T,
+    "row, row",
+    t.BOOLEAN,
+    by_row(_overlaps),
+    "TRUE when two spans of time have a moment in common.",
+    syntax="(start1, end1) OVERLAPS (start2, end2)",
+)

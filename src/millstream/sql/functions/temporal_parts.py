@@ -1,0 +1,166 @@
+"""Parts of dates, times, timestamps and intervals, and moments rounded to a unit.
+
+Promises: TIMESTAMP has no zone; TIMESTAMP_LTZ is a moment and is taken apart in the session's zone.
+Does not know: what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type
+from millstream.sql.functions import arithmetic
+from millstream.sql.functions.registry import define
+
+_T = "temporal"
+_UNITS = {
+    "YEAR": "year",
+    "QUARTER": "quarter",
+    "MONTH": "month",
+    "WEEK": "week",
+    "DAY": "day",
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
+    "NANOSECOND": "nanosecond",
+}
+
+
+def _in_zone(datum: Any, kind: t.DataType, zone: str) -> Any:
+    """A moment as its date and time in the session's zone."""
+    if not isinstance(kind, t.LocalZonedTimestampType):
+        return datum
+    if zone == "UTC":
+        return pc.cast(datum, pa.timestamp(datum.type.unit))
+    return pc.local_timestamp(pc.cast(datum, pa.timestamp(datum.type.unit, zone)))
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "YEAR": pc.year,
+    "QUARTER": pc.quarter,
+    "MONTH": pc.month,
+    "WEEK": pc.iso_week,
+    "DAY": pc.day,
+    "DOY": pc.day_of_year,
+    "DOW": lambda v: pc.day_of_week(v, count_from_zero=False, week_start=7),
+    "ISODOW": lambda v: pc.day_of_week(v, count_from_zero=False, week_start=1),
+    "ISOYEAR": pc.iso_year,
+    "HOUR": pc.hour,
+    "MINUTE": pc.minute,
+    "SECOND": pc.second,
+    "MILLISECOND": pc.millisecond,
+    "MICROSECOND": lambda v: pc.add(pc.multiply(pc.millisecond(v), 1000), pc.microsecond(v)),
+    "DECADE": lambda v: pc.divide(pc.year(v), 10),
+    "CENTURY": lambda v: pc.divide(pc.add(pc.year(v), 99), 100),
+    "MILLENNIUM": lambda v: pc.divide(pc.add(pc.year(v), 999), 1000),
+}
+
+
+def _part(unit: str, datum: Any, kind: t.DataType, zone: str) -> Any:
+    if isinstance(kind, t.DayTimeIntervalType):
+        return _interval_part(unit, datum)
+    if isinstance(kind, t.YearMonthIntervalType):
+        return (
+            pc.divide(pc.cast(datum, pa.int64()), 12)
+            if unit == "YEAR"
+            else pc.subtract(datum, pc.multiply(pc.divide(datum, 12), 12))
+        )
+    if unit == "EPOCH":
+        whole = pc.cast(pc.cast(datum, pa.timestamp("s"), safe=False), pa.int64())
+        return whole
+    local = _in_zone(datum, kind, zone)
+    if isinstance(kind, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
+        return pc.multiply(pc.cast(pc.year(local), pa.int64()), 0)
+    return _PARTS[unit](local)
+
+
+def _interval_part(unit: str, datum: Any) -> Any:
+    millis = pc.cast(pc.cast(datum, pa.duration("ms")), pa.int64())
+    sizes = {"DAY": (86_400_000, None), "HOUR": (3_600_000, 24), "MINUTE": (60_000, 60), "SECOND": (1000, 60)}
+    size, span = sizes.get(unit, (1, 1000))
+    whole = pc.divide(millis, size)
+    return whole if span is None else pc.subtract(whole, pc.multiply(pc.divide(whole, span), span))
+
+
+def _extract(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
+    return pc.cast(_part(args[0], args[1], kinds[1], frame.zone), pa.int64())
+
+
+define(
+    "EXTRACT",
+    _T,
+    ("symbol, temporal", "symbol, interval"),
+    t.BIGINT,
+    _extract,
+    "A part of a moment or an interval.",
+    syntax="EXTRACT(unit FROM temporal)",
+)
+for _name, _unit, _doc in (
+    ("YEAR", "YEAR", "The year."),
+    ("QUARTER", "QUARTER", "The quarter, from 1."),
+    ("MONTH", "MONTH", "The month, from 1."),
+    ("WEEK", "WEEK", "The week of the year."),
+    ("DAYOFYEAR", "DOY", "The day of the year, from 1."),
+    ("DAYOFMONTH", "DAY", "The day of the month, from 1."),
+    ("DAYOFWEEK", "DOW", "The day of the week; Sunday is 1."),
+    ("HOUR", "HOUR", "The hour."),
+    ("MINUTE", "MINUTE", "The minute."),
+    ("SECOND", "SECOND", "The second."),
+):
+
+    def _named(frame: Any, args: list[Any], kinds: Any, _kind: Any, unit: str = _unit) -> Any:
+        return pc.cast(_part(unit, args[0], kinds[0], frame.zone), pa.int64())
+
+    define(_name, _T, "temporal", t.BIGINT, _named, _doc)
+
+
+def _turned(up: bool) -> Any:
+    numbers = arithmetic.whole(up)
+
+    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+        if len(args) == 1:
+            return numbers(frame, args, kinds, kind)
+        datum, source = args[0], kinds[0]
+        unit = _UNITS[args[1]]
+        if isinstance(source, t.DateType) and unit in ("hour", "minute", "second", "millisecond", "day"):
+            return datum
+        function = pc.ceil_temporal if up else pc.floor_temporal
+        if isinstance(source, t.LocalZonedTimestampType):
+            zoned = pc.cast(datum, pa.timestamp(datum.type.unit, frame.zone))
+            made = function(zoned, unit=unit, week_starts_monday=False)
+        else:
+            made = function(datum, unit=unit, week_starts_monday=False)
+        return pc.cast(made, arrow_type(kind))
+
+    return evaluate
+
+
+def _floor_type(kinds: list[t.DataType]) -> t.DataType:
+    return arithmetic.whole_type(kinds) if len(kinds) == 1 else kinds[0]
+
+
+define(
+    "FLOOR",
+    "arithmetic",
+    ("number", "temporal, symbol"),
+    _floor_type,
+    _turned(up=False),
+    "The number, or the moment to a unit, rounded down.",
+    syntax="FLOOR(number) or FLOOR(temporal TO unit)",
+)
+define(
+    "CEIL",
+    "arithmetic",
+    ("number", "temporal, symbol"),
+    _floor_type,
+    _turned(up=True),
+    "The number, or the moment to a unit, rounded up.",
+    syntax="CEIL(number) or CEIL(temporal TO unit)",
+    aliases=("CEILING",),
+)

@@ -1,0 +1,207 @@
+"""Moments as text or numbers, and back.
+
+Promises: patterns are Java's; text that is no moment gives NULL; local times are those of the session's zone.
+Does not know: what time it is, but for the UNIX_TIMESTAMP of now."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, scalar_value
+from millstream.sql.functions import javatime, text
+from millstream.sql.functions.registry import by_row, define
+from millstream.sql.functions.temporal_arithmetic import as_moment
+
+_T = "temporal"
+
+
+def _unix(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    if not args:
+        return pa.scalar(frame.now // 1000, pa.int64())
+    zone = text.zone(frame.zone)
+
+    def read(value: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
+        try:
+            found = javatime.reader(pattern)(value)
+        except (ValueError, StopIteration):
+            return -(2**63)
+        return int(found.replace(tzinfo=zone).timestamp())
+
+    return by_row(read)(frame, args, kinds, kind)
+
+
+define(
+    "UNIX_TIMESTAMP",
+    _T,
+    ("", "string", "string, string"),
+    t.BIGINT,
+    _unix,
+    "Seconds since 1970: of now, or of a string read by a pattern.",
+    deterministic=False,
+)
+
+
+def _from_unix(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    zone = text.zone(frame.zone)
+
+    def write(seconds: int, pattern: str = "yyyy-MM-dd HH:mm:ss") -> str:
+        return javatime.writer(pattern)(datetime.datetime.fromtimestamp(seconds, zone))
+
+    return by_row(write)(frame, args, kinds, kind)
+
+
+define(
+    "FROM_UNIXTIME",
+    _T,
+    ("bigint", "bigint, string"),
+    t.STRING,
+    _from_unix,
+    "Seconds since 1970 as text, by a pattern, in the session's zone.",
+    null="always",
+)
+
+
+def _date_format(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    zone = text.zone(frame.zone)
+
+    def write(value: Any, pattern: str) -> str:
+        if isinstance(value, str):
+            value = text.parse_timestamp(value)
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = value.astimezone(zone)
+        elif not isinstance(value, datetime.datetime):
+            value = as_moment(value)
+        return javatime.writer(pattern)(value)
+
+    column, pattern = args
+    if not t.is_timestamp(kinds[0]) or isinstance(column, pa.Scalar) or not isinstance(pattern, pa.Scalar):
+        return by_row(write)(frame, args, kinds, kind)
+    return _once_each(frame, column, pattern, by_row(write), kinds, kind)
+
+
+def _once_each(
+    frame: Any, column: pa.Array, pattern: pa.Scalar, write: Any, kinds: list[t.DataType], kind: t.DataType
+) -> Any:
+    """Moments that look the same by the pattern are written once."""
+    grain = javatime.grain(scalar_value(pattern) or "", zoned=column.type.tz is not None)
+    if grain is not None:
+        column = pc.floor_temporal(column, unit=grain)
+    encoded = pc.dictionary_encode(column)
+    if 2 * len(encoded.dictionary) > len(column):
+        return write(frame, [column, pattern], kinds, kind)
+    few = replace(frame, columns=[], count=len(encoded.dictionary))
+    return write(few, [encoded.dictionary, pattern], kinds, kind).take(encoded.indices)
+
+
+define(
+    "DATE_FORMAT",
+    _T,
+    ("timestamp, string", "string, string"),
+    t.STRING,
+    _date_format,
+    "A moment as text, by a pattern of Java's.",
+    null="always",
+)
+
+
+def _to_date(value: str, pattern: str | None = None) -> datetime.date | None:
+    try:
+        return text.parse_date(value) if pattern is None else javatime.reader(pattern)(value).date()
+    except (ValueError, StopIteration):
+        return None
+
+
+def _to_timestamp(value: str, pattern: str | None = None) -> datetime.datetime | None:
+    try:
+        return text.parse_timestamp(value) if pattern is None else javatime.reader(pattern)(value)
+    except (ValueError, StopIteration):
+        return None
+
+
+define(
+    "TO_DATE",
+    _T,
+    ("string", "string, string"),
+    t.DATE,
+    by_row(_to_date),
+    "A date read from text; NULL when it is none.",
+    null="always",
+)
+define(
+    "TO_TIMESTAMP",
+    _T,
+    ("string", "string, string"),
+    t.TimestampType(3),
+    by_row(_to_timestamp),
+    "A timestamp read from text; NULL when it is none.",
+    null="always",
+)
+
+
+def _to_ltz(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    zone = text.zone(frame.zone)
+
+    def make(value: Any, precision: Any = 3, named: str | None = None) -> datetime.datetime | None:
+        if isinstance(value, str):
+            found = _to_timestamp(value, precision if isinstance(precision, str) else None)
+            local = zone if named is None else text.zone(named)
+            return None if found is None else found.replace(tzinfo=local).astimezone(text.UTC)
+        if precision not in (0, 3):
+            msg = "the precision of TO_TIMESTAMP_LTZ is 0 for seconds or 3 for milliseconds"
+            raise ValueError(msg)
+        millis = int(value * 1000) if precision == 0 else int(value)
+        return datetime.datetime(1970, 1, 1, tzinfo=text.UTC) + datetime.timedelta(milliseconds=millis)
+
+    if len(args) == 2 and isinstance(kinds[0], t.IntegerType) and isinstance(args[1], pa.Scalar):
+        factor = {0: 1000, 3: 1}.get(scalar_value(args[1]))
+        if factor is not None:
+            millis = pc.multiply(pc.cast(args[0], pa.int64()), factor)
+            return _moments(millis)
+    return by_row(make)(frame, args, kinds, kind)
+
+
+def _moments(millis: Any) -> Any:
+    return pc.assume_timezone(pc.cast(millis, pa.timestamp("ms")), "UTC")
+
+
+define(
+    "TO_TIMESTAMP_LTZ",
+    _T,
+    ("number", "number, int", "string", "string, string", "string, string, string"),
+    t.LocalZonedTimestampType(3),
+    _to_ltz,
+    "A moment from seconds or milliseconds since 1970, or from text.",
+    null="always",
+)
+
+
+def _convert_tz(value: str, source: str, target: str) -> str | None:
+    try:
+        moment_there = text.parse_timestamp(value).replace(tzinfo=text.zone(source))
+        return moment_there.astimezone(text.zone(target)).strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return None
+
+
+define(
+    "CONVERT_TZ",
+    _T,
+    "string, string, string",
+    t.STRING,
+    by_row(_convert_tz),
+    "A timestamp as text, from one zone to another.",
+    null="always",
+)
+
+
+def _numbered(_frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+    return pc.cast(pc.cast(args[0], pa.int32()), arrow_type(kind))
+
+
+define("$NUMBERED", "internal", "bigint", t.DATE, _numbered, "The date or time of a number.")

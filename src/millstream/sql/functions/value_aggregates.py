@@ -1,0 +1,313 @@
+"""Aggregates that keep values: the least or greatest, the first or last, or all of them.
+
+Promises: values that are all kept stay in the order they came; one that is taken back is forgotten.
+Does not know: groups, windows, state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from millstream.sql import types as t
+from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
+from millstream.sql.functions.json_writing import json_text, plain_json
+
+
+class _Extreme(Aggregation):
+    pick: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """As the argument."""
+        refused = t.MapType | t.MultisetType | t.ArrayType | t.RowType | t.RawType
+        return None if len(kinds) != 1 or isinstance(kinds[0], refused) else t.plain(kinds[0]).nullable()
+
+    def create(self) -> Accumulator:
+        """Nothing; all values with their counts when they may be taken back."""
+        return [{}] if self.retracts else [None]
+
+    def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """Remember a value."""
+        value = values[0]
+        if value is None:
+            return
+        if self.retracts:
+            acc[0][value] = acc[0].get(value, 0) + 1
+            self._cleaned(acc, value)
+        else:
+            acc[0] = value if acc[0] is None else type(self).pick(acc[0], value)
+
+    @staticmethod
+    def _cleaned(acc: Accumulator, value: Any) -> None:
+        if not acc[0][value]:
+            del acc[0][value]
+
+    def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """Forget a value."""
+        value = values[0]
+        if value is not None:
+            acc[0][value] = acc[0].get(value, 0) - 1
+            self._cleaned(acc, value)
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        """The values of both."""
+        if not self.retracts:
+            self.add(acc, (other[0],))
+            return
+        for value, count in other[0].items():
+            acc[0][value] = acc[0].get(value, 0) + count
+            self._cleaned(acc, value)
+
+    def value(self, acc: Accumulator) -> Any:
+        """The extreme value."""
+        if not self.retracts:
+            return acc[0]
+        known = [value for value, count in acc[0].items() if count > 0]
+        return type(self).pick(known) if known else None
+
+
+@aggregate
+class Min(_Extreme):
+    """MIN."""
+
+    name = "MIN"
+    doc = "The least value."
+    pick = min
+
+
+@aggregate
+class Max(_Extreme):
+    """MAX."""
+
+    name = "MAX"
+    doc = "The greatest value."
+    pick = max
+
+
+class _Ordered(Aggregation):
+    """Values in the order they came, or in the order asked for."""
+
+    keep_null: ClassVar[bool] = False
+
+    def create(self) -> Accumulator:
+        """An empty list."""
+        return [[]]
+
+    def _entry(self, values: tuple[Any, ...]) -> Any:
+        return values[0]
+
+    def _skipped(self, values: tuple[Any, ...]) -> bool:
+        return values[0] is None and not self.keep_null
+
+    def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """Append."""
+        if not self._skipped(values):
+            acc[0].append(self._entry(values))
+
+    def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """Remove the first that is equal."""
+        if not self._skipped(values):
+            entry = self._entry(values)
+            if entry in acc[0]:
+                acc[0].remove(entry)
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        """One after the other."""
+        acc[0].extend(other[0])
+
+
+@aggregate
+class ListAgg(_Ordered):
+    """LISTAGG."""
+
+    name = "LISTAGG"
+    doc = "The strings, with a separator between them."
+    syntax = "LISTAGG(string [, separator])"
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """STRING."""
+        return t.STRING if len(kinds) in (1, 2) and all(map(t.is_text, kinds)) else None
+
+    def value(self, acc: Accumulator) -> Any:
+        """The strings as one."""
+        separator = self.call.options[0] if self.call.options else ","
+        return separator.join(acc[0]) if acc[0] else None
+
+
+@aggregate
+class ArrayAgg(_Ordered):
+    """ARRAY_AGG."""
+
+    name = "ARRAY_AGG"
+    doc = "All values in an array, NULLs too unless they are ignored."
+    syntax = "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])"
+
+    def _skipped(self, values: tuple[Any, ...]) -> bool:
+        return values[0] is None and "IGNORE" in self.call.options
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """An array of the argument's type."""
+        return t.ArrayType(t.plain(kinds[0])) if len(kinds) == 1 else None
+
+    def value(self, acc: Accumulator) -> Any:
+        """The array."""
+        return tuple(acc[0]) if acc[0] else None
+
+
+class _Edge(_Ordered):
+    last: ClassVar[bool] = False
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """As the argument."""
+        return t.plain(kinds[0]).nullable() if len(kinds) == 1 else None
+
+    def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """Remember a value; only the one that counts when none is ever taken back."""
+        if self._skipped(values):
+            return
+        if self.retracts:
+            acc[0].append(values[0])
+        elif self.last or not acc[0]:
+            acc[0] = [values[0]]
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        """In this order."""
+        for value in other[0]:
+            self.add(acc, (value,))
+
+    def value(self, acc: Accumulator) -> Any:
+        """The first or last value."""
+        return (acc[0][-1] if self.last else acc[0][0]) if acc[0] else None
+
+
+@aggregate
+class FirstValue(_Edge):
+    """FIRST_VALUE."""
+
+    name = "FIRST_VALUE"
+    doc = "The first value that is not NULL."
+
+
+@aggregate
+class LastValue(_Edge):
+    """LAST_VALUE."""
+
+    name = "LAST_VALUE"
+    doc = "The last value that is not NULL."
+    last = True
+
+
+@aggregate
+class SingleValue(_Ordered):
+    """SINGLE_VALUE: the value of a scalar subquery."""
+
+    name = "SINGLE_VALUE"
+    doc = "The only value of a query that may have one row at most."
+    keep_null = True
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """As the argument."""
+        return t.plain(kinds[0]).nullable()
+
+    def value(self, acc: Accumulator) -> Any:
+        """The value."""
+        if len(acc[0]) > 1:
+            msg = "a subquery that stands for one value gave more than one row"
+            raise ValueError(msg)
+        return acc[0][0] if acc[0] else None
+
+
+@aggregate
+class Collect(Aggregation):
+    """COLLECT."""
+
+    name = "COLLECT"
+    doc = "The values as a multiset."
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """A multiset of the argument's type."""
+        return t.MultisetType(t.plain(kinds[0]), null=False) if len(kinds) == 1 else None
+
+    def create(self) -> Accumulator:
+        """No values."""
+        return [{}]
+
+    def _change(self, acc: Accumulator, value: Any, by: int) -> None:
+        if value is None:
+            return
+        count = acc[0].get(value, 0) + by
+        if count:
+            acc[0][value] = count
+        else:
+            del acc[0][value]
+
+    def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """One more."""
+        self._change(acc, values[0], 1)
+
+    def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
+        """One less."""
+        self._change(acc, values[0], -1)
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        """Both together."""
+        for value, count in other[0].items():
+            self._change(acc, value, count)
+
+    def value(self, acc: Accumulator) -> Any:
+        """The multiset."""
+        return tuple(acc[0].items())
+
+
+@aggregate
+class JsonObjectAgg(_Ordered):
+    """JSON_OBJECTAGG."""
+
+    name = "JSON_OBJECTAGG"
+    doc = "A JSON object of all keys and values."
+    syntax = "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])"
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """STRING NOT NULL."""
+        return t.VarCharType(2000, null=False) if len(kinds) == 2 else None
+
+    def _skipped(self, values: tuple[Any, ...]) -> bool:
+        return values[1] is None and "ABSENT" in self.call.options
+
+    def _entry(self, values: tuple[Any, ...]) -> Any:
+        return values
+
+    def value(self, acc: Accumulator) -> Any:
+        """The object."""
+        make = plain_json(self.call.arg_types[1], "UTC")
+        pairs = {key: None if value is None else make(value) for key, value in acc[0]}
+        return json.dumps(dict(sorted(pairs.items())), separators=(",", ":"), ensure_ascii=False)
+
+
+@aggregate
+class JsonArrayAgg(_Ordered):
+    """JSON_ARRAYAGG."""
+
+    name = "JSON_ARRAYAGG"
+    doc = "A JSON array of all values."
+    syntax = "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])"
+
+    @classmethod
+    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
+        """STRING NOT NULL."""
+        return t.VarCharType(2000, null=False) if len(kinds) == 1 else None
+
+    def _skipped(self, values: tuple[Any, ...]) -> bool:
+        return values[0] is None and "ABSENT" in self.call.options
+
+    def value(self, acc: Accumulator) -> Any:
+        """The array."""
+        make = plain_json(self.call.arg_types[0], "UTC")
+        return json_text([None if value is None else make(value) for value in acc[0]])

@@ -1,0 +1,269 @@
+"""Rows of many keys as a few sorted runs of columns, for operators that look up many keys at once.
+
+Promises: rows are found by the hash of their key with whole arrays, without Python for a row or a key; a run that
+another worker wrote is used as it was written. Runs become fewer and larger as they grow in number, so that a look-up
+costs a logarithm of the rows and a row is rewritten a logarithmic number of times. With `newest`, the rows of a key
+that are added replace those it had.
+Does not know: joins, ranks; state on disk, where keys are looked up singly.
+
+A run is one value of state: a record batch with the hash of the key first, in the order of the hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.model.types import Types
+from millstream.runtime.operator import OperatorContext
+from millstream.runtime.windows.columns import packed, unpacked
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, internal_values, struct_of
+from millstream.state.deltas import Redistribution
+from millstream.state.key_groups import KeyGroupRange
+from millstream.state.key_hashes import KeyHasher
+from millstream.state.store import ABSENT
+
+_MERGED = 8  # as many runs of one size become one
+_LARGEST = 1 << 28  # bytes; a run that has more is left alone
+_MOST_CODES = 1 << 62
+_PAIRS = 1 << 18  # pairs that are held at a time
+_MIX = np.int64(-7046029254386353131)  # the golden ratio as a number of 64 bits
+_SHIFT = np.int64(29)
+
+
+def can_be_hashed(kinds: Sequence[t.DataType]) -> bool:
+    """Whether equal values of these types are equal columns: not floating point, not nested."""
+    return not any(pa.types.is_floating(each) or pa.types.is_nested(each) for each in map(arrow_type, kinds))
+
+
+def codes_of(columns: Sequence[pa.Array], count: int) -> np.ndarray:
+    """A number for each row, equal for equal keys and for no others; NULL is a value like any other."""
+    codes = np.zeros(count, dtype=np.int64)
+    most = 1
+    for column in columns:
+        found = column.dictionary_encode("encode")
+        most *= len(found.dictionary) + 1
+        if most > _MOST_CODES:
+            distinct, codes = np.unique(codes, return_inverse=True)
+            most = (len(distinct) + 1) * (len(found.dictionary) + 1)
+        codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+class KeyColumns:
+    """The key of rows as one number each. `exact` says that different keys have different numbers."""
+
+    def __init__(self, kinds: Sequence[t.DataType]) -> None:
+        types = [arrow_type(kind) for kind in kinds]
+        self._whole = [_is_whole(each) for each in types]
+        self._hasher = KeyHasher()
+        self.exact = len(types) == 0 or (len(types) == 1 and self._whole[0])
+
+    def hashes(self, columns: Sequence[pa.Array], count: int) -> np.ndarray:
+        """The number of each row; NULL counts as some value."""
+        found = [self._numbers(column, whole) for column, whole in zip(columns, self._whole, strict=True)]
+        if len(found) < 2:
+            return found[0] if found else np.zeros(count, dtype=np.int64)
+        mixed = found[0]
+        for more in found[1:]:
+            mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX + more
+        return mixed ^ (mixed >> _SHIFT)  # type: ignore[no-any-return]
+
+    def _numbers(self, column: pa.Array, whole: bool) -> np.ndarray:
+        if not whole:
+            return self._hasher.of_column(column).view(np.int64)
+        numbers = column.cast(pa.int32()) if column.type.bit_width == 32 else column
+        numbers = numbers.cast(pa.int64())
+        return (pc.fill_null(numbers, 0) if numbers.null_count else numbers).to_numpy()  # type: ignore[no-any-return]
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows in the order of the hashes of their keys. `age` is greater for what was written later."""
+
+    name: str
+    data: bytes
+    hashes: np.ndarray
+    columns: list[pa.Array]
+
+    @property
+    def age(self) -> tuple[int, ...]:
+        """State that was restored is older than what came after, each time it was."""
+        restored, _, own = self.name.rpartition("/")
+        return (-restored.count("/") - bool(restored), *map(int, own.split("-")))
+
+
+class Found(NamedTuple):
+    """Rows of a run: those at `places`, of the keys at `mine`."""
+
+    run: Run
+    mine: np.ndarray
+    places: np.ndarray
+
+
+class RowRuns:
+    """The rows of one kind that a subtask holds."""
+
+    def __init__(
+        self, context: OperatorContext, name: str, schema: t.RowType, keys: Sequence[int], *, newest: bool = False
+    ) -> None:
+        self._context, self._schema, self._keys, self._newest = context, schema, tuple(keys), newest
+        self._table = context.state.table(
+            name, Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), cut=self._cut
+        )
+        self._known: dict[str, Run] = {}
+
+    def runs(self) -> list[Run]:
+        """What is there, the oldest first. State may have been changed by another worker, or may be as before."""
+        found: dict[str, Run] = {}
+        for name, data in self._table.scan(None):
+            known = self._known.get(name)
+            found[name] = known if known is not None and known.data is data else _run(name, data)
+        self._known = found
+        return sorted(found.values(), key=lambda run: run.age)
+
+    def add(self, columns: Sequence[pa.Array], hashes: np.ndarray) -> None:
+        """Keep rows; they may be put together with runs that are there."""
+        if not len(hashes):
+            return
+        runs = self.runs()
+        size = sum(column.nbytes for column in columns)
+        small: list[Run] = []
+        while True:
+            alike = runs[len(runs) - len(small) - (_MERGED - 1) : len(runs) - len(small)]
+            if len(alike) < _MERGED - 1 or any(len(run.data) > 2 * size for run in alike) or size > _LARGEST:
+                break
+            small = [*alike, *small]
+            size += sum(len(run.data) for run in alike)
+        for run in small:
+            self._table.delete(None, run.name)
+        made = self._together([(run.hashes, run.columns) for run in small] + [(hashes, columns)])
+        name = f"{self._context.epoch}-{runs[-1].age[-1] + 1 if runs else 0}"
+        self._table.put(None, name, packed(made))
+
+    def _together(self, parts: list[tuple[np.ndarray, Sequence[pa.Array]]]) -> pa.RecordBatch:
+        """Rows of several runs, the oldest first, as one."""
+        hashes = np.concatenate([each for each, _ in parts])
+        columns = [pa.concat_arrays(column) for column in zip(*(each for _, each in parts), strict=True)]
+        order = np.argsort(hashes, kind="stable")
+        if self._newest and len(parts) > 1:
+            part = np.repeat(np.arange(len(parts)), [len(each) for each, _ in parts])
+            codes = codes_of([columns[i] for i in self._keys], len(hashes))
+            codes = np.unique(codes, return_inverse=True)[1]
+            last = np.zeros(len(codes), dtype=np.int64)
+            np.maximum.at(last, codes, part)
+            order = order[(part == last[codes])[order]]
+        places = pa.array(order)
+        names = ["hash", *(str(i) for i in range(len(columns)))]
+        return pa.RecordBatch.from_arrays([pa.array(hashes[order]), *(each.take(places) for each in columns)], names)
+
+    def rows(self) -> pa.Array | None:
+        """All rows that count as an array of a batch; None for none."""
+        runs = self.runs()
+        if not runs:
+            return None
+        made = self._together([(run.hashes, run.columns) for run in runs])
+        return struct_of(made.columns[1:], None, self._schema, len(made))
+
+    def find(self, keys: Sequence[pa.Array], hashes: np.ndarray, columns: KeyColumns) -> list[Found]:
+        """The rows of keys, each of which is asked for once; with `newest`, those that count."""
+        looked_for, found = Sorted(hashes), []
+        newest = np.full(len(hashes), -1)
+        for age, run in enumerate(self.runs()):
+            for mine, theirs in looked_for.pairs(run.hashes):
+                if not columns.exact:
+                    ours = [key.take(pa.array(mine)) for key in keys]
+                    same = same_keys(ours, [run.columns[i].take(pa.array(theirs)) for i in self._keys])
+                    mine, theirs = mine[same], theirs[same]
+                newest[mine] = age
+                found.append((age, Found(run, mine, theirs)))
+        if not self._newest:
+            return [each for _, each in found]
+        return [Found(each.run, *_only(newest[each.mine] == age, each.mine, each.places)) for age, each in found]
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._table.clear_namespace(None)
+
+    def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
+        """The rows of a run whose keys are in some key groups."""
+        batch, grouper = unpacked(data), self._context.state.grouper
+        if not self._keys:  # all rows are in one subtask, whichever that is
+            return data if groups.contains(grouper.of(None)) else ABSENT
+        columns = [batch.column(i + 1) for i in self._keys]
+        if len(columns) == 1:
+            found = grouper.of_column(columns[0])
+        else:
+            kinds = [self._schema.types[i] for i in self._keys]
+            values = [internal_values(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+            found = grouper.of_many(list(zip(*values, strict=True)))
+        mine = np.flatnonzero((found >= groups.start) & (found <= groups.end))
+        return packed(batch.take(pa.array(mine))) if len(mine) else ABSENT
+
+
+def _only(holds: np.ndarray, *arrays: np.ndarray) -> Iterator[np.ndarray]:
+    return (each if holds.all() else each[holds] for each in arrays)
+
+
+def _run(name: str, data: bytes) -> Run:
+    batch = unpacked(data)
+    return Run(name, data, batch.column(0).to_numpy(), batch.columns[1:])
+
+
+class Sorted:
+    """Hashes to look for, and which row each of them is of."""
+
+    def __init__(self, hashes: np.ndarray) -> None:
+        self.order = np.argsort(hashes, kind="stable")
+        self.hashes = hashes[self.order]
+
+    def pairs(self, others: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(own row, place among the others) of each pair of equal hashes; the others are in order, too.
+
+        They come in pieces, so that a key of many rows on both sides does not need memory for all of its pairs."""
+        if len(others) < len(self.hashes):
+            for theirs, mine in _pairs(others, self.hashes):
+                yield self.order[mine], theirs
+        else:
+            for mine, theirs in _pairs(self.hashes, others):
+                yield self.order[mine], theirs
+
+
+def _pairs(few: np.ndarray, many: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    if not len(few) or not len(many):
+        return
+    first = np.searchsorted(many, few, "left")
+    found = np.flatnonzero(many[np.minimum(first, len(many) - 1)] == few)
+    if not len(found):
+        return
+    first = first[found]
+    counts = np.searchsorted(many, few[found], "right") - first
+    total = np.cumsum(counts)
+    begin = 0
+    while begin < len(found):
+        done = int(total[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, done + _PAIRS, "right")))
+        some = counts[begin:end]
+        starts = np.repeat(first[begin:end] - (total[begin:end] - some - done), some)
+        yield np.repeat(found[begin:end], some), starts + np.arange(len(starts))
+        begin = end
+
+
+def same_keys(own: Sequence[pa.Array], others: Sequence[pa.Array]) -> np.ndarray:
+    """Of rows side by side, which have equal keys; NULL is equal to NULL."""
+    same = np.ones(len(own[0]), dtype=bool)
+    for one, other in zip(own, others, strict=True):
+        equal = pc.fill_null(pc.equal(one, other), False)
+        if one.null_count and other.null_count:
+            equal = pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))
+        same &= equal.to_numpy(zero_copy_only=False)
+    return same

@@ -1,0 +1,1 @@
+"""Logical nodes become physical ones: a module for each family."""

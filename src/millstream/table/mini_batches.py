@@ -1,0 +1,33 @@
+"""Mini-batches: an epoch is one.
+
+Promises: with table.exec.mini-batch.enabled, rows wait for one another no longer than
+table.exec.mini-batch.allow-latency: epochs of the session's jobs are made as short as that, unless the program says
+itself how long they take.
+Does not know: plans; that changes of a key are told once in a mini-batch is the operators' business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from millstream import options
+from millstream.model.configuration import Configuration
+from millstream.sql.bind.tables import duration_millis
+from millstream.table.table_config import MINI_BATCH, MINI_BATCH_LATENCY
+
+
+@contextmanager
+def paced(configuration: Configuration) -> Iterator[None]:
+    """Submit jobs with epochs that are no longer than a mini-batch may wait."""
+    target = options.EPOCH_TARGET_DURATION
+    latency = duration_millis(configuration.get_string(MINI_BATCH_LATENCY, "0 ms"))
+    usual = configuration.get(target).to_milliseconds()
+    enabled = configuration.get_boolean(MINI_BATCH, False)
+    if not enabled or not 0 < latency < usual or target.key in configuration.key_set():
+        yield
+        return
+    configuration.set(target, f"{latency} ms")
+    try:
+        yield
+    finally:
+        configuration.remove_config(target.key)

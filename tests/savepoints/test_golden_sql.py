@@ -1,0 +1,79 @@
+"""Compiled plans of every release since the first go on from the savepoints of that release, as the job would have."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream import __version__
+from millstream.table import PlanReference
+
+HERE = Path(__file__).parent / "golden_sql"
+RELEASES = sorted(HERE.glob("release-*"))
+WAYS = ("rows", "mini-batch")
+
+
+@pytest.fixture(scope="module")
+def record() -> Any:
+    spec = importlib.util.spec_from_file_location("golden_sql_record", HERE / "record.py")
+    made = sys.modules["golden_sql_record"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def gone_on(record: Any, place: Path, parallelism: str, planned: Any) -> None:
+    """A job goes on from the savepoint with all rows there are, and ends with the tables it would have had."""
+    program = record.PROGRAM
+    files = program.open_world()
+    program.give(program.FIRST)
+    program.give(program.LATER)
+    program.close()
+    settings = {
+        "parallelism.default": parallelism,
+        "execution.state-recovery.path": str(place / "savepoint"),
+        "table.exec.mini-batch.enabled": record.WAYS[place.name],
+    }
+    env, operations = planned(program, settings)
+    record.start(env, operations).get_job_execution_result().result(60)
+    expected = json.loads((place / "expected.json").read_text(encoding="utf-8"))
+    later = program.changes(files)
+    told = {name: [*expected["before"].get(name, ()), *later.get(name, ())] for name in expected["final"]}
+    assert json.loads(json.dumps(program.final(told))) == expected["final"]
+
+
+@pytest.mark.parametrize("parallelism", ["1", "3"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
+def test_a_plan_goes_on_from_its_savepoint(
+    record: Any, release: Path, way: str, parallelism: str, tmp_path: Path
+) -> None:
+    place = record.unpacked(release / f"{way}.tar.xz", tmp_path)
+
+    def planned(program: Any, settings: dict[str, str]) -> Any:
+        env = program.environment(settings, tables=False)
+        plan = env.load_plan(PlanReference.from_file(str(place / "plan.json")))
+        plan._check_state()
+        return env, plan._operations
+
+    gone_on(record, place, parallelism, planned)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_statements_planned_anew_go_on_too(record: Any, way: str, tmp_path: Path) -> None:
+    """In the release that wrote them; a later one may plan them in another way, and then the compiled plan goes on."""
+
+    def planned(program: Any, settings: dict[str, str]) -> Any:
+        env = program.environment(settings)
+        return env, env.compile_plan_sql(program.statement_set())._operations
+
+    place = record.unpacked(HERE / f"release-{__version__}" / f"{way}.tar.xz", tmp_path)
+    gone_on(record, place, "2", planned)
+
+
+def test_there_is_one_for_this_release() -> None:
+    assert HERE / f"release-{__version__}" in RELEASES, "run tests/savepoints/golden_sql/record.py"

@@ -1,0 +1,31 @@
+"""Records what files the real Flink leaves behind after INSERT OVERWRITE.
+
+    PYTHON_WITH_APACHE_FLINK tests/sql/record_overwrites.py
+
+Each case of golden/ends/overwrites.yaml has statements about the tables that `overwrites.TABLES` makes. The recorder
+writes the files and their lines beside them, or why a statement was refused."""
+
+import tempfile
+from pathlib import Path
+
+import yaml
+from overwrites import GOLDEN, files_below, filled
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from record import Dumper, _cause
+
+if __name__ == "__main__":
+    content = yaml.safe_load(GOLDEN.read_text())
+    for case in content["cases"]:
+        print(case["name"], flush=True)
+        for gone in ("files", "refused"):
+            case.pop(gone, None)
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            env = filled(TableEnvironment, EnvironmentSettings, folder, case.get("mode", "batch"))
+            try:
+                for statement in case["statements"]:
+                    env.execute_sql(statement).wait()
+                case["files"] = files_below(folder)
+            except Exception as problem:
+                case["refused"] = _cause(problem)
+    GOLDEN.write_text(yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=220))

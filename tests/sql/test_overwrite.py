@@ -1,0 +1,79 @@
+"""INSERT OVERWRITE leaves the files that the real Flink leaves, and never less than it began with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from overwrites import GOLDEN, files_below, filled
+
+from millstream.connectors.files.overwriting import OverwritingSink
+from millstream.errors import MillstreamError
+from millstream.model.row import Row
+from millstream.model.sink import WriterContext
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.sql.catalog import ColumnDefinition, TableDefinition
+from millstream.sql.connectors import TableContext, connector_of
+from millstream.sql.errors import SqlError
+from millstream.sql.types import INT
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+CASES = yaml.safe_load(GOLDEN.read_text())["cases"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_files_are_those_of_flink(case: dict[str, Any], tmp_path: Path, inline_engine: None) -> None:
+    env = filled(TableEnvironment, EnvironmentSettings, tmp_path, case.get("mode", "batch"))
+    before = files_below(tmp_path)
+    if "refused" in case:
+        with pytest.raises(SqlError, match="OVERWRITE"):
+            env.execute_sql(case["statements"][0])
+        assert files_below(tmp_path) == before
+        return
+    for statement in case["statements"]:
+        env.execute_sql(statement).wait()
+    assert files_below(tmp_path) == case["files"]
+
+
+def test_the_api_overwrites_too(tmp_path: Path, inline_engine: None) -> None:
+    env = filled(TableEnvironment, EnvironmentSettings, tmp_path, "batch")
+    env.sql_query("SELECT 40").execute_insert("n", overwrite=True).wait()
+    env.create_statement_set().add_insert("p", env.sql_query("SELECT 41, 'a', 1"), overwrite=True).execute().wait()
+    found = files_below(tmp_path)
+    assert (found["n"], found["p/dt=a/hr=1"], found["p/dt=b/hr=1"]) == (["40"], ["41"], ["3"])
+
+
+def test_it_cannot_be_compiled(tmp_path: Path) -> None:
+    env = filled(TableEnvironment, EnvironmentSettings, tmp_path, "batch")
+    with pytest.raises(SqlError, match="cannot be compiled"):
+        env.compile_plan_sql("INSERT OVERWRITE n VALUES (1)")
+
+
+def test_a_job_that_fails_replaces_nothing(tmp_path: Path, inline_engine: None) -> None:
+    env = filled(TableEnvironment, EnvironmentSettings, tmp_path, "batch")
+    env.get_config().set("restart-strategy.type", "none")
+    before = files_below(tmp_path)
+    with pytest.raises(MillstreamError):
+        env.execute_sql("INSERT OVERWRITE n SELECT CAST(dt AS INT) FROM p").wait()
+    assert files_below(tmp_path) == before
+
+
+def test_committing_again_removes_nothing_new(tmp_path: Path) -> None:
+    (tmp_path / "part-0-1").write_text("1\n")
+    definition = TableDefinition(
+        (ColumnDefinition("v", INT),), {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}
+    )
+    context = TableContext(("n",), definition, definition.options, batch=True, overwrite=True)
+    write = connector_of(context).write
+    assert write is not None
+    sink = write(context).sink
+    assert isinstance(sink, OverwritingSink)
+    writer = sink.create_writer(WriterContext("job", "sink", 0, 1, 1, "0", 0))
+    writer.write([Row(2)], None)
+    staged = writer.prepare_commit()
+    for _ in range(3):  # recovery begins with another committer of the same sink
+        committer = sink.create_committer()
+        assert committer is not None
+        committer.commit(1, staged)
+        committer.reached(MAX_WATERMARK, 0)
+        assert files_below(tmp_path) == {".": ["2"]}

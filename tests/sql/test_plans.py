@@ -1,0 +1,345 @@
+"""Compiled plans: what is written is what runs later, operator by operator, and nothing is planned again.
+
+Every recorded query becomes a plan; it is read where its tables are not known, and must be the same plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sql_cases import content, environment
+
+from millstream.errors import UserError
+from millstream.runtime.operator import OperatorSpec
+from millstream.sql import operators
+from millstream.sql.plans import codec
+from millstream.sql.plans.codec import Writer
+from millstream.sql.plans.objects import NamedFunctions
+from millstream.sql.plans.stored import written
+from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableDescriptor, TableEnvironment
+from millstream.table.udf import udf
+
+TOPICS = ("aggregates", "joins", "order", "patterns", "sets", "windows")
+
+
+@pytest.fixture(autouse=True)
+def inline(inline_engine: None) -> None:
+    """Jobs run in this process."""
+
+
+@pytest.fixture
+def env() -> TableEnvironment:
+    return fresh()
+
+
+def fresh(**options: str) -> TableEnvironment:
+    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for key, value in {"parallelism.default": "1", **options}.items():
+        made.get_config().set(key, value)
+    return made
+
+
+def reread(plan: Any, **options: str) -> Any:
+    return fresh(**options).load_plan(PlanReference.from_json_string(plan.as_json_string()))
+
+
+def nodes_of(plan: Any) -> list[dict[str, Any]]:
+    """The nodes of a plan's operations as they are written now."""
+    return written(plan._operations, Writer(NamedFunctions(plan._t_env._catalogs).name))
+
+
+def without_state(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return json.loads(json.dumps([{key: part for key, part in each.items() if key != "state"} for each in nodes]))
+
+
+# ---------------------------------------------------------------------------------------------- what is written is read
+
+
+@pytest.mark.parametrize(
+    ("topic", "mini_batch"), [*((topic, "false") for topic in TOPICS), ("aggregates", "true"), ("order", "true")]
+)
+def test_a_plan_is_read_as_it_was_written(topic: str, mini_batch: str) -> None:
+    case = content(topic)
+    env = environment(case, {"table.exec.mini-batch.enabled": mini_batch})
+    for query in [each for each in case["queries"] if "changelog" in each]:
+        table = env.sql_query(query["sql"])
+        plan = table.insert_into(TableDescriptor.for_connector("blackhole").build()).compile_plan()
+        again = reread(plan)
+        assert without_state(nodes_of(again)) == without_state(plan._content["nodes"]), query["name"]
+        assert again.explain() == plan.explain(), query["name"]
+        assert again.as_json_string() == plan.as_json_string()
+        again._check_state()
+        uids = [node["uid"] for node in plan._content["nodes"]]
+        assert len(set(uids)) == len(uids), query["name"]
+        for node in plan._content["nodes"]:
+            assert not node["state"] or set(node["traits"]["fixed"]) - {"reads"}, "state must say what it is made of"
+
+
+def test_every_operator_can_be_written() -> None:
+    modules = [
+        importlib.import_module(f"{operators.__name__}.{each.name}")
+        for each in pkgutil.iter_modules(operators.__path__)
+    ]
+    found = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, OperatorSpec) and dataclasses.is_dataclass(each)
+        and each.__module__.startswith(operators.__name__)
+    }  # fmt: skip
+    assert found <= set(codec._CLASSES)
+
+
+def test_constants_of_every_type_are_read_as_they_were_written(env: TableEnvironment) -> None:
+    literals = (
+        "CAST('NaN' AS DOUBLE), 1.50, X'00ff', DATE '2026-01-02', TIME '01:02:03', TIMESTAMP '2026-01-02 03:04:05.678'"
+        ", INTERVAL '3' DAY, INTERVAL '2' MONTH, 'it''s', TRUE, CAST(NULL AS BIGINT), ARRAY[1, 2], MAP['a', 1]"
+    )
+    table = env.sql_query(f"SELECT v.*, {literals} FROM (VALUES (1, {literals})) AS v")
+    plan = table.insert_into(TableDescriptor.for_connector("blackhole").build()).compile_plan()
+    assert without_state(nodes_of(reread(plan))) == without_state(plan._content["nodes"])
+
+
+# ---------------------------------------------------------------------------------------------------- it is not planned
+
+
+def printed(env: TableEnvironment, tmp_path: Path, plan: Any) -> list[str]:
+    plan.execute().wait()
+    return sorted(line for each in (tmp_path / "out").rglob("part*") for line in each.read_text().split())
+
+
+def tables(env: TableEnvironment, tmp_path: Path, kind: str = "BIGINT") -> None:
+    env.execute_sql(
+        f"CREATE TABLE numbers (n {kind}) WITH ('connector' = 'datagen', 'number-of-rows' = '4',"
+        " 'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '4')"
+    )
+    env.execute_sql(
+        f"CREATE TABLE sink (n BIGINT, m BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out',"
+        " 'format' = 'csv')"
+    )
+
+
+JOIN = "INSERT INTO sink SELECT a.n, b.n FROM numbers a JOIN numbers b ON a.n = b.n WHERE a.n > 2"
+
+
+def test_it_runs_without_the_catalog_that_it_was_compiled_with(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    assert printed(env, tmp_path, reread(env.compile_plan_sql(JOIN))) == ["3,3", "4,4"]
+
+
+def test_a_planner_that_has_changed_does_not_change_it(
+    env: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables(env, tmp_path)
+    plan = env.compile_plan_sql(JOIN)
+    monkeypatch.setattr("millstream.sql.rules.RULES", ())
+    later = fresh()
+    tables(later, tmp_path)
+    assert [each["type"] for each in later.compile_plan_sql(JOIN)._content["nodes"]] != [
+        each["type"] for each in plan._content["nodes"]
+    ]
+    again = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
+    assert without_state(nodes_of(again)) == without_state(plan._content["nodes"])
+
+
+def test_functions_are_found_by_name(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    double = udf(lambda n: n * 2, result_type=DataTypes.BIGINT())
+    env.create_temporary_system_function("twice", double)
+    plan = env.compile_plan_sql("INSERT INTO sink SELECT n, twice(n) FROM numbers WHERE n > 3")
+    with pytest.raises(UserError, match="'twice', which is not registered"):
+        reread(plan)
+    later = fresh()
+    later.create_temporary_system_function("twice", udf(lambda n: n * 3, result_type=DataTypes.BIGINT()))
+    again = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
+    assert printed(later, tmp_path, again) == ["4,12"]
+
+
+def test_a_function_without_a_name_cannot_be_compiled(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    numbers = env.from_path("numbers")
+    double = udf(lambda n: n * 2, result_type=DataTypes.BIGINT())
+    with pytest.raises(UserError, match="has no name in a catalog"):
+        numbers.select(numbers.n, double(numbers.n)).insert_into("sink").compile_plan()
+
+
+def test_a_table_of_the_program_cannot_be_compiled(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    with pytest.raises(UserError, match="in no catalog"):
+        env.from_elements([(1, 2)], ["n", "m"]).insert_into("sink").compile_plan()
+
+
+# ------------------------------------------------------------------------------------------------------ catalog objects
+
+
+@pytest.mark.parametrize(
+    ("compiled", "restored", "known", "problem"),
+    [
+        ("ALL", "ALL", None, None),
+        ("ALL", "ALL", "BIGINT", None),
+        ("ALL", "ALL", "INT", "column 'n' has changed"),
+        ("ALL", "ALL_ENFORCED", "INT", None),
+        ("ALL", "IDENTIFIER", None, "in no catalog"),
+        ("ALL", "IDENTIFIER", "BIGINT", None),
+        ("SCHEMA", "ALL", None, "in no catalog"),
+        ("SCHEMA", "ALL", "BIGINT", None),
+        ("SCHEMA", "ALL", "INT", "column 'n' has changed"),
+        ("IDENTIFIER", "ALL", None, "in no catalog"),
+        ("IDENTIFIER", "ALL", "BIGINT", None),
+        ("IDENTIFIER", "ALL_ENFORCED", "BIGINT", "in no catalog"),
+        ("EVERYTHING", "ALL", None, "must be ALL, SCHEMA, IDENTIFIER"),
+    ],
+)
+def test_catalog_objects(
+    env: TableEnvironment, tmp_path: Path, compiled: str, restored: str, known: str | None, problem: str | None
+) -> None:
+    tables(env, tmp_path)
+    env.get_config().set("table.plan.compile.catalog-objects", compiled)
+
+    def run() -> list[str]:
+        plan = env.compile_plan_sql("INSERT INTO sink SELECT n, n FROM numbers WHERE n > 3")
+        later = fresh(**{"table.plan.restore.catalog-objects": restored})
+        if known is not None:
+            tables(later, tmp_path, known)
+        return printed(later, tmp_path, later.load_plan(PlanReference.from_json_string(plan.as_json_string())))
+
+    if problem is None:
+        assert run() == ["4,4"]
+    else:
+        with pytest.raises(UserError, match=problem):
+            run()
+
+
+def test_a_source_that_reads_other_rows_now_is_refused_by_name(env: TableEnvironment, tmp_path: Path) -> None:
+    env.get_config().set("table.plan.compile.catalog-objects", "IDENTIFIER")
+    tables(env, tmp_path)
+    made = "CREATE TABLE files (n {}) WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv')"
+    env.execute_sql(made.format("BIGINT"))
+    plan = env.compile_plan_sql("INSERT INTO sink SELECT n, n FROM files")
+    later = fresh()
+    tables(later, tmp_path)
+    later.execute_sql(made.format("INT"))
+    with pytest.raises(UserError, match=r"operator 'sink/TableSourceScan/.*' .* its table now has .*INT"):
+        later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
+
+
+def test_a_plan_is_written_over_another_only_if_that_is_wanted(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    file = tmp_path / "plan.json"
+    env.execute_sql(f"COMPILE PLAN '{file}' FOR INSERT INTO sink SELECT n, n FROM numbers")
+    before = file.read_text()
+    with pytest.raises(UserError, match="already"):
+        env.execute_sql(f"COMPILE PLAN '{file}' FOR {JOIN}")
+    assert file.read_text() == before
+    env.get_config().set("table.plan.force-recompile", "true")
+    env.execute_sql(f"COMPILE PLAN '{file}' IF NOT EXISTS FOR {JOIN}")
+    assert file.read_text() == before
+    env.execute_sql(f"COMPILE AND EXECUTE PLAN '{file}' FOR {JOIN}").wait()
+    assert file.read_text() == before
+    env.execute_sql(f"COMPILE PLAN '{file}' FOR {JOIN}")
+    assert "Join" in file.read_text()
+
+
+# ------------------------------------------------------------------------------------------------------ what is refused
+
+
+def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnvironment, tmp_path: Path) -> None:
+    tables(env, tmp_path)
+    changed = json.loads(env.compile_plan_sql(JOIN).as_json_string())
+    (join,) = [node for node in changed["nodes"] if node["type"] == "Join"]
+    join["state"][0]["name"] = "join/another/form"
+    plan = fresh().load_plan(PlanReference.from_json_string(json.dumps(changed)))
+    with pytest.raises(UserError, match=f"'{join['uid']}'.*does not keep 'join/another/form'"):
+        plan.execute()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda plan: plan.update(version=2), "version 2"),
+        (lambda plan: plan.pop("nodes"), "no compiled plan"),
+        (lambda plan: plan["nodes"][1].pop("schema"), "no compiled plan"),
+        (lambda plan: plan["nodes"][-2]["operator"].update({"$": "Popen"}), "a part 'Popen'"),
+        (lambda plan: plan["nodes"][-2]["operator"].update(sharper=1), "is not what this release has"),
+        (lambda plan: plan["nodes"][-1].update(schema={"$type": "QUATERNION"}), "a type 'QUATERNION'"),
+        (lambda plan: plan["nodes"][-1].update(schema={"$python": "1"}), "a part '\\$python'"),
+    ],
+)
+def test_a_damaged_plan_is_refused(env: TableEnvironment, tmp_path: Path, change: Any, problem: str) -> None:
+    tables(env, tmp_path)
+    plan = json.loads(env.compile_plan_sql(JOIN).as_json_string())
+    change(plan)
+    with pytest.raises(UserError, match=problem):
+        fresh().load_plan(PlanReference.from_json_string(json.dumps(plan)))
+
+
+def test_batch_plans_are_not_compiled(tmp_path: Path) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    tables(env, tmp_path)
+    with pytest.raises(UserError, match="plans of batch jobs"):
+        env.compile_plan_sql(JOIN)
+
+
+# ------------------------------------------------------------------------------------------------- who operators are
+
+
+def uids(*statements: str, **options: str) -> dict[str, set[str]]:
+    """The uids of a statement set, by the table they work for."""
+    env = fresh(**options)
+    env.execute_sql("CREATE TABLE t (k INT, v INT, s STRING) WITH ('connector' = 'datagen')")
+    env.execute_sql("CREATE TABLE a (k INT, n BIGINT) WITH ('connector' = 'blackhole')")
+    env.execute_sql("CREATE TABLE b (k INT, n BIGINT) WITH ('connector' = 'blackhole')")
+    env.execute_sql("CREATE VIEW counted AS SELECT k AS customer, COUNT(*) AS n FROM t GROUP BY k")
+    made = env.create_statement_set()
+    for each in statements:
+        made.add_insert_sql(each)
+    found: dict[str, set[str]] = {}
+    for node in made.compile_plan()._content["nodes"]:
+        found.setdefault(node["traits"]["scope"], set()).add(node["uid"])
+    return found
+
+
+COUNTS = "INSERT INTO a SELECT k, COUNT(*) FROM t GROUP BY k"
+
+
+def test_statements_beside_it_and_their_order_do_not_change_a_uid() -> None:
+    other = "INSERT INTO b SELECT v, COUNT(*) FROM t GROUP BY v"
+    alone = uids(COUNTS)["a"]
+    assert uids(COUNTS, other)["a"] == uids(other, COUNTS)["a"] == alone
+    assert uids(COUNTS, other) == uids(other, COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("INSERT INTO a SELECT k, COUNT(*) FROM t WHERE v > 2 GROUP BY k", True),
+        ("INSERT INTO a SELECT customer, n + 1 FROM counted WHERE n > 3", True),
+        ("INSERT INTO a SELECT x, COUNT(*) FROM (SELECT s, k AS x, v FROM t) GROUP BY x HAVING COUNT(*) > 2", True),
+        ("INSERT INTO a SELECT k, n FROM counted c (k, n) WHERE k IN (SELECT v FROM t)", True),
+        ("INSERT INTO a SELECT v, COUNT(*) FROM t GROUP BY v", False),
+        ("INSERT INTO a SELECT k + 1, COUNT(*) FROM t GROUP BY k + 1", False),
+        ("INSERT INTO a SELECT k, COUNT(v) FROM t GROUP BY k", False),
+        ("INSERT INTO a SELECT k, COUNT(DISTINCT v) FROM t GROUP BY k", False),
+        ("INSERT INTO a SELECT k, COUNT(*) FILTER (WHERE v > 2) FROM t GROUP BY k", False),
+        ("INSERT INTO b SELECT k, COUNT(*) FROM t GROUP BY k", False),
+    ],
+)
+def test_a_uid_says_what_state_is_made_of(statement: str, kept: bool) -> None:
+    (aggregate,) = [each for each in uids(COUNTS)["a"] if "GroupAggregate" in each]
+    assert any(aggregate in each for each in uids(statement).values()) == kept
+
+
+def test_no_uid_is_given_twice_in_one_program(env: TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (k INT) WITH ('connector' = 'datagen')")
+    env.execute_sql("CREATE TABLE a (k INT) WITH ('connector' = 'blackhole')")
+    made = env.create_statement_set()
+    for _ in range(2):
+        made.add_insert_sql("INSERT INTO a SELECT x.k FROM t x JOIN t y ON x.k = y.k")
+    found = [node.uid for node in env._graph_of(made._plans).nodes]
+    assert None not in found
+    assert len(set(found)) == len(found)

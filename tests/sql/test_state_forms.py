@@ -1,0 +1,73 @@
+"""Rows that operators keep as columns in memory are kept by key on disk: state moves between both and back."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated_restarts import dies_after
+from sql_cases import as_text, materialised
+
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.data_stream import DataStream
+from millstream.model.job_status import JobStatus
+from millstream.model.types import Types
+from millstream.sql.builtin_connectors import offered
+from millstream.sql.operators.row_runs import KeyColumns
+from millstream.table import StreamTableEnvironment
+from millstream.testing.simulation import Setup, World, run
+
+ROWS = [(f"k{i * i % 7}", None if i % 11 == 0 else i % 5, i * 37 % 50) for i in range(60)]
+COLUMNS = "k STRING, n INT, v BIGINT, p AS PROCTIME()"
+NUMBERED = "SELECT *, ROW_NUMBER() OVER (PARTITION BY {}) AS r FROM one"
+QUERIES = {
+    "join": "SELECT one.k, one.v, other.v FROM one JOIN other ON one.k = other.k AND one.n = other.n",
+    "join by condition": "SELECT one.v, other.v FROM one JOIN other ON one.n = other.n WHERE one.v < other.v",
+    "join of all": "SELECT one.v, other.v FROM one CROSS JOIN other WHERE one.v = other.v",
+    "first of several": f"SELECT k, n, v FROM ({NUMBERED.format('k, n ORDER BY v DESC')}) WHERE r <= 2",
+    "numbered": f"SELECT k, v, r FROM ({NUMBERED.format('k ORDER BY n, v')}) WHERE r BETWEEN 2 AND 4",
+    "last": f"SELECT k, n, v FROM ({NUMBERED.format('k, n ORDER BY p DESC')}) WHERE r = 1",
+}
+
+
+def program(sql: str) -> Any:
+    def made(env: StreamExecutionEnvironment) -> DataStream:
+        tables = StreamTableEnvironment.create(env)
+        tables.get_config().set("table.exec.mini-batch.enabled", "true")
+        for name, rows in (("one", ROWS), ("other", ROWS[::-1][:40])):
+            offered(name, rows)
+            tables.execute_sql(
+                f"CREATE TEMPORARY TABLE {name} ({COLUMNS}) WITH ('connector' = 'values', 'data-id' = '{name}')"
+            )
+        table = tables.sql_query(sql)
+        return tables.to_changelog_stream(table).map(as_text(table._plan.schema), Types.PICKLED_BYTE_ARRAY())
+
+    return made
+
+
+def left(sql: str, backends: tuple[str, ...]) -> Any:
+    """What a query leaves that dies and goes on with each of the backends."""
+    setup = Setup(program(sql), epoch_records=7, checkpoint_every=1)
+    with World() as world:
+        for parallelism, backend in enumerate(backends[:-1], 1):
+            life = run(replace(setup, backend=backend, parallelism=parallelism), world, listen=dies_after(2))
+            assert life.crashed
+        life = run(replace(setup, backend=backends[-1]), world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        return materialised(list(map(ast.literal_eval, world.visible())))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_state_moves_from_memory_to_disk_and_back(name: str) -> None:
+    sql = QUERIES[name]
+    assert left(sql, ("hashmap", "lmdb", "hashmap")) == left(sql, ("lmdb",))
+
+
+@pytest.mark.parametrize("name", ["join", "first of several", "last"])
+def test_keys_with_one_hash_stay_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = left(QUERIES[name], ("lmdb",))
+    monkeypatch.setattr(KeyColumns, "hashes", lambda _self, _columns, count: np.zeros(count, dtype=np.int64))
+    assert left(QUERIES[name], ("hashmap", "hashmap")) == expected

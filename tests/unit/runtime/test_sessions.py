@@ -1,0 +1,136 @@
+"""Sessions that fire once, at their end, go a way of their own; it must not show."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from millstream.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
+from millstream.datastream.window import EventTimeSessionWindows
+from millstream.model.output import OutputTag
+from millstream.model.state import ValueStateDescriptor
+from millstream.model.time import Time
+from millstream.model.triggers import EventTimeTrigger
+from millstream.model.types import Types
+from millstream.model.watermarks import MAX_WATERMARK
+from millstream.model.windows import TimeWindow
+from millstream.runtime.windows.merging import mapping_of, stored_form
+from millstream.testing import OperatorHarness
+from millstream.testing.ends import Mark, Rows
+
+LATE = OutputTag("late")
+TABLES = ("windows/merging", "window/elements", "window/reduced", "window/accumulator", "ended")
+
+
+class AskedForEachRecord(EventTimeTrigger):
+    """The same trigger, but it is not known to be: its windows go the general way."""
+
+
+class Told(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, context.window(), context.current_watermark(), list(elements)
+
+    def clear(self, context):
+        context.global_state().get_state(ValueStateDescriptor("ended", Types.LONG())).update(context.window().end)
+
+
+class Joined(ReduceFunction):
+    def reduce(self, value1, value2):
+        return value1[0], f"{value1[1]} {value2[1]}"
+
+
+class Listed(AggregateFunction):
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        return [*accumulator, value[1]]
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return [*acc_a, "|", *acc_b]
+
+
+APPLIED = {
+    "elements": lambda windows: windows.process(Told()),
+    "reduced": lambda windows: windows.reduce(Joined()),
+    "aggregated": lambda windows: windows.aggregate(Listed(), window_function=Told()),
+}
+
+
+def harness(trigger, kind, backend="hashmap"):
+    windows = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+
+    def define(stream):
+        windowed = stream.key_by(lambda value: value[0]).window(windows).trigger(trigger)
+        return APPLIED[kind](windowed.side_output_late_data(LATE))
+
+    return OperatorHarness(define, side_outputs=[LATE], backend=backend)
+
+
+def seen(tested):
+    states = {name: tested.state(name) for name in TABLES}
+    states["windows/merging"] = {key: list(mapping_of(each).items()) for key, each in states["windows/merging"].items()}
+    return tested.output, tested.side_output(LATE), tested.timers(), states
+
+
+records = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60)), min_size=1, max_size=8)
+epochs = st.lists(st.lists(records | st.integers(-1, 70), max_size=4), max_size=5)
+
+
+@pytest.mark.parametrize("kind", APPLIED)
+@settings(max_examples=40)
+@example([[[("a", 0), ("a", 30), ("a", 5), ("a", 15), ("a", 22)]], [70]])
+@example([[[("a", 0), ("a", 20)], 12, [("a", 1), ("a", 10)]], [[("a", 9)], 70]])
+@given(epochs)
+def test_sessions_end_as_when_their_trigger_is_asked_for_each_record(kind, epochs):
+    with harness(EventTimeTrigger(), kind) as quick, harness(AskedForEachRecord(), kind) as general:
+        reached = -1
+        for number, pieces in enumerate(epochs):
+            work = []
+            for piece in pieces:
+                if isinstance(piece, int):
+                    reached = max(reached, piece)
+                    work.append(Mark(reached))
+                else:
+                    values = tuple((key, f"{number}-{len(work)}-{place}") for place, (key, _) in enumerate(piece))
+                    work.append(Rows(values, tuple(time for _, time in piece)))
+            for each in (quick, general):
+                each.step({0: work})
+            assert seen(quick) == seen(general)
+        for each in (quick, general):
+            each.end_of_input()
+        assert seen(quick) == seen(general)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_sessions_go_on_from_a_savepoint_that_the_general_way_wrote(backend):
+    with harness(AskedForEachRecord(), "elements") as before, harness(EventTimeTrigger(), "elements", backend) as after:
+        before.process_all([("a", 1), ("a", 2), ("b", 3)], [0, 20, 5])
+        after.restore(before.snapshot(), 2)
+        after.process_all([("a", 4), ("b", 5)], [10, 40])
+        after.watermark(60)
+        found = {(key, window, tuple(value for _, value in values)) for key, window, _, values in after.values()}
+        assert found == {
+            ("a", TimeWindow(0, 30), (1, 2, 4)),
+            ("b", TimeWindow(5, 15), (3,)),
+            ("b", TimeWindow(40, 50), (5,)),
+        }
+        assert after.timers() == []
+
+
+def test_a_session_at_the_end_of_time_is_told_at_the_end():
+    with harness(EventTimeTrigger(), "elements") as tested:
+        tested.process_all([("a", 1), ("a", 2)], [5, MAX_WATERMARK - 10])
+        tested.end_of_input()
+        assert [window for _, window, _, _ in tested.values()] == [
+            TimeWindow(5, 15),
+            TimeWindow(MAX_WATERMARK - 10, MAX_WATERMARK),
+        ]
+
+
+def test_windows_are_read_as_an_earlier_release_wrote_them():
+    first, second = TimeWindow(0, 10), TimeWindow(20, 30)
+    assert mapping_of([(first, first), (second, first)]) == {first: first, second: first}
+    assert mapping_of(stored_form({first: second})) == {first: second}
