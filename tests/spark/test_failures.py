@@ -117,7 +117,7 @@ def test_a_hung_worker_is_replaced_after_the_deadline_and_nothing_is_lost(tmp_pa
     def hang() -> None:
         time.sleep(60)
 
-    env = environment(tmp_path, millstream__epoch__deadline="3 s")
+    env = environment(tmp_path, millstream__epoch__deadline="15 s")
     build(env, tmp_path, hang)
     result = env.execute("hangs once")
     assert lines_of(tmp_path / "out") == expected()

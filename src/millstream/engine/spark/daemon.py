@@ -1,9 +1,10 @@
 """PySpark's worker daemon, for workers that keep their tasks between epochs.
 
 Promises: a worker whose socket Spark has closed, because it was idle or because Spark stops, ends without a traceback
-on the user's terminal. What lives on from task to task is not searched for cycles after each of them, as PySpark does
-(25 ms a task for the modules alone, more with state), but in a small share of the worker's time. Everything else is
-PySpark's.
+on the user's terminal. A worker that takes the place of a dead one has the engine's modules from the moment it is
+forked: importing them would be most of the time of a recovery. What lives on from task to task is not searched for
+cycles after each of them, as PySpark does (25 ms a task for the modules alone, more with state), but in a small share
+of the worker's time. Everything else is PySpark's.
 Does not know: tasks. What a task raises is told to Spark by PySpark's worker itself and never comes here."""
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import socket
 import time
 
 from pyspark import daemon
+
+from millstream.engine.spark import epoch_job
 
 _serve = daemon.worker
 _SHARE = 100  # one part in so many of the time goes into looking for cycles
@@ -45,5 +48,7 @@ def _search_for_cycles() -> None:
 
 
 if __name__ == "__main__":
+    assert epoch_job  # imported for the workers
+    gc.freeze()
     daemon.worker = worker
     daemon.manager()
