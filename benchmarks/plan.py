@@ -156,6 +156,16 @@ CHECKPOINT = Benchmark(
     goal=Goal(at_most=0.03),
 )
 
+RESCALE = Benchmark(
+    name="rescale",
+    title="Pause of a rescale with 1,000,000 keys in memory: 2 to 3, 2, 4, 2, 1 and 2 slots, again and again",
+    figure="p95_ms",
+    unit="ms p95",
+    ours=Contestant("millstream", "jobs/rescale.py", "millstream", (("keys", 1_000_000), ("records", 20))),
+    higher_is_better=False,
+    goal=Goal(at_most=3_000),
+)
+
 ASYNC_IO = Benchmark(
     name="async-io",
     title="Asynchronous look-ups: 10,000 of 5 ms at capacity 200, parallelism 2, as a multiple of the ideal time",
@@ -323,6 +333,7 @@ BENCHMARKS = (
     LATENCY_EXCHANGE,
     GROWTH,
     CHECKPOINT,
+    RESCALE,
     ASYNC_IO,
     CEP,
     BATCH_WORDS,
