@@ -35,6 +35,7 @@ from millstream.testing.spark_cluster import descendants
 
 _SIZES = {"ci": 120, "normal": 300, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20
+_LINES = 400  # of a megabyte, in a file
 _TELL_EVERY = 60  # seconds
 KINDS = ("slow sink", "large records")
 BOUND = 2_500 * MEGABYTE  # of all processes together
@@ -112,12 +113,15 @@ def build(kind: str, directory: str) -> StreamExecutionEnvironment:
 
 
 def write_large(directory: Path, records: int) -> None:
-    """Lines of a megabyte; half of them have the same key."""
+    """Lines of a megabyte, so many at least; half of them have the same key. They take the space of one file."""
     directory.mkdir()
-    with (directory / "lines.txt").open("wb") as file:
-        for number in range(records):
+    first = directory / "lines-0.txt"
+    with first.open("wb") as file:
+        for number in range(_LINES):
             key = 0 if number % 2 else number % 500
             file.write(b"%03d" % key + b"x" * (MEGABYTE - 4) + b"\n")
+    for copy in range(1, -(-records // _LINES)):
+        (directory / f"lines-{copy}.txt").hardlink_to(first)
 
 
 def play(trace: Trace, directory: Path) -> Report:
@@ -127,7 +131,7 @@ def play(trace: Trace, directory: Path) -> Report:
         where = directory / step["kind"].replace(" ", "-")
         where.mkdir(parents=True)
         if step["kind"] == "large records":
-            write_large(where / "input", min(2_000, 12 * step["seconds"]))
+            write_large(where / "input", 12 * step["seconds"])
         samples, told = _watched(step["kind"], where, step["seconds"])
         _judge(step["kind"], samples, told, report)
     return report

@@ -2,7 +2,7 @@
 
 Promises: on one machine nothing is added to an epoch's job; on a cluster every stage prefers, for each slot, the
 executor that holds the slot's anchor; an anchor whose executor died is laid again where the slot runs next; when
-executors come, anchors are dealt out anew. Slots are pinned to workers of their own as long as all can run at once.
+executors come, anchors are dealt out anew. Slots are pinned to workers of their own once all can run at once.
 Does not know: what runs in a slot. Correctness never depends on where that is.
 
 An anchor is one cached partition with an empty block. A stage is united with the anchors: Spark unites RDDs that have
@@ -47,7 +47,8 @@ class Anchor:
         before, self._executors = self._executors, executors
         if self._laid is not None and executors == before:
             return self._laid
-        pinned = running_slots(self._context) >= self.slots
+        # once pinned, slots stay so when an executor dies: those of the others keep their workers
+        pinned = (self._laid is not None and self._laid.pinned) or running_slots(self._context) >= self.slots
         if self._laid is not None and (executors < before or self._holders() >= min(executors, self.slots)):
             self._laid = replace(self._laid, pinned=pinned)
             return self._laid
