@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
@@ -28,6 +29,8 @@ from millstream.formats.shapes import Kind, Shape, Wanted
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
 from millstream.model.configuration import ConfigOption
 from millstream.model.row import Row, RowKind
+
+_OPENING, _CLOSING, _FEED = b"{}\n"
 
 FAIL_ON_MISSING_FIELD = ConfigOption(
     "fail-on-missing-field",
@@ -127,10 +130,15 @@ class JsonFormat(Format):
 
     def decode_lines(self, text: bytes) -> pa.Array | None:
         """As the contract promises: where every line is one object, however it goes on."""
-        text = text.removesuffix(b"\n")
-        ends = text.count(b"\n")
-        plain = text.startswith(b"{") and text.endswith(b"}") and text.count(b"}\n{") == ends
-        return self._decode_text(text, ends + 1) if plain and self._columns is not None else None
+        if self._columns is None:
+            return None
+        signs = np.frombuffer(text, dtype=np.uint8)
+        if text.endswith(b"\n"):
+            signs = signs[:-1]
+        ends = np.flatnonzero(signs == _FEED)
+        if not len(signs) or signs[0] != _OPENING or signs[-1] != _CLOSING or not _between_objects(signs, ends):
+            return None
+        return self._decode_text(text, len(ends) + 1)
 
     def only(self, wanted: Wanted) -> JsonFormat | None:
         """As the contract promises."""
@@ -140,10 +148,12 @@ class JsonFormat(Format):
 
     def _decode_text(self, joined: bytes, count: int) -> pa.Array | None:
         """Lines that are one object each, as far as brackets tell."""
-        if b"NaN" in joined or b"Inf" in joined:
+        signs = np.frombuffer(joined, dtype=np.uint8)
+        if (_has(signs, b"Na") and b"NaN" in joined) or (_has(signs, b"In") and b"Inf" in joined):
             return None
         try:
-            joined.decode("utf-8")
+            if not joined.isascii():
+                joined.decode("utf-8")
             reading = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
             table = arrow_json.read_json(pa.BufferReader(joined), reading, self._columns)
             if table.num_rows != count:
@@ -180,6 +190,16 @@ class JsonFormat(Format):
             except (*REFUSED, AttributeError) as problem:
                 raise UnencodableRecord(name, value, str(problem)) from None
         return encoded
+
+
+def _between_objects(signs: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether an object ends before each line feed, and another begins after it."""
+    return bool((signs[ends - 1] == _CLOSING).all() and (signs[ends + 1] == _OPENING).all())
+
+
+def _has(signs: np.ndarray, pair: bytes) -> bool:
+    """Whether two bytes stand side by side somewhere: found several times faster than a word of three."""
+    return bool(((signs[:-1] == pair[0]) & (signs[1:] == pair[1])).any())
 
 
 def _columns(shape: Shape) -> arrow_json.ParseOptions | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -96,7 +97,11 @@ class Shape:
 
     def type_info(self) -> TypeInformation:
         """The type of the records."""
-        return self.declared if self.declared is not None else _TYPES[self.kind](self)
+        return self.declared if self.declared is not None else self._made
+
+    @cached_property
+    def _made(self) -> TypeInformation:
+        return _TYPES[self.kind](self)
 
     def fields(self) -> list[tuple[str, Shape]]:
         """The fields of a row with their names."""

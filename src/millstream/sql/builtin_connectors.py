@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from millstream.connectors.blackhole import BlackHoleSink
@@ -145,13 +146,18 @@ class ValuesLookup(Lookup):
 
     def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
         """As Lookup promises."""
-        wanted = set(keys)
+        known = self._by_key
+        return {key: known[key] for key in keys if key in known}
+
+    @cached_property
+    def _by_key(self) -> dict[Key, list[Any]]:
         found: dict[Key, list[Any]] = {}
         for row in self.rows:
-            key = tuple(row[i] for i in self.keys)
-            if key in wanted:
-                found.setdefault(key, []).append(tuple(row))
+            found.setdefault(tuple([row[i] for i in self.keys]), []).append(tuple(row))
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "keys": self.keys}
 
 
 def _values_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup | None:

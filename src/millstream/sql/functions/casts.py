@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -111,10 +112,9 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
             return _nearest(datum, source)
         case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
             return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), wanted)
-        case t.DecimalType(), t.DecimalType() if (
-            target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
-        ):
-            return pc.cast(datum, wanted)
+        case t.DecimalType(), t.DecimalType() if target.scale >= source.scale:
+            with suppress(pa.ArrowInvalid):  # some do not fit, and are NULL
+                return pc.cast(datum, wanted)
         case t.IntegerType(), t.VarCharType() if target.length >= 20:
             return pc.cast(datum, wanted)
         case t.TimestampType(), t.TimestampType() if target.precision in (3, 6, 9):

@@ -21,12 +21,15 @@ from millstream.sql import types as t
 from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
 from millstream.sql.evaluate import EvaluationFailed, Frame
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.operators.key_tuples import tuple_hashes
 from millstream.sql.user_functions import functions_in
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
 from millstream.state.table import StateTable
 
 Rows = list[tuple[Any, ...]]
+
+_MANY = 64  # keys that are worth hashing as columns
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class ColumnKeys(KeySelection):
         batch = batch if batch.columnar else Batch(batch.kind, array=batch.array(), timestamps=batch.timestamps)
         if len(self.columns) == 1 and not pa.types.is_nested(batch.array().field(self.columns[0]).type):
             return batch, grouper.of_column(batch.array().field(self.columns[0]))
+        if len(self.columns) > 1 and len(batch) >= _MANY:
+            hashes = tuple_hashes([batch.array().field(i) for i in self.columns])
+            if hashes is not None:
+                if isinstance(grouper, KeyGrouper):
+                    return batch, (hashes % np.uint64(grouper.max_parallelism)).astype(np.int32)
+                return batch, hashes
         return batch, grouper.of_many(self.keys(batch, operator))
 
 

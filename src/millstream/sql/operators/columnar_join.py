@@ -95,7 +95,7 @@ class ColumnarJoinOperator(TableOperator):
             ours = [columns[i].take(pa.array(mine)) for i in own]
             same = same_keys(ours, [run.columns[i].take(pa.array(theirs)) for i in others])
             mine, theirs = mine[same], theirs[same]
-        both = _Pairs(side, columns, run.columns, mine, theirs)
+        both = self._pairs(side, columns, run, mine, theirs)
         if self._condition is not None and len(mine):
             frame = Frame(both, len(mine), self.context.now, self.zone, self.watermark)
             try:
@@ -104,20 +104,21 @@ class ColumnarJoinOperator(TableOperator):
                 raise self.fail(problem) from None
             if not holds.all():
                 mine, theirs = mine[holds], theirs[holds]
-                both = _Pairs(side, columns, run.columns, mine, theirs)
+                both = self._pairs(side, columns, run, mine, theirs)
         self.emit_array(struct_of(list(both), None, self.output, len(mine)))
 
+    def _pairs(self, side: int, columns: list[pa.Array], run: Run, mine: np.ndarray, theirs: np.ndarray) -> Pairs:
+        if side == 0:
+            return Pairs(columns, run.columns, mine, theirs)
+        return Pairs(run.columns, columns, theirs, mine)
 
-class _Pairs(Sequence[pa.Array]):
+
+class Pairs(Sequence[pa.Array]):
     """The columns of pairs of rows, each taken when it is first read."""
 
-    def __init__(
-        self, side: int, own: list[pa.Array], others: list[pa.Array], mine: np.ndarray, theirs: np.ndarray
-    ) -> None:
-        first, second = pa.array(mine), pa.array(theirs)
-        ours = [(column, first) for column in own]
-        met = [(column, second) for column in others]
-        self._columns = [*ours, *met] if side == 0 else [*met, *ours]
+    def __init__(self, left: list[pa.Array], right: list[pa.Array], lefts: np.ndarray, rights: np.ndarray) -> None:
+        first, second = pa.array(lefts), pa.array(rights)
+        self._columns = [*((column, first) for column in left), *((column, second) for column in right)]
         self._found: dict[int, pa.Array] = {}
 
     def __len__(self) -> int:

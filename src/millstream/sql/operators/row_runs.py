@@ -196,18 +196,29 @@ class RowRuns:
 
     def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
         """The rows of a run whose keys are in some key groups."""
-        batch, grouper = unpacked(data), self._context.state.grouper
-        if not self._keys:  # all rows are in one subtask, whichever that is
-            return data if groups.contains(grouper.of(None)) else ABSENT
-        columns = [batch.column(i + 1) for i in self._keys]
-        if len(columns) == 1:
-            found = grouper.of_column(columns[0])
-        else:
-            kinds = [self._schema.types[i] for i in self._keys]
-            values = [internal_values(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-            found = grouper.of_many(list(zip(*values, strict=True)))
-        mine = np.flatnonzero((found >= groups.start) & (found <= groups.end))
+        batch = unpacked(data)
+        columns, kinds = [batch.column(i + 1) for i in self._keys], [self._schema.types[i] for i in self._keys]
+        mine = of_key_groups(columns, kinds, self._context, groups, len(batch))
         return packed(batch.take(pa.array(mine))) if len(mine) else ABSENT
+
+
+def of_key_groups(
+    columns: Sequence[pa.Array],
+    kinds: Sequence[t.DataType],
+    context: OperatorContext,
+    groups: KeyGroupRange,
+    count: int,
+) -> np.ndarray:
+    """Which rows are in some key groups, as they were dealt out; rows without a key are all in one subtask."""
+    grouper = context.state.grouper
+    if not columns:
+        return np.arange(count) if groups.contains(grouper.of(None)) else np.arange(0)
+    if len(columns) == 1:
+        found = grouper.of_column(columns[0])
+    else:
+        values = [internal_values(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        found = grouper.of_many(list(zip(*values, strict=True)))
+    return np.flatnonzero((found >= groups.start) & (found <= groups.end))
 
 
 def _only(holds: np.ndarray, *arrays: np.ndarray) -> Iterator[np.ndarray]:

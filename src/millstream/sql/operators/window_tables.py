@@ -21,6 +21,8 @@ from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions import Expression
 from millstream.sql.operators import moments
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
+from millstream.sql.operators.columnar_join import can_meet
+from millstream.sql.operators.columnar_window_join import ColumnarWindowJoinOperator
 from millstream.sql.operators.ordering import Order, sort_key
 from millstream.state.store import ABSENT
 
@@ -147,7 +149,9 @@ class WindowJoinSpec(OperatorSpec):
     zone: str = "UTC"
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """The operator; on whole columns where keys can be compared as such."""
+        if can_meet(self.left, self.right, self.keys):
+            return ColumnarWindowJoinOperator(context, self)
         return WindowJoinOperator(context, self)
 
 
