@@ -75,7 +75,11 @@ def test_a_record_is_read_with_the_schema_it_was_written_with():
 
 
 def test_records_match_by_their_fields_whatever_a_writer_calls_them():
-    inner = {"type": "record", "name": "Inner", "fields": [{"name": "y", "type": "string"}, {"name": "x", "type": "int"}]}
+    inner = {
+        "type": "record",
+        "name": "Inner",
+        "fields": [{"name": "y", "type": "string"}, {"name": "x", "type": "int"}],
+    }
     theirs = {
         "type": "record", "name": "Theirs", "namespace": "com.shop",
         "fields": [

@@ -79,7 +79,7 @@ class SequenceTypeInfo(TypeInformation):
         try:
             elements = self.elem_type.to_arrow(flat)
         except TypeMismatch as mismatch:
-            outer = bisect_right(offsets, mismatch.index) - 1  # type: ignore[call-overload]
+            outer = bisect_right(offsets, mismatch.index) - 1
             raise mismatch.inside(_ELEMENT, outer) from None
         return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_mask(lists))
 

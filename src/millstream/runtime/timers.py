@@ -125,10 +125,14 @@ class EndTimers:
         for entry in self._agenda.take(until):
             place = entry[1:]
             times = live[place]
-            if times is not ABSENT and entry[0] in times:
+            if times is ABSENT or entry[0] not in times:
+                continue
+            found.append(entry)
+            if len(times) == 1:
                 del live[place]
                 dirty[place] = ABSENT
-                found.append(entry)
+            else:  # others were set before, by another program
+                live[place] = dirty[place] = [time for time in times if time != entry[0]]
         return _in_turn(found)
 
 

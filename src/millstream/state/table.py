@@ -9,6 +9,7 @@ The place of an entry is its key, or, in a namespace (a window), the pair of bot
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress, repeat
 from operator import is_, itemgetter
@@ -64,8 +65,8 @@ class StateTable:
         self._live = Live(None if store is None else lambda key: self._stored(None, key))
         self._dirty: set[Any] = set()
         self._spaced = Live(None if store is None else self._load_spaced)
-        self._spaced_dirty: dict[tuple[Any, Any], Any] = {}  # with the values: there are few of a key, and many in all
-        self._spaces: dict[Any, dict[Any, None]] | None = None  # namespace -> keys, once someone asked
+        self._spaced_dirty: dict[tuple[Any, Any], Any] = {}  # with the values, so that none is looked up again
+        self._spaces: defaultdict[Any, dict[Any, None]] | None = None  # namespace -> keys, once someone asked
         self._written_directly = False
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self.listener: Callable[[Any, Any, Any], None] | None = None
@@ -96,7 +97,7 @@ class StateTable:
 
     def _load_spaced(self, place: tuple[Any, Any]) -> Any:
         if self._spaces is not None:
-            self._spaces.setdefault(place[0], {})[place[1]] = None
+            self._spaces[place[0]][place[1]] = None
         return self._stored(*place)
 
     def stored_group(self, group: int) -> StoredGroup:
@@ -137,7 +138,7 @@ class StateTable:
         else:
             self._spaced[place] = value
         if self._spaces is not None:
-            self._spaces.setdefault(namespace, {})[key] = None
+            self._spaces[namespace][key] = None
 
     def touch(self, namespace: Any, key: Any, entries: Iterable[Any]) -> None:
         """These entries of a map that was put have changed, and no others."""
@@ -182,9 +183,9 @@ class StateTable:
     def _indexed(self) -> dict[Any, dict[Any, None]]:
         """Which keys a namespace has: kept from the first time someone asks."""
         if self._spaces is None or self._written_directly:
-            self._spaces = {}
+            self._spaces = defaultdict(dict)
             for namespace, key in self._spaced:
-                self._spaces.setdefault(namespace, {})[key] = None
+                self._spaces[namespace][key] = None
         return self._spaces
 
     def namespaces(self) -> list[Any]:

@@ -13,6 +13,7 @@ from millstream.model.triggers import EventTimeTrigger
 from millstream.model.types import Types
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.model.windows import TimeWindow
+from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.windows.merging import mapping_of, stored_form
 from millstream.testing import OperatorHarness
 from millstream.testing.ends import Mark, Rows
@@ -23,6 +24,14 @@ TABLES = ("windows/merging", "window/elements", "window/reduced", "window/accumu
 
 class AskedForEachRecord(EventTimeTrigger):
     """The same trigger, but it is not known to be: its windows go the general way."""
+
+
+class Early(EventTimeTrigger):
+    """Is called before the end of a window too, for nothing."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        ctx.register_event_time_timer(window.start + 1)
+        return super().on_element(element, timestamp, window, ctx)
 
 
 class Told(ProcessWindowFunction):
@@ -66,7 +75,12 @@ def harness(trigger, kind, backend="hashmap"):
         windowed = stream.key_by(lambda value: value[0]).window(windows).trigger(trigger)
         return APPLIED[kind](windowed.side_output_late_data(LATE))
 
-    return OperatorHarness(define, side_outputs=[LATE], backend=backend)
+    return OperatorHarness(define, side_outputs=[LATE], backend=backend, compact=at_times_all)
+
+
+def at_times_all(lineage):
+    """What a worker has live is written too, not only what it changed."""
+    return 0 if len(lineage.own) > 1 else None
 
 
 def seen(tested):
@@ -106,9 +120,10 @@ def test_sessions_end_as_when_their_trigger_is_asked_for_each_record(kind, epoch
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_sessions_go_on_from_a_savepoint_that_the_general_way_wrote(backend):
-    with harness(AskedForEachRecord(), "elements") as before, harness(EventTimeTrigger(), "elements", backend) as after:
+    with harness(Early(), "elements") as before, harness(EventTimeTrigger(), "elements", backend) as after:
         before.process_all([("a", 1), ("a", 2), ("b", 3)], [0, 20, 5])
         after.restore(before.snapshot(), 2)
+        after.watermark(8)
         after.process_all([("a", 4), ("b", 5)], [10, 40])
         after.watermark(60)
         found = {(key, window, tuple(value for _, value in values)) for key, window, _, values in after.values()}
@@ -120,14 +135,20 @@ def test_sessions_go_on_from_a_savepoint_that_the_general_way_wrote(backend):
         assert after.timers() == []
 
 
-def test_a_session_at_the_end_of_time_is_told_at_the_end():
+def test_a_session_that_ends_with_time_is_told_at_the_end():
     with harness(EventTimeTrigger(), "elements") as tested:
         tested.process_all([("a", 1), ("a", 2)], [5, MAX_WATERMARK - 10])
         tested.end_of_input()
-        assert [window for _, window, _, _ in tested.values()] == [
-            TimeWindow(5, 15),
-            TimeWindow(MAX_WATERMARK - 10, MAX_WATERMARK),
-        ]
+        last = TimeWindow(MAX_WATERMARK - 10, MAX_WATERMARK)
+        assert [window for _, window, _, _ in tested.values()] == [TimeWindow(5, 15), last]
+
+
+def test_a_record_without_a_time_is_refused():
+    with (
+        harness(EventTimeTrigger(), "elements") as tested,
+        pytest.raises(UserFunctionFailed, match="without a timestamp"),
+    ):
+        tested.process_all([("a", 1), ("a", 2)], [5, None])
 
 
 def test_windows_are_read_as_an_earlier_release_wrote_them():

@@ -95,11 +95,15 @@ def test_a_timer_registered_while_others_fire_takes_its_turn():
     for time, _, key in timers.due(10):
         seen.append(time)
         if time == 1:
+            timers.register(None, key, 7)
             timers.register(None, key, 3)
             timers.register(None, key, 11)
             timers.delete(None, key, 9)
-    assert seen == [1, 3, 5]
+        if time == 3:
+            timers.register(None, key, 12)
+    assert seen == [1, 3, 5, 7]
     assert timers.next() == 11
+    assert [time for time, _, _ in timers.due(20)] == [11, 12]
 
 
 def test_an_abandoned_attempt_fires_its_timers_again():

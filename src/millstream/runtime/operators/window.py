@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model import functions, state
-from millstream.model.assigners import MergingWindowAssigner, WindowAssigner, WindowAssignerContext
+from millstream.model.assigners import MergingWindowAssigner, WindowAssigner
 from millstream.model.evictors import Evictor
 from millstream.model.functions import (
     AggregateFunction,
@@ -21,17 +20,17 @@ from millstream.model.functions import (
     ReduceFunction,
 )
 from millstream.model.timers import TimeDomain
-from millstream.model.triggers import OnMergeContext, Trigger, TriggerResult
+from millstream.model.triggers import Trigger, TriggerResult
 from millstream.model.types import TypeInformation
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import Functions
-from millstream.runtime.context import KeyedStates, KeyedTimerService, StreamingRuntimeContext
+from millstream.runtime.context import KeyedTimerService
 from millstream.runtime.keys import KeySelection
-from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.windows.contents import contents
+from millstream.runtime.windows.contexts import AssignerContext, FiringContext, WindowCallContext
 from millstream.runtime.windows.evict import Eviction
 from millstream.runtime.windows.merging import MergingWindows
 from millstream.runtime.windows.sessions import Sessions, session_gap
@@ -75,97 +74,13 @@ class WindowSpec(OperatorSpec):
         return WindowOperator(context, self)
 
 
-class _WindowScope(Scope):
-    """The scope of window contents and triggers: the operator's key, in the namespace of a window."""
-
-    __slots__ = ()
-
-
-class _AssignerContext(WindowAssignerContext):
-    def __init__(self, operator: WindowOperator) -> None:
-        self._operator = operator
-        self._runtime = StreamingRuntimeContext(operator.context, keyed=True)
-
-    def get_current_processing_time(self) -> int:
-        return self._operator.context.now
-
-    def get_runtime_context(self) -> functions.RuntimeContext:
-        return self._runtime
-
-
-class _TriggerContext(OnMergeContext):
-    """What triggers see; the operator moves the scope to the key and window first."""
-
-    def __init__(self, operator: WindowOperator) -> None:
-        self._operator = operator
-        self._states = KeyedStates(operator.context, operator.scope, scoped=True, prefix="trigger/")
-        self.merged: Collection[Any] = ()
-
-    def get_current_processing_time(self) -> int:
-        return self._operator.context.now
-
-    def get_metric_group(self) -> Any:
-        return UserMetrics(self._operator.context.metrics)
-
-    def get_current_watermark(self) -> int:
-        return self._operator.watermark
-
-    def register_processing_time_timer(self, time: int) -> None:
-        self._operator.timers.register_processing_time_timer(time)
-
-    def register_event_time_timer(self, time: int) -> None:
-        self._operator.timers.register_event_time_timer(time)
-
-    def delete_processing_time_timer(self, time: int) -> None:
-        self._operator.timers.delete_processing_time_timer(time)
-
-    def delete_event_time_timer(self, time: int) -> None:
-        self._operator.timers.delete_event_time_timer(time)
-
-    def get_partitioned_state(self, state_descriptor: state.StateDescriptor) -> Any:
-        return self._states._view(state_descriptor)
-
-    def merge_partitioned_state(self, state_descriptor: state.StateDescriptor) -> None:
-        self._states._view(state_descriptor).merge_namespaces(self._operator.scope.namespace, self.merged)
-
-
-class WindowCallContext:
-    """The context of ProcessWindowFunction and ProcessAllWindowFunction."""
-
-    def __init__(self, operator: WindowOperator) -> None:
-        self._operator = operator
-        self._window_states = KeyedStates(operator.context, operator.scope, scoped=True, prefix="window/")
-        self._global_states = KeyedStates(operator.context, operator.context.scope, prefix="global/")
-        self.current: Any = None
-
-    def window(self) -> Any:
-        """The window at hand."""
-        return self.current
-
-    def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
-        return self._operator.context.now
-
-    def current_watermark(self) -> int:
-        """The operator's watermark."""
-        return self._operator.watermark
-
-    def window_state(self) -> KeyedStates:
-        """State of this key in this window."""
-        return self._window_states
-
-    def global_state(self) -> KeyedStates:
-        """State of this key over all windows."""
-        return self._global_states
-
-
 class WindowOperator(Operator):
     """Follows each record through assigner, contents and trigger."""
 
     def __init__(self, context: OperatorContext, spec: WindowSpec) -> None:
         super().__init__(context)
         self.spec = spec
-        self.scope = _WindowScope()
+        self.scope = Scope()
         self.timers = KeyedTimerService(context, self.scope)
         held = contents(
             context.state, spec.fold, spec.input_type, spec.accumulator_type, evictable=spec.evictor is not None
@@ -178,8 +93,8 @@ class WindowOperator(Operator):
         self._merging = (
             MergingWindows(context.state, spec.assigner) if isinstance(spec.assigner, MergingWindowAssigner) else None
         )
-        self._assigning = _AssignerContext(self)
-        self._triggering = _TriggerContext(self)
+        self._assigning = AssignerContext(self)
+        self._triggering = FiringContext(self)
         self._calling = WindowCallContext(self)
         called = getattr(spec.function, "function", spec.function)
         self._functions = Functions(context, [spec.fold, called], keyed=True)

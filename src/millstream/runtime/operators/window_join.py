@@ -16,7 +16,8 @@ from millstream.model.types import TypeInformation, Types
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.runtime.operators.window import WindowCallContext, WindowOperator, WindowSpec
+from millstream.runtime.operators.window import WindowOperator, WindowSpec
+from millstream.runtime.windows.contexts import WindowCallContext
 
 
 def union_type(one: TypeInformation, two: TypeInformation) -> TypeInformation:
