@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from millstream.errors import UserError
-from millstream.graph.transformations import DEFAULT_SLOT_GROUP, Chaining, Transformation
+from millstream.graph.transformations import DEFAULT_SLOT_GROUP, Chaining, Input, Transformation
 from millstream.model.sink import Sink
 from millstream.model.source import Source
 from millstream.model.traits import OperatorTraits
 from millstream.model.types import TypeInformation
 from millstream.runtime.operator import OperatorSpec
-from millstream.runtime.partitioners import Forward, Hash, Partitioner, Rebalance
+from millstream.runtime.partitioners import Forward, Hash, Kept, Partitioner, Rebalance
 from millstream.state.key_groups import check_parallelism, default_max_parallelism
 
 
@@ -144,7 +144,7 @@ def stream_graph(
             downstream=each.id,
             side=given.side,
             tag=given.tag,
-            partitioner=_decided(given.partitioner, nodes[given.upstream], nodes[each.id]),
+            partitioner=_decided(given, nodes[each.id], by_id, nodes),
         )
         for each in by_id.values()
         for given in each.inputs
@@ -166,8 +166,14 @@ def _inherited_group(each: Transformation, nodes: Mapping[int, StreamNode]) -> s
     return groups.pop() if len(groups) == 1 else DEFAULT_SLOT_GROUP
 
 
-def _decided(partitioner: Partitioner | None, upstream: StreamNode, downstream: StreamNode) -> Partitioner:
+def _decided(
+    given: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
+) -> Partitioner:
+    partitioner, upstream = given.partitioner, nodes[given.upstream]
     same = upstream.parallelism == downstream.parallelism
+    if isinstance(partitioner, Kept):
+        in_place = _in_place(given, downstream, program, nodes)
+        return partitioner if in_place else Hash(partitioner.key, downstream.max_parallelism)
     if partitioner is None:
         return Forward() if same else Rebalance()
     if isinstance(partitioner, Forward) and not same:
@@ -182,6 +188,21 @@ def _decided(partitioner: Partitioner | None, upstream: StreamNode, downstream: 
     if isinstance(partitioner, Hash):
         return Hash(partitioner.key, downstream.max_parallelism)
     return partitioner
+
+
+def _in_place(
+    given: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
+) -> bool:
+    """Whether records come straight from a keyed operator whose subtasks have the key groups of those they go to."""
+    upstream = nodes[given.upstream]
+    if upstream.parallelism != downstream.parallelism or upstream.max_parallelism != downstream.max_parallelism:
+        return False
+    if upstream.key_type is not None:
+        return True
+    inputs = program[given.upstream].inputs
+    return bool(inputs) and all(
+        each.partitioner is None and _in_place(each, downstream, program, nodes) for each in inputs
+    )
 
 
 def _operator_ids(transformations: Sequence[Transformation]) -> dict[int, str]:

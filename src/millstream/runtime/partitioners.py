@@ -35,6 +35,20 @@ class Forward(Partitioner):
     """Subtask i to subtask i."""
 
 
+@dataclass(frozen=True)
+class Kept(Forward):
+    """Subtask i to subtask i, because records are by the hash of `key` where they belong.
+
+    It holds while those who send and receive have the same key groups; else it is a hash partitioner."""
+
+    key: KeySelection
+
+    @property
+    def name(self) -> str:
+        """As a forward one: that is what it does."""
+        return "FORWARD"
+
+
 class Rebalance(Partitioner):
     """Round-robin over all subtasks."""
 

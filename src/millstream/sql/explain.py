@@ -12,6 +12,7 @@ from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.physical import Operation, walk
 from millstream.sql.planning.contract import Settings
+from millstream.sql.planning.placement import Placements
 from millstream.sql.planning.texts import described, window_text
 
 _KEEPS_ALL = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
@@ -42,7 +43,8 @@ def explained_operations(
 ) -> str:
     """The physical part of EXPLAIN."""
     parts = ["== Optimized Execution Plan =="]
-    parts += [_operations(each, "CHANGELOG_MODE" in details) for each in operations]
+    placements = None if settings is not None and settings.batch else Placements()  # a batch sorts in its exchanges
+    parts += [_operations(each, "CHANGELOG_MODE" in details, placements) for each in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")
         found = advice(operations, settings or Settings())
@@ -110,17 +112,17 @@ def _both(join: l.Join) -> t.RowType:
     return l.joined_schema(join.left.schema, join.right.schema, "inner")
 
 
-def _operations(operation: Operation, modes: bool, depth: int = 0) -> str:
+def _operations(operation: Operation, modes: bool, placements: Placements | None, depth: int = 0) -> str:
     inside = operation.detail
     if modes:
         inside += f"{', ' if inside else ''}changelogMode=[{operation.mode.value}]"
     lines = [f"{_indent(depth)}{operation.name}({inside})"]
-    for each, where in zip(operation.inputs, operation.distributions, strict=True):
-        if where.kind == "forward":
-            lines.append(_operations(each, modes, depth + 1))
+    for side, (each, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True)):
+        if where.kind == "forward" or (placements is not None and placements.in_place(operation, side)):
+            lines.append(_operations(each, modes, placements, depth + 1))
         else:
             keys = ", ".join(each.schema.names[i] for i in where.keys)
             how = f"hash[{keys}]" if where.kind == "hash" else "single"
             lines.append(f"{_indent(depth + 1)}Exchange(distribution=[{how}])")
-            lines.append(_operations(each, modes, depth + 2))
+            lines.append(_operations(each, modes, placements, depth + 2))
     return "\n".join(lines) + ("\n" if depth == 0 else "")

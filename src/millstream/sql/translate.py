@@ -16,12 +16,13 @@ from millstream.model.traits import OperatorTraits
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
-from millstream.runtime.partitioners import Global, Hash, Partitioner
+from millstream.runtime.partitioners import Global, Hash, Kept, Partitioner
 from millstream.sql import logical as l
 from millstream.sql.columns import external, row_type_info
 from millstream.sql.evaluate import constant
 from millstream.sql.operators.base import keys_by
-from millstream.sql.physical import Distribution, Operation
+from millstream.sql.physical import Operation
+from millstream.sql.planning.placement import Placements
 from millstream.sql.plans.identity import Identities, identities
 
 _MAX_NAME = 200
@@ -35,6 +36,7 @@ class Translation:
         self._zone, self._now = zone, now
         self._done: dict[int, tuple[Operation, tuple[Input, ...]]] = {}
         self._identities: Identities = {}
+        self._placements = Placements()
 
     def add_all(self, operations: Sequence[Operation]) -> list[tuple[Input, ...]]:
         """The inputs that read the rows of some operations and of those before them, each with a uid of its own."""
@@ -70,9 +72,12 @@ class Translation:
             return (Input(rows),)
         inputs = tuple(
             Input(
-                given.upstream, side if operation.name != "Union" else 0, given.tag, _partitioner(where, before, given)
+                given.upstream,
+                side if operation.name != "Union" else 0,
+                given.tag,
+                self._partitioner(operation, side, given),
             )
-            for side, (before, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True))
+            for side, before in enumerate(operation.inputs)
             for given in self._add(before)
         )
         first = operation.distributions[0]
@@ -105,6 +110,16 @@ class Translation:
         )
         return (Input(number),)
 
+    def _partitioner(self, operation: Operation, side: int, given: Input) -> Partitioner | None:
+        where, before = operation.distributions[side], operation.inputs[side]
+        match where.kind:
+            case "hash":
+                key = keys_by(where.keys, before.schema)
+                return Kept(key) if self._placements.in_place(operation, side) else Hash(key)
+            case "single":
+                return Global()
+        return given.partitioner
+
     def _values(self, node: l.Values) -> CollectionSource:
         shows = [external(kind) for kind in node.schema.types]
         rows = []
@@ -113,15 +128,6 @@ class Translation:
             rows.append(tuple(v if s is None or v is None else s(v) for v, s in zip(values, shows, strict=True)))
         kind = row_type_info(node.schema)
         return CollectionSource(kind.conform(rows), kind)
-
-
-def _partitioner(where: Distribution, before: Operation, given: Input) -> Partitioner | None:
-    match where.kind:
-        case "hash":
-            return Hash(keys_by(where.keys, before.schema))
-        case "single":
-            return Global()
-    return given.partitioner
 
 
 def _named(name: str, detail: str) -> str:
