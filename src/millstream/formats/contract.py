@@ -135,6 +135,11 @@ class Format(ABC):
         """The format of the same records with some of their fields only; None if it must read all of them."""
         return None
 
+    def encode_lines(self, columns: Sequence[pa.Array], end: bytes) -> bytes | memoryview | None:
+        """A text with one record and `end` on each line, of records whose fields are these columns, in Arrow types of
+        SQL; None if they must be encoded one by one."""
+        return None
+
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> list[bytes]:
         """The bytes of each value. Raises `UnencodableRecord` for the first that cannot be written."""

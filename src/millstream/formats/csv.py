@@ -1,7 +1,7 @@
 """CSV: one line to a record.
 
 Promises: what Flink's csv format reads and writes, option by option; batches without quotes, escapes and comments are
-read by Arrow at once, with the same result.
+read by Arrow at once, and columns of single values are written at once, with the same result.
 Does not know: headers, files; lines come to it one by one."""
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.csv as arrow_csv
 
 from millstream.formats import texts
 from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
+from millstream.formats.csv_columns import LONG, ColumnWriter, Signs
 from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
 from millstream.formats.shapes import BITS, Kind, Shape
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
@@ -47,7 +48,6 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     SCIENTIFIC,
 )
 REFUSED = (ValueError, TypeError, OverflowError)
-_LONG = 24
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\", "'": "'", '"': '"', "b": "\b", "f": "\f"}
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
@@ -255,6 +255,13 @@ class CsvWriter:
         self._dialect, self._plain = dialect, plain_decimals
         self._split = shape.splitter()
         self._writers = [self.writer(child) for child in shape.children]
+        self._greatest = max(dialect.delimiter, dialect.quote or "", "\n")
+
+    def columns(self, shape: Shape) -> ColumnWriter:
+        """What writes the same lines of columns."""
+        dialect = self._dialect
+        signs = Signs(dialect.delimiter, dialect.quote, dialect.escape, dialect.null or "", self._greatest)
+        return ColumnWriter(shape, signs, lambda child: self._writer(child)[0])
 
     def writer(self, shape: Shape) -> Callable[[Any], tuple[str, bool]]:
         """What writes a field, and whether it is text that may need quotes."""
@@ -307,9 +314,8 @@ class CsvWriter:
 
     def _needs_quotes(self, text: str) -> bool:
         """Java's loose rule: long texts, and every sign up to the greatest of those that mean something."""
-        greatest = max(self._dialect.delimiter, self._dialect.quote or "", "\n")
         escaped = self._dialect.escape is not None and self._dialect.escape in text
-        return escaped or len(text) > _LONG or (bool(text) and min(text) <= greatest)
+        return escaped or len(text) > LONG or (bool(text) and min(text) <= self._greatest)
 
 
 _TEXTS: dict[Kind, Callable[[Any], str]] = {
@@ -344,6 +350,7 @@ class CsvFormat(Format):
         self._ignoring = bool(settings.get(IGNORE_PARSE_ERRORS))
         self._reader = CsvReader(shape, self._dialect, self._ignoring)
         self._writer = CsvWriter(shape, self._dialect, not settings.get(SCIENTIFIC))
+        self._column_writer = self._writer.columns(shape)
         self._together = self._columns()
         self._quote = (self._dialect.quote or "").encode()
         self._quotes = _plain_quotes(self._dialect)
@@ -423,6 +430,10 @@ class CsvFormat(Format):
             return self.shape.array_of(columns, len(records))
         except (pa.ArrowException, *REFUSED):
             return None
+
+    def encode_lines(self, columns: Sequence[pa.Array], end: bytes) -> memoryview | None:
+        """As the contract promises."""
+        return self._column_writer.lines(columns, end)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
         """As the contract promises; a line has no end of its own."""

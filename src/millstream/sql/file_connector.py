@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from millstream.connectors.files.buckets import BasePathBucketAssigner, BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
-from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.named import reader_named, writer_named
 from millstream.connectors.files.overwriting import OverwritingSink
 from millstream.connectors.files.partitions import OPTIONS as COMMIT_OPTIONS
@@ -32,6 +31,7 @@ from millstream.sql.errors import nearest
 from millstream.sql.file_partitions import (
     DEFAULT_NAME,
     FILE_METADATA,
+    ColumnsEncoder,
     ColumnsWriterFactory,
     PartitionBuckets,
     PartitionedFiles,
@@ -39,7 +39,7 @@ from millstream.sql.file_partitions import (
 from millstream.sql.lookup import TableLookup
 from millstream.sql.lookup_reload import FULL_OPTIONS
 from millstream.sql.physical import ChangelogMode
-from millstream.sql.table_formats import Columns, ColumnsFormat, TableFormat, arrow_schema, table_format, told
+from millstream.sql.table_formats import Columns, TableFormat, arrow_schema, table_format, told
 from millstream.sql.whole_tables import whole_table
 
 _log = logging.getLogger("millstream.files")
@@ -110,7 +110,7 @@ def _write(context: TableContext) -> TableSink:
         builder = builder.with_rolling_policy(OnCheckpointRollingPolicy())
     else:
         line = told(context, lambda: format_named(form.name, schema, options))
-        builder = FileSink.for_row_format(path, FormatEncoder(ColumnsFormat(line, columns)))
+        builder = FileSink.for_row_format(path, ColumnsEncoder(line, columns, context.written))
         builder = builder.with_rolling_policy(DefaultRollingPolicy(context.size(f"{_ROLLING}file-size", "128 MB")))
     builder = builder.with_bucket_assigner(_buckets(context)).with_output_file_config(OutputFileConfig("part"))
     if context.flag("auto-compaction"):

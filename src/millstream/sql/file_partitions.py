@@ -14,23 +14,28 @@ from functools import cached_property
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.connectors.files import paths
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext
+from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.ranges import FileFormat, Found, OpenRange
 from millstream.connectors.files.writers import MergingFactory
 from millstream.errors import UserError
+from millstream.formats import Format
+from millstream.model.arrow_types import python_values
 from millstream.model.row import Row
 from millstream.model.serialization import BulkWriter, BulkWriterFactory
 from millstream.model.type_information import TypeInformation
 from millstream.model.types import RowTypeInfo
 from millstream.sql import types as t
-from millstream.sql.columns import SqlTypeInfo, column, converter
+from millstream.sql.columns import SqlTypeInfo, column, converter, is_nested, row_type_info
 from millstream.sql.evaluate import EvaluationFailed, constant
 from millstream.sql.expressions import Convert, Lit
 from millstream.sql.functions import text
-from millstream.sql.table_formats import Columns
+from millstream.sql.table_formats import Columns, ColumnsFormat
 
 FILE_METADATA: dict[str, t.DataType] = {
     "file.path": t.STRING,
@@ -138,6 +143,8 @@ class PartitionedFiles(FileFormat):
 class PartitionBuckets(BucketAssigner):
     """Rows are below the folder of their partition."""
 
+    columnar = True
+
     def __init__(self, row: t.RowType, names: Sequence[str], default_name: str) -> None:
         self._default = default_name
         self._columns = [(_escaped(name), row.names.index(name), row.types[row.names.index(name)]) for name in names]
@@ -145,6 +152,31 @@ class PartitionBuckets(BucketAssigner):
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The folders, in the order of PARTITIONED BY."""
         return "/".join(f"{name}={self._text(element._values[place], kind)}" for name, place, kind in self._columns)
+
+    def buckets_of(self, records: pa.Array, context: BucketContext) -> Sequence[tuple[str, pa.Array]]:
+        """As BucketAssigner promises."""
+        folders = [self._folders(name, records.field(place), kind) for name, place, kind in self._columns]
+        buckets = pc.binary_join_element_wise(*folders, "/").dictionary_encode()
+        names = python_values(buckets.dictionary)
+        if len(names) < 2:
+            return [(name, records) for name in names]
+        numbers = buckets.indices.to_numpy()
+        ordered = records.take(pa.array(np.argsort(numbers, kind="stable")))
+        ends = np.bincount(numbers).cumsum().tolist()
+        return [
+            (name, ordered.slice(start, end - start))
+            for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True)
+        ]
+
+    def _folders(self, name: str, values: pa.Array, kind: t.DataType) -> pa.Array:
+        """The folder of each value; the text of a value is made once for all that are equal."""
+        places = None
+        if not is_nested(kind) and not isinstance(kind, t.FloatType | t.DoubleType):  # 0.0 equals -0.0
+            encoded = values.dictionary_encode(null_encoding="encode")
+            values, places = encoded.dictionary, encoded.indices
+        shown = SqlTypeInfo(kind).from_arrow(values)
+        folders = pa.array([f"{name}={self._text(value, kind)}" for value in shown], pa.string())
+        return folders if places is None else folders.take(places)
 
     def _text(self, value: Any, kind: t.DataType) -> str:
         if value is None or value == "":
@@ -157,6 +189,26 @@ class PartitionBuckets(BucketAssigner):
 
 def _escaped(word: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", word)
+
+
+class ColumnsEncoder(FormatEncoder):
+    """Lines of some columns of a table's rows, of whole columns where the format can do that."""
+
+    columnar = True
+
+    def __init__(self, line_format: Format, columns: Columns, row: t.RowType) -> None:
+        super().__init__(ColumnsFormat(line_format, columns))
+        self._inner, self._columns, self._row = line_format, columns, row
+
+    def encode_many(self, elements: Any, stream: BinaryIO) -> None:
+        """As FormatEncoder promises, or the rows of an Arrow array."""
+        if isinstance(elements, pa.Array):
+            lines = self._inner.encode_lines(self._columns.arrays_of(elements), self._end)
+            if lines is not None:
+                stream.write(lines)
+                return
+            elements = row_type_info(self._row).from_arrow(elements)
+        super().encode_many(elements, stream)
 
 
 class _ColumnsWriter(BulkWriter):

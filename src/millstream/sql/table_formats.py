@@ -132,6 +132,10 @@ class Columns:
         row, names, called, kinds = self._given
         return _columns, (row, names, called, kinds)
 
+    def arrays_of(self, rows: pa.Array) -> list[pa.Array]:
+        """The columns of rows in an Arrow array, as tables have them."""
+        return [rows.field(place) for place in self._places]
+
     def of(self, rows: Sequence[Row]) -> list[Row]:
         """The columns of each row."""
         chosen = list(zip(self._places, self._makers, strict=True))

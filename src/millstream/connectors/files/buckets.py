@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
 
 from millstream.errors import InternalError, UserError
 
@@ -67,6 +70,9 @@ class BucketContext:
 class BucketAssigner(ABC):
     """Says in which bucket a record is written. Subclasses are picklable and depend on their arguments alone."""
 
+    #: True when `buckets_of` knows the buckets of typed records in an Arrow array.
+    columnar: bool = False
+
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The bucket, as a path relative to the base path; empty for the base path itself."""
@@ -74,6 +80,14 @@ class BucketAssigner(ABC):
     def bucket_of_all(self, context: BucketContext) -> str | None:
         """The bucket of every record of an epoch, when it does not depend on the record."""
         return None
+
+    def buckets_of(self, records: pa.Array, context: BucketContext) -> Sequence[tuple[str, pa.Array]]:
+        """The records of each bucket, in their order; buckets in the order of their first records."""
+        bucket = self.bucket_of_all(context)
+        if bucket is None:
+            message = f"{type(self).__name__} assigns buckets record by record"
+            raise InternalError(message)
+        return [(bucket, records)]
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
@@ -89,6 +103,8 @@ class BucketAssigner(ABC):
 class BasePathBucketAssigner(BucketAssigner):
     """All files are in the base path."""
 
+    columnar = True
+
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """The base path."""
         return ""
@@ -100,6 +116,8 @@ class BasePathBucketAssigner(BucketAssigner):
 
 class DateTimeBucketAssigner(BucketAssigner):
     """One bucket for each hour, or whatever the pattern tells apart, of processing time."""
+
+    columnar = True
 
     def __init__(self, format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> None:
         self._format = python_format(format_str)

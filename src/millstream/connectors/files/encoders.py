@@ -41,6 +41,9 @@ def json_lines() -> Encoder:
 class FormatEncoder(Encoder):
     """One record to a line, as a format of messages writes it: `format_named("csv", ...)`."""
 
+    #: True when `encode_many` can also take typed records as one Arrow array.
+    columnar: bool = False
+
     def __init__(self, line_format: Format, end: bytes = b"\n") -> None:
         self._format, self._end = line_format, end
 
@@ -50,7 +53,7 @@ class FormatEncoder(Encoder):
 
     def encode_many(self, elements: Sequence[Any], stream: BinaryIO) -> None:
         """Write records, each with the end of its line."""
-        if elements:
+        if len(elements):
             stream.write(self._end.join([*self._format.encode(elements), b""]))
 
 

@@ -16,6 +16,7 @@ from typing import Self
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
+from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.filesystems import files_of, scheme_of
 from millstream.connectors.files.partition_time import BucketTime
 from millstream.connectors.files.partitions import PROCESS_TIME, SUCCESS_FILE, PartitionCommit, PartitionCommitter
@@ -68,6 +69,7 @@ class FileSink(Sink):
             part_size=self.rolling_policy.part_size,
             merged=MERGED if not bulk or isinstance(content, MergingFactory) else 0,
             names=self.output_file_config,
+            columnar=isinstance(content, FormatEncoder) and content.columnar,
         )
         return FileWriter(self.base_path, files_of(self.base_path), parts, self.bucket_assigner, context)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, ClassVar
 
+import pyarrow as pa
+
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
 from millstream.connectors.files.filesystems import Files, joined
@@ -25,6 +27,7 @@ from millstream.model.staged import Committable, NotStaged, StagedName
 
 STAGING = ".staging"
 _OPEN_FILES = 64
+_PIECE, _COLUMN_PIECE = 1024, 8192  # records that are written at once
 MERGED = 32 << 20  # files up to this size altogether are merged when they are committed
 
 
@@ -129,13 +132,15 @@ class Bulk(Content):
 class PartFiles:
     """What part files are like: how they are written and called, and how large they become.
 
-    Parts that have at most `merged` bytes altogether become one when they are committed."""
+    Parts that have at most `merged` bytes altogether become one when they are committed. `columnar` says whether the
+    content can also take typed records as one Arrow array."""
 
     content: Callable[[BinaryIO], Content]
     reopens: bool
     part_size: int
     merged: int
     names: OutputFileConfig
+    columnar: bool = False
 
 
 class FileWriter(SinkWriter):
@@ -149,6 +154,7 @@ class FileWriter(SinkWriter):
         self._kind = parts
         self._reopens = parts.reopens and files.renames
         self._assigner = assigner
+        self.columnar = parts.columnar and assigner.columnar
         self._part_size = parts.part_size
         self._names = parts.names
         self._context = context
@@ -160,6 +166,10 @@ class FileWriter(SinkWriter):
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Encode the records, each into the file of its bucket."""
         now = self._context.now
+        if isinstance(values, pa.Array):
+            for found, members in self._assigner.buckets_of(values, BucketContext(None, now)):
+                self._append(checked(found, STAGING), members)
+            return
         bucket = self._assigner.bucket_of_all(BucketContext(None, now))
         if bucket is not None:
             self._append(checked(bucket, STAGING), values)
@@ -169,17 +179,18 @@ class FileWriter(SinkWriter):
         for value, time in zip(values, times, strict=True):
             found = self._assigner.get_bucket_id(value, BucketContext(time, now))
             by_bucket.setdefault(found, []).append(value)
-        for found, members in by_bucket.items():
-            self._append(checked(found, STAGING), members)
+        for found, rows in by_bucket.items():
+            self._append(checked(found, STAGING), rows)
 
     def _append(self, bucket: str, values: Sequence[Any]) -> None:
         # in pieces, so that a part does not grow far beyond its size
-        for first in range(0, len(values), 1024):
+        step = _COLUMN_PIECE if isinstance(values, pa.Array) else _PIECE
+        for first in range(0, len(values), step):
             part = self._open.get(bucket) or self._begin(bucket)
             content = self._content(part)
             assert part.stream is not None
             try:
-                content.add(values[first : first + 1024])
+                content.add(values[first : first + step])
                 part.size = part.stream.tell()
             except OSError as error:
                 raise OutputFailure(self._path(part), error) from error
