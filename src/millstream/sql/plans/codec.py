@@ -58,6 +58,7 @@ _CLASSES: tuple[type, ...] = (
     l.Values, l.WindowSpec, l.OverCall, Distribution, AsyncOptions, Unnest, Skip, MatchDescription, OperatorTraits,
     ColumnDefinition, TableDefinition, t.RowField, t.RowType, t.ArrayType, t.MultisetType, t.MapType, t.JsonTextType,
     t.SymbolType, t.RawType, t.NullType, t.DescriptorType,
+    t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType,  # the type of an empty literal has no text that is read
     calc.CalcSpec, changelog_normalize.ChangelogNormalizeSpec, changing_over.ChangingOverSpec,
     constraints.ConstraintSpec, enter.EnterSpec, expand.ExpandSpec, expand.CorrelateSpec,
     group_aggregate.GroupAggregateSpec, join.JoinSpec, local_aggregate.LocalAggregateSpec, lookup_join.LookupJoinSpec,
