@@ -1,7 +1,8 @@
 """How much an epoch should read: backpressure as planning.
 
-Promises: the next budget follows from what the last epochs cost; it grows at most twofold and shrinks at most to a
-quarter at a time, within its bounds. What an epoch costs whatever it reads is not blamed on its records.
+Promises: the next budget follows from what the last epochs cost, within its bounds. It shrinks at most to a quarter at
+a time, and grows at most twofold, or as far as the target is away even if all of the last epoch's time went into its
+records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 _WEIGHT = 0.3  # of the newest epoch in the averages
 _FIXED = 0.05  # seconds an epoch costs, as long as nothing better is known
 _LEAST = 1_000
+_GROWTH = 2, 8
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class EpochSize:
         wanted = int(max(self.target - fixed, self.target / 4) / per_record)
         if records < self.records // 2:  # the source gave less than it was asked for: no evidence for more
             wanted = min(wanted, self.records)
-        bounded = min(max(wanted, self.records // 4), self.records * 2)
+        growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
+        most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))
+        bounded = min(max(wanted, self.records // 4), most)
         return replace(learned, records=max(bounded, _LEAST))
 
     def _learn(self, records: int, seconds: float) -> EpochSize:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,8 +30,10 @@ _LEAVES = {
     Kind.DOUBLE: pa.float64(),
 }
 _PLAIN_TIMESTAMP = r"^[12]\d{3}-\d\d-\d\d%s\d\d:\d\d:\d\d(\.\d{1,%d})?$"
+_LEAST_TIMESTAMP = "1000-00-00%s00:00:00.000000"
 _BETWEEN = {texts.SQL: " ", texts.ISO: "T"}
 _PLAIN_DATE = r"^[12]\d{3}-\d\d-\d\d$"
+_LEAST_DATE = "1000-00-00"
 
 Together = Callable[[Sequence[bytes | None]], pa.Array | None]
 OneByOne = Callable[[Sequence[bytes | None]], Decoded]
@@ -47,24 +50,41 @@ def array_of_texts(shape: Shape, column: pa.Array, read: Callable[[str], Any], s
     if shape.kind is Kind.TIMESTAMP and style in _BETWEEN:
         wanted = shape.type_info().arrow_type
         # no more digits than are kept: before 1970 Arrow cuts to the other side
-        pattern = _PLAIN_TIMESTAMP % (_BETWEEN[style], 3 if wanted.unit == "ms" else 6)
-        found = _plain(column, pattern, wanted)
+        digits, between = 3 if wanted.unit == "ms" else 6, _BETWEEN[style]
+        least = (_LEAST_TIMESTAMP % between)[: 20 + digits]
+        found = _plain(column, least, _PLAIN_TIMESTAMP % (between, digits), wanted)
     elif shape.kind is Kind.DATE:
-        found = _plain(column, _PLAIN_DATE, pa.date32())
+        found = _plain(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
     if found is not None:
         return found
     return shape.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
 
 
-def _plain(column: pa.Array, pattern: str, wanted: pa.DataType) -> pa.Array | None:
+def _plain(column: pa.Array, least: str, pattern: str, wanted: pa.DataType) -> pa.Array | None:
     """The column read by Arrow, if every text has the plain form that means the same to everyone."""
-    matches = pc.sum(pc.match_substring_regex(column, pattern))
-    if matches != pa.scalar(len(column) - column.null_count, pa.uint64()):
-        return None
+    if not _all_alike(column, least):
+        matches = pc.sum(pc.match_substring_regex(column, pattern))
+        if matches != pa.scalar(len(column) - column.null_count, pa.uint64()):
+            return None
     try:
         return column.cast(wanted)
     except pa.ArrowException:
         return None
+
+
+def _all_alike(column: pa.Array, least: str) -> bool:
+    """Whether all texts have the length of `least`, a digit where it has one (first of all a 1 or a 2), and else its
+    signs. A pattern says the same in five times as long."""
+    count, width = len(column) - column.null_count, len(least)
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    lengths = np.diff(offsets)
+    if not count or offsets[-1] - offsets[0] != count * width or np.count_nonzero(lengths == width) != count:
+        return False
+    low = np.frombuffer(least.encode(), np.uint8)
+    spans = np.where((low >= ord("0")) & (low <= ord("9")), np.uint8(9), np.uint8(0))
+    spans[0] = 1
+    signs = np.frombuffer(column.buffers()[2], np.uint8, count * width, offsets[0]).reshape(count, width)
+    return bool((signs - low <= spans).all())  # what is below wraps around to far above
 
 
 def decode_in_pieces(

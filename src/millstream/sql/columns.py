@@ -28,6 +28,8 @@ _UTC = datetime.UTC
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=_UTC)
 _WIDE = Context(prec=90)
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
+_MOST_KNOWN = 1000
+_known_fields: dict[int, tuple[t.RowType, list[pa.Field]]] = {}
 
 
 def arrow_type(kind: t.DataType) -> pa.DataType:
@@ -401,9 +403,19 @@ def tuples_of(array: pa.Array, row: t.RowType) -> list[tuple[Any, ...]]:
 
 def struct_of(arrays: Sequence[pa.Array], kinds: pa.Array | None, row: t.RowType, count: int) -> pa.Array:
     """Columns and kinds of change as the array of a batch."""
-    fields = [pa.field(name, arrow_type(kind)) for name, kind in zip(row.names, row.types, strict=True)]
     tail = pa.nulls(count, pa.int8()) if kinds is None else kinds
-    return pa.StructArray.from_arrays([*arrays, tail], fields=[*fields, pa.field(KIND_FIELD, pa.int8())])
+    return pa.StructArray.from_arrays([*arrays, tail], fields=_fields(row))
+
+
+def _fields(row: t.RowType) -> list[pa.Field]:
+    """The fields of a batch's array; of a type that was asked for lately, what was answered then."""
+    known = _known_fields.get(id(row))
+    if known is None or known[0] is not row:
+        if len(_known_fields) >= _MOST_KNOWN:
+            _known_fields.clear()
+        fields = [pa.field(name, arrow_type(kind)) for name, kind in zip(row.names, row.types, strict=True)]
+        known = _known_fields[id(row)] = (row, [*fields, pa.field(KIND_FIELD, pa.int8())])
+    return known[1]
 
 
 def array_of(rows: Sequence[tuple[Any, ...]], kinds: Sequence[int] | None, row: t.RowType) -> pa.Array:

@@ -44,6 +44,34 @@ class Frame:
         chosen = pa.array(rows)
         return Frame([column.take(chosen) for column in self.columns], len(rows), self.now, self.zone, self.watermark)
 
+    def part(self, column: int, index: int) -> pa.Array:
+        """A field of a column of rows."""
+        columns = self.columns
+        return columns.part(column, index) if isinstance(columns, TakenColumns) else _field(columns[column], index)
+
+
+class TakenColumns(Sequence[pa.Array]):
+    """Some rows of columns; a column, or a field of one, is taken when it is first read."""
+
+    def __init__(self, columns: Sequence[pa.Array], rows: pa.Array) -> None:
+        self._columns, self._rows = columns, rows
+        self._found: dict[int | tuple[int, int], pa.Array] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index not in self._found:
+            self._found[index] = self._columns[index].take(self._rows)
+        return self._found[index]
+
+    def part(self, column: int, index: int) -> pa.Array:
+        """A field of a column of rows."""
+        place = column, index
+        if place not in self._found:
+            self._found[place] = _field(self._columns[column], index).take(self._rows)
+        return self._found[place]
+
 
 Computed = Callable[[Frame], Datum]
 
@@ -60,6 +88,8 @@ def compiled(expression: Expression) -> Computed:
             return lambda _frame: word
         case Convert():
             return _cast(expression)
+        case FieldRef(operand=Ref(index=column), index=index):
+            return lambda frame: frame.part(column, index)
         case FieldRef(operand=operand, index=index):
             row = compiled(operand)
             return lambda frame: _field(row(frame), index)

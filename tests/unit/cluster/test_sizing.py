@@ -9,7 +9,14 @@ from millstream.cluster.sizing import EpochSize
 @given(st.integers(0, 10**7), st.floats(0, 1000), st.integers(1000, 10**7))
 def test_the_budget_moves_in_bounded_steps(records, seconds, before):
     size = EpochSize(1.0, records=before).after(records, seconds)
-    assert max(1000, before // 4) <= size.records <= max(1000, before * 2)
+    steps = min(max(1.0 / max(seconds, 0.001), 2), 8)
+    assert max(1000, before // 4) <= size.records <= max(1000, before * steps)
+
+
+@given(st.integers(1000, 10**6), st.floats(1e-7, 1e-4))
+def test_a_large_step_does_not_pass_the_target(before, cost):
+    size = EpochSize(1.0, records=before).after(before, before * cost)
+    assert size.records <= max(1000, 2 * before, 1.0 / cost)
 
 
 def test_a_steady_cost_is_met():

@@ -5,9 +5,7 @@ Does not know: keys, state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +14,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import struct_of
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
+from millstream.sql.evaluate import Condition, EvaluationFailed, Projection, TakenColumns
 from millstream.sql.expressions import Expression, Ref
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
@@ -72,24 +70,8 @@ class CalcOperator(TableOperator):
         if self._projection is None:
             self.emit_array(array.take(rows))
             return
-        frame = Frame(_Taken(array, self._width, rows), len(places), self.context.now, self.zone, self.watermark)
-        kinds = array.field(self._width).take(rows)
+        whole = self.frame(array, self._width)
+        frame = replace(whole, columns=TakenColumns(whole.columns, rows), count=len(places))
+        kinds = array.field(self._width)
+        kinds = pa.nulls(len(places), kinds.type) if kinds.null_count == len(kinds) else kinds.take(rows)
         self.emit_array(struct_of(self._projection.columns(frame), kinds, self.output, len(places)))
-
-
-class _Taken(Sequence[pa.Array]):
-    """Some rows of the columns of an array, each taken when it is first read."""
-
-    def __init__(self, array: pa.Array, width: int, rows: pa.Array) -> None:
-        self._array, self._width, self._rows = array, width, rows
-        self._found: dict[int, pa.Array] = {}
-
-    def __len__(self) -> int:
-        return self._width
-
-    def __getitem__(self, index: Any) -> Any:
-        if index >= self._width:
-            raise IndexError(index)
-        if index not in self._found:
-            self._found[index] = self._array.field(index).take(self._rows)
-        return self._found[index]

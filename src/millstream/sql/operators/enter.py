@@ -6,8 +6,9 @@ Does not know: where records come from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,7 @@ class Entrance:
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
         self._kind = row_type_info(self._inner)
         self._shown = self._inner if spec.shown is None else spec.shown
+        self._read = _columns_reader(self._inner, self._shown)
 
     def array(self, batch: Batch) -> pa.Array:
         """The rows as columns."""
@@ -52,7 +54,7 @@ class Entrance:
             array = self._kind.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
             if self._shown is not self._inner:
                 width = len(self._inner)
-                columns = _columns([array.field(i) for i in range(width)], self._inner, self._shown, len(array))
+                columns = self._read([array.field(i) for i in range(width)], len(array))
                 array = struct_of(columns or [], array.field(width), self._shown, len(array))
         if self._spec.timed:
             width = len(self._inner)
@@ -68,12 +70,11 @@ class Entrance:
         """The rows of a columnar batch; None where its columns are not those of the table."""
         if self._spec.wrapped or not batch.columnar or getattr(batch.kind, "field_names", None) != self._inner.names:
             return None
-        array, shown = batch.array(), self._shown
-        count = len(self._inner)
+        array, count = batch.array(), len(self._inner)
         if array.null_count or array.type.num_fields != count + 1:
             return None
-        columns = _columns([array.field(i) for i in range(count)], self._inner, shown, len(array))
-        return None if columns is None else struct_of(columns, array.field(count), shown, len(array))
+        columns = self._read([array.field(i) for i in range(count)], len(array))
+        return None if columns is None else struct_of(columns, array.field(count), self._shown, len(array))
 
 
 class EnterOperator(Operator):
@@ -90,7 +91,7 @@ class EnterOperator(Operator):
 
 def taken_over(arrays: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[pa.Array] | None:
     """Columns of records as columns of a table, without a look at their values; None where that cannot be."""
-    found = [_column(array, kind, kind) for array, kind in zip(arrays, kinds, strict=False)]
+    found = [_reader(kind, kind)(array) for array, kind in zip(arrays, kinds, strict=False)]
     return None if len(found) != len(kinds) or any(each is None for each in found) else found
 
 
@@ -103,31 +104,35 @@ def narrowed(row: t.RowType, wanted: Wanted) -> t.RowType:
     return t.row_of([row.names[place] for place, _ in wanted], kinds, null=row.null)
 
 
-def _columns(arrays: Sequence[pa.Array], have: t.RowType, want: t.RowType, count: int) -> list[pa.Array] | None:
-    """Columns of one row type as those of another, by name and without a look at their values; NULL where there are
-    none. None where that cannot be."""
+def _columns_reader(have: t.RowType, want: t.RowType) -> Callable[[Sequence[pa.Array], int], list[pa.Array] | None]:
+    """How columns of one row type become those of another, by name and without a look at their values; NULL where there
+    are none. The answer is None where that cannot be."""
     places = {name: place for place, name in enumerate(have.names)}
-    made: list[pa.Array] = []
+    plan: list[tuple[int | None, Any]] = []
     for name, kind in zip(want.names, want.types, strict=True):
         place = places.get(name)
-        if place is None:
-            made.append(pa.nulls(count, arrow_type(kind)))
-            continue
-        array = _column(arrays[place], have.types[place], kind)
-        if array is None:
-            return None
-        made.append(array)
-    return made
+        plan.append((None, arrow_type(kind)) if place is None else (place, _reader(have.types[place], kind)))
+
+    def read(arrays: Sequence[pa.Array], count: int) -> list[pa.Array] | None:
+        made = [pa.nulls(count, how) if place is None else how(arrays[place]) for place, how in plan]
+        return None if any(each is None for each in made) else made
+
+    return read
 
 
-def _column(array: pa.Array, have: t.DataType, want: t.DataType) -> pa.Array | None:
+def _reader(have: t.DataType, want: t.DataType) -> Callable[[pa.Array], pa.Array | None]:
     wanted = arrow_type(want)
-    if array.type == wanted:
-        return array
-    if not isinstance(have, t.RowType) or not isinstance(want, t.RowType) or not pa.types.is_struct(array.type):
-        return None
-    children = _columns([array.field(i) for i in range(len(have))], have, want, len(array))
-    if children is None:
-        return None
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if not isinstance(have, t.RowType) or not isinstance(want, t.RowType):
+        return lambda array: array if array.type == wanted else None
+    children, count, fields = _columns_reader(have, want), len(have), list(wanted)
+
+    def read(array: pa.Array) -> pa.Array | None:
+        if array.type == wanted:
+            return array
+        if not pa.types.is_struct(array.type):
+            return None
+        made = children([array.field(i) for i in range(count)], len(array))
+        mask = array.is_null() if array.null_count else None
+        return None if made is None else pa.StructArray.from_arrays(made, fields=fields, mask=mask)
+
+    return read
