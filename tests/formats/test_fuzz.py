@@ -122,6 +122,18 @@ def test_what_is_written_is_read(name, rows):
     assert made.type_info.conform(decoded.rows(made.type_info)) == rows
 
 
+@settings(max_examples=200)
+@given(place=st.integers(0, 22), sign=st.sampled_from("0123459:/-. TxZ"), whole=st.sampled_from(["2023-11-14 23:59:40.123", "1999-12-31 00:00:00"]))
+def test_moments_are_read_together_as_one_by_one(place, sign, whole):
+    made = format_named("json", schema_of("ts TIMESTAMP(3)"))
+    texts = [whole, whole[:place] + sign + whole[place + 1 :], whole]
+    records = [b'{"ts":"%s"}' % text.encode() for text in texts]
+    together = made.decode(records)
+    singly = [made.decode([record]) for record in records]
+    assert together.rows(made.type_info) == [row for each in singly for row in each.rows(made.type_info)]
+    assert [error.data for error in together.errors] == [error.data for each in singly for error in each.errors]
+
+
 @settings(max_examples=60)
 @given(
     rows=st.lists(
