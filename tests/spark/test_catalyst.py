@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parent.parent / "sql"))
 
 from sql_cases import GOLDEN, changelog, content, environment, materialised
 
-from millstream.engine.spark.catalyst import session_for
+from millstream.engine.spark.catalyst import QuerySession
 from millstream.errors import UserError
 from millstream.sql import logical as l
 from millstream.sql.batch import spelling
@@ -120,7 +120,7 @@ def test_what_is_spelled_for_spark_is_what_our_functions_compute(spark_context: 
     ]
     assert [text for text, _, found in named if found is None] == [r"s LIKE 'a\_b'"]
     named = [each for each in named if each[2] is not None]
-    session = session_for(spark_context)
+    session = QuerySession(spark_context).spark
     session.createDataFrame(
         pa.Table.from_batches([spelling.to_spark(arrays, project.input.schema, len(rows))])
     ).createOrReplaceTempView("edges")

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import feeding
-from millstream.engine.spark.catalyst import relational_sources, session_for
+from millstream.engine.spark.catalyst import QuerySession, relational_sources
 from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
 from millstream.engine.spark.stage import Parts, Stage, attempt_name
 
@@ -89,7 +89,7 @@ def batch_job(
         return run_collected(context, deployment, requests, now)
     frame: Any
     if relations:
-        frame = blocks_of(session_for(context), relations, now, slots)
+        frame = blocks_of(QuerySession(context), relations, now, slots)
     else:
         session = SparkSession(context).newSession()
         for name, value in _SETTINGS.items():

@@ -8,7 +8,8 @@ Does not know: SQL dialects, plans, blocks."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ _SETTINGS = {
 # A JVM that only moves blocks is started with the quick compiler; one that computes queries wants the good one.
 OPTIMIZING_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 _ROWS_TOGETHER = 65536
+_MOST_KNOWN = 200
 _MARKS = ("millstream.", "[USER_RAISED_EXCEPTION] ")
+_idle: dict[str, list[QuerySession]] = {}
 
 
 class QueryFailed(UserError):
@@ -56,36 +59,68 @@ def relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSour
     return found
 
 
-def session_for(context: SparkContext) -> SparkSession:
-    """A session for queries, with names of its own."""
-    session = SparkSession(context).newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    if context.getConf().get(_PARTITIONS) is None:
-        session.conf.set(_PARTITIONS, str(max(2, running_slots(context) or 2)))
-    return session
+class QuerySession:
+    """A Spark session for the queries of one job at a time, with names of its own."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self.spark = SparkSession(context).newSession()
+        for name, value in _SETTINGS.items():
+            self.spark.conf.set(name, value)
+        if context.getConf().get(_PARTITIONS) is None:
+            self.spark.conf.set(_PARTITIONS, str(max(2, running_slots(context) or 2)))
+        self._known: dict[Any, Any] = {}
+
+    def frame_of(self, source: RelationalSource, now: int) -> Any:
+        """The rows of a relation, not computed yet."""
+        frame: Any = None
+        for name, step in source.relation.steps:
+            frame = self._frame(step, now)
+            frame.createOrReplaceTempView(name)
+        return frame
+
+    def _frame(self, step: Step, now: int) -> Any:
+        match step:
+            case LocalTable(table=table):
+                return self.spark.createDataFrame(table)
+            case Query(text=text):
+                return self.spark.sql(text)
+            case Mapped(input=name, function=function, columns=columns):
+                return self.spark.table(name).mapInArrow(_Applied(function, now), columns)
+            case Read():
+                return self._read(step, now)
+        raise AssertionError(step)
+
+    def _read(self, step: Read, now: int) -> Any:
+        """The rows of a source. Parquet files that are as they were are not looked into again."""
+        if step.parquet is not None and step.files is not None:
+            path = step.parquet.removeprefix("file://")
+            files = _files(path)
+            looks = tuple((str(file), found.st_size, found.st_mtime_ns) for file in files for found in [file.stat()])
+            key = path, step.columns, str(step.files), looks
+            if key not in self._known:
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+                self._known[key] = _parquet(self.spark, step, path) if _as_declared(files, step.files) else None
+            if self._known[key] is not None:
+                return self._known[key]
+        ranges = _planned(step.source, now)
+        if not ranges:
+            return self.spark.createDataFrame([], step.columns)
+        reading = _Reading(step, ranges, now)
+        return self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(reading, step.columns)
 
 
-def frame_of(session: SparkSession, source: RelationalSource, now: int) -> Any:
-    """The rows of a relation, not computed yet."""
-    frame: Any = None
-    for name, step in source.relation.steps:
-        frame = _frame(session, step, now)
-        frame.createOrReplaceTempView(name)
-    return frame
-
-
-def _frame(session: SparkSession, step: Step, now: int) -> Any:
-    match step:
-        case LocalTable(table=table):
-            return session.createDataFrame(table)
-        case Query(text=text):
-            return session.sql(text)
-        case Mapped(input=name, function=function, columns=columns):
-            return session.table(name).mapInArrow(_Applied(function, now), columns)
-        case Read():
-            return _read(session, step, now)
-    raise AssertionError(step)
+@contextmanager
+def query_session(context: SparkContext) -> Iterator[QuerySession]:
+    """A session for one job; when it is done well, the next one has it."""
+    application = context.applicationId
+    idle = _idle.get(application)
+    if idle is None:
+        _idle.clear()  # those of a context that is no more
+        idle = _idle[application] = []
+    session = idle.pop() if idle else QuerySession(context)
+    yield session
+    idle.append(session)
 
 
 class _Applied:
@@ -101,19 +136,14 @@ class _Applied:
 # -------------------------------------------------------------------------------------------------------------- reading
 
 
-def _read(session: SparkSession, step: Read, now: int) -> Any:
-    if step.parquet is not None and step.files is not None:
-        path = step.parquet.removeprefix("file://")
-        if _as_declared(path, step.files):
-            kinds = [part.split(" ", 1)[1] for part in _split(step.columns)]
-            names = [f"`{field.name.replace('`', '``')}`" for field in step.files]
-            declared = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-            frame = session.read.schema(declared).option("recursiveFileLookup", "true").parquet(path)
-            return frame.toDF(*(f"c{i}" for i in range(len(names))))
-    ranges = _planned(step.source, now)
-    if not ranges:
-        return session.createDataFrame([], step.columns)
-    return session.range(0, len(ranges), 1, len(ranges)).mapInArrow(_Reading(step, ranges, now), step.columns)
+def _parquet(session: SparkSession, step: Read, path: str) -> Any:
+    """What Spark reads itself."""
+    assert step.files is not None
+    kinds = [part.split(" ", 1)[1] for part in _split(step.columns)]
+    names = [f"`{field.name.replace('`', '``')}`" for field in step.files]
+    declared = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    frame = session.read.schema(declared).option("recursiveFileLookup", "true").parquet(path)
+    return frame.toDF(*(f"c{i}" for i in range(len(names))))
 
 
 def _split(columns: str) -> list[str]:
@@ -121,12 +151,19 @@ def _split(columns: str) -> list[str]:
     return columns.split(", ")
 
 
-def _as_declared(path: str, files: pa.Schema) -> bool:
-    """Whether local Parquet files have exactly the declared types: Spark would refuse what our reader converts."""
+def _files(path: str) -> list[Path]:
+    """A local file, or all in a folder that are data."""
     found = Path(path)
-    every = [found] if found.is_file() else [
-        Path(folder) / name for folder, _, names in os.walk(found) for name in names if not name.startswith(("_", "."))
+    return [found] if found.is_file() else [
+        Path(folder) / name
+        for folder, _, names in sorted(os.walk(found))
+        for name in sorted(names)
+        if not name.startswith(("_", "."))
     ]  # fmt: skip
+
+
+def _as_declared(every: Sequence[Path], files: pa.Schema) -> bool:
+    """Whether Parquet files have exactly the declared types: Spark would refuse what our reader converts."""
     if not every:
         return False
     for file in every:

@@ -12,13 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext, TaskContext
-from pyspark.sql import SparkSession
 
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import Batches, RelationalSource, feeding
 from millstream.engine.slot import LevelRequest
-from millstream.engine.spark.catalyst import frame_of, relational_sources, session_for
+from millstream.engine.spark.catalyst import QuerySession, query_session, relational_sources
 
 _PLACE = struct.Struct(">HIQ")  # vertex, partition, sequence
 _COLUMNS = "slot int, place binary, block binary"
@@ -46,11 +45,11 @@ class _Packed:
             )
 
 
-def blocks_of(session: SparkSession, relations: Relations, now: int, slots: int) -> Any:
+def blocks_of(session: QuerySession, relations: Relations, now: int, slots: int) -> Any:
     """All relations as one frame of blocks, a partition for each slot."""
     whole: Any = None
     for place, source, parallelism in relations:
-        frame = frame_of(session, source, now).mapInArrow(_Packed(place, parallelism), _COLUMNS)
+        frame = session.frame_of(source, now).mapInArrow(_Packed(place, parallelism), _COLUMNS)
         whole = frame if whole is None else whole.unionAll(frame)
     return whole.repartitionById(slots, whole.slot).sortWithinPartitions("place")
 
@@ -91,6 +90,7 @@ def run_collected(
 ) -> list[bytes]:
     """Run such a program; gives the blocks that are for the driver."""
     ((_, source, _),) = relational_sources(deployment)
-    table = frame_of(session_for(context), source, now).toArrow()
+    with query_session(context) as session:
+        table = session.frame_of(source, now).toArrow()
     with feeding({source.name: iter(table.to_batches())}):
         return [data for _, _, data in run_batch_level(deployment, 0, (), requests[0], "driver")]

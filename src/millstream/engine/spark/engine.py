@@ -57,25 +57,26 @@ class SparkEngine:
             self._bundle = self._context.broadcast(deployment.dependencies.read())
         program = self._context.broadcast(pickled)
         self._parts = Parts(deployment.id, program, deployment.dependencies, self._bundle)
-        self._stages = Stages(self._context, slots, self._parts.broadcasts)
-        if self._anchor is None or self._anchor.slots != slots:
-            self._let_go_of_anchor()
-            self._anchor = Anchor(self._context, slots)
+        if not deployment.plan.batch:
+            self._stages = Stages(self._context, slots, self._parts.broadcasts)
+            if self._anchor is None or self._anchor.slots != slots:
+                self._let_go_of_anchor()
+                self._anchor = Anchor(self._context, slots)
         self._deployment = deployment
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """One Spark job."""
         deployment = self._deployment
         assert deployment is not None, "deploy first"
-        assert self._anchor is not None
         assert self._parts is not None
-        assert self._stages is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         requests = level_requests(deployment, request)
         try:
             if deployment.plan.batch:
                 found = batch_job(self._context, self._parts, deployment, requests, request.now)
             else:
+                assert self._anchor is not None
+                assert self._stages is not None
                 found = epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
         except Py4JJavaError as problem:
             raise (query_failure(problem) or SparkFailed(_reason(problem))) from None
