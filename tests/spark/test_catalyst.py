@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "sql"))
@@ -170,6 +171,19 @@ def test_rows_of_relations_reach_every_sink_once(sales: TableEnvironment, tmp_pa
     }
     assert sorted(found["one"]) == sorted(f"{k},{sum(range(k, 1000, 7))}" for k in range(7))
     assert len(found["two"]) == 4 * 2 - 1  # a space in three of the four names
+
+
+def test_a_query_sees_files_that_came_or_changed_since_the_last_one(spark_context: Any, tmp_path: Path) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    env.execute_sql(
+        f"CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet')"
+    )
+    expected = []
+    for name, numbers in (("a", [1, 2]), ("b", [3]), ("a", [4, 5, 6])):
+        pq.write_table(pa.table({"n": pa.array(numbers, pa.int64())}), tmp_path / f"{name}.parquet")
+        with env.execute_sql("SELECT SUM(n) FROM numbers").collect() as rows:
+            expected.append([tuple(row) for row in rows])
+    assert expected == [[(3,)], [(6,)], [(18,)]]
 
 
 def test_a_query_without_an_answer_is_the_users_error(sales: TableEnvironment) -> None:
