@@ -175,9 +175,8 @@ def test_rows_of_relations_reach_every_sink_once(sales: TableEnvironment, tmp_pa
 
 def test_a_query_sees_files_that_came_or_changed_since_the_last_one(spark_context: Any, tmp_path: Path) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    env.execute_sql(
-        f"CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet')"
-    )
+    options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet'"
+    env.execute_sql(f"CREATE TABLE numbers (n BIGINT) WITH ({options})")
     expected = []
     for name, numbers in (("a", [1, 2]), ("b", [3]), ("a", [4, 5, 6])):
         pq.write_table(pa.table({"n": pa.array(numbers, pa.int64())}), tmp_path / f"{name}.parquet")
