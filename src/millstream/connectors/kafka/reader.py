@@ -30,12 +30,14 @@ from millstream.model.source import Records, Rejected, SourceReader, SplitRange
 _log = logging.getLogger("millstream.kafka")
 
 _OPEN = 64  # consumers a reader keeps
+_AHEAD = "queued.max.messages.kbytes"
+_FAR, _NEAR = 16 << 10, 2 << 10  # about what is read while an epoch ends and the next begins; for many, less each
+_FEW = 4
 _TURN = 0.02  # seconds to wait for a full batch
 _SILENCE = 60.0  # seconds without a message that are too many
 _BATCH = 10_000
 
 DEFAULTS: dict[str, Any] = {
-    "queued.max.messages.kbytes": 4 * 1024,  # when a slot moves to another process, what was fetched ahead is in vain
     "fetch.queue.backoff.ms": 5,  # librdkafka's own is a second, in which a queue that was full runs empty
     "fetch.message.max.bytes": 1 << 20,
     "fetch.wait.max.ms": 100,
@@ -208,7 +210,10 @@ class KafkaReader(SourceReader):
             yield self._decoder.decode(messages, times)
 
     def _partition(self, split: str) -> _Partition:
-        found = self._partitions.pop(split, None) or _Partition(split, self._settings, self._reset)
+        found = self._partitions.pop(split, None)
+        if found is None:
+            ahead = _FAR if len(self._partitions) < _FEW else _NEAR
+            found = _Partition(split, {_AHEAD: ahead, **self._settings}, self._reset)
         self._partitions[split] = found  # the newest last
         while len(self._partitions) > _OPEN:
             self._partitions.pop(next(iter(self._partitions))).close()
