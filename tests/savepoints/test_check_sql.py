@@ -109,9 +109,9 @@ def test_neither_order_nor_other_statements_matter(check: Any, restore: Any) -> 
     told, code = check(changed)
     assert code == 0
     assert {name for name, each in told.items() if ("kept", "") not in each} == {
-        "windows/WindowAggregate", "windows/TableSourceScan", "windows/Sink"
+        "windows/GlobalWindowAggregate", "windows/TableSourceScan", "windows/Sink"
     }  # fmt: skip
-    assert told["windows/WindowAggregate"] == [("new", "starts without state")]
+    assert told["windows/GlobalWindowAggregate"] == [("new", "starts without state")]
     restore(changed)
 
 

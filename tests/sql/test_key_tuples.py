@@ -40,6 +40,16 @@ def test_hashes_of_columns_are_those_of_tuples(columns: list[pa.Array]) -> None:
     assert found is not None or not short
 
 
+@given(KEYS, st.integers(4, 40), st.booleans())
+def test_keys_that_come_again_and_again_have_the_same_hashes(columns: list[pa.Array], times: int, runs: bool) -> None:
+    rows = np.arange(len(columns[0]))
+    again = np.repeat(rows, times) if runs else np.tile(rows, times)
+    found = tuple_hashes([column.take(pa.array(again)) for column in columns])
+    expected = [stable_hash(key) for key in zip(*map(python_values, columns), strict=True)]
+    assert found is None or np.array_equal(found, np.array(expected, dtype=np.uint64)[again])
+
+
 @pytest.mark.parametrize("column", [pa.array([1.5]), pa.array(["x" * 60]), pa.array([0], pa.timestamp("ns"))])
 def test_other_columns_are_left_to_others(column: pa.Array) -> None:
-    assert tuple_hashes([pa.array([1]), column]) is None
+    rows = pa.array([0] * 40)
+    assert tuple_hashes([pa.array(range(40)), column.take(rows)]) is None

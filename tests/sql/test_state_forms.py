@@ -29,6 +29,14 @@ QUERIES = {
     "join of all": "SELECT one.v, other.v FROM one CROSS JOIN other WHERE one.v = other.v",
     "first of several": f"SELECT k, n, v FROM ({NUMBERED.format('k, n ORDER BY v DESC')}) WHERE r <= 2",
     "numbered": f"SELECT k, v, r FROM ({NUMBERED.format('k ORDER BY n, v')}) WHERE r BETWEEN 2 AND 4",
+    "first of a number": f"SELECT k, n, v FROM ({NUMBERED.format('n ORDER BY v')}) WHERE r <= 2",
+    "groups": "SELECT k, n, COUNT(*), SUM(v), MIN(v), AVG(v) FROM one GROUP BY k, n",
+    "groups of a number": "SELECT n, COUNT(*), MAX(k) FROM one GROUP BY n",
+    "distinct": "SELECT k, COUNT(DISTINCT v), SUM(v) FROM one GROUP BY k",
+    "distinct by filters": """SELECT k, n, COUNT(DISTINCT v), COUNT(DISTINCT v) FILTER (WHERE v > 20), MAX(v),
+        COUNT(DISTINCT n), COUNT(DISTINCT n) FILTER (WHERE v > 20),
+        COUNT(DISTINCT CAST(v AS STRING)) FILTER (WHERE v < 9) FROM one GROUP BY k, n""",
+    "distinct of one": "SELECT n, COUNT(DISTINCT k), COUNT(*) FROM one GROUP BY n",
     "last": f"SELECT k, n, v FROM ({NUMBERED.format('k, n ORDER BY p DESC')}) WHERE r = 1",
 }
 
@@ -66,8 +74,9 @@ def test_state_moves_from_memory_to_disk_and_back(name: str) -> None:
     assert left(sql, ("hashmap", "lmdb", "hashmap")) == left(sql, ("lmdb",))
 
 
-@pytest.mark.parametrize("name", ["join", "first of several", "last"])
+@pytest.mark.parametrize("name", ["join", "first of several", "distinct by filters", "last", "groups"])
 def test_keys_with_one_hash_stay_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = left(QUERIES[name], ("lmdb",))
     monkeypatch.setattr(KeyColumns, "hashes", lambda _self, _columns, count: np.zeros(count, dtype=np.int64))
     assert left(QUERIES[name], ("hashmap", "hashmap")) == expected
+    assert left(QUERIES[name], ("hashmap", "lmdb")) == expected  # runs have been put together

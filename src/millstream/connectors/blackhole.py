@@ -27,6 +27,7 @@ class Forgetting(SinkWriter):
     """Drops records, also as columns."""
 
     columnar = True
+    reads = False
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Forget."""

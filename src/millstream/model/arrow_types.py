@@ -10,6 +10,7 @@ import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from millstream.model.time import Instant
 
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError, AttributeError, InvalidOperation)
 _NONE = type(None)
+_FEW, _LARGE = 1 << 12, 1 << 20  # values, and their bytes, that are worth laying out by hand
 
 
 class TypeMismatch(UserError):
@@ -187,6 +189,18 @@ class BytesColumn(Column):
 
     arrow_type = pa.binary()
     exact = frozenset((bytes, _NONE))
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """As promised by Column; few large values are copied at most once, one is not copied."""
+        if len(values) <= _FEW and set(map(type, values)) <= self.exact:
+            sizes = [0 if value is None else len(value) for value in values]
+            if _LARGE <= sum(sizes) < 1 << 31:
+                offsets = pa.array(accumulate(sizes, initial=0), pa.int32())
+                data = b"".join(value for value in values if value is not None)  # of one, itself
+                there = pa.array([value is not None for value in values])
+                parts = [there.buffers()[1], offsets.buffers()[1], pa.py_buffer(data)]
+                return pa.Array.from_buffers(self.arrow_type, len(values), parts)
+        return super().to_arrow(values)
 
     def convert(self, value: Any) -> bytes:
         """The bytes of any other holder of bytes."""

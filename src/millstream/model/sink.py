@@ -34,6 +34,8 @@ class SinkWriter(ABC):
 
     #: True when `write` can also take typed records as one Arrow array, with their timestamps as a numpy column.
     columnar: bool = False
+    #: False when no record is looked at: none is made for this writer.
+    reads: bool = True
 
     @abstractmethod
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:

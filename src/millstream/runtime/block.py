@@ -20,6 +20,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 
+from millstream.model.arrow_streams import stream_bytes
 from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformation
 from millstream.runtime.batch import Batch
 
@@ -68,12 +69,8 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
         if batch.timestamps is not None:
             arrays.append(pa.array(batch.timestamps))
             names.append("timestamp")
-        record_batch = pa.RecordBatch.from_arrays(arrays, names=names)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, record_batch.schema) as writer:
-            writer.write_batch(record_batch)
-        columns: bytes = sink.getvalue().to_pybytes()
-        return _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence) + columns
+        head = _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence)
+        return stream_bytes(pa.RecordBatch.from_arrays(arrays, names=names), before=head)
     times = None if batch.timestamps is None else batch.timestamps.tobytes()
     payload = _dumps((batch.rows(), batch.keys, times))
     return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence) + payload

@@ -35,30 +35,39 @@ class UserFunctionFailed(UserError):
     """A user function raised, or gave what it must not give."""
 
     def __init__(
-        self, operator: str, problem: str, trace: str, *, key: str | None = None, record: str | None = None
+        self,
+        operator: str,
+        problem: str,
+        trace: str,
+        *,
+        key: str | None = None,
+        record: str | None = None,
+        hint: str | None = None,
     ) -> None:
         self.operator, self.problem, self.trace, self.key, self.record = operator, problem, trace, key, record
         where = f"in operator '{operator}'"
         where += f", key {key}" if key is not None else ""
         where += f", record {record}" if record is not None else ""
-        super().__init__(f"{trace.rstrip()}\n{where}" if trace else f"{problem} {where}")
+        super().__init__(f"{trace.rstrip()}\n{where}" if trace else f"{problem} {where}", hint=hint)
 
     def to_json(self) -> dict[str, Any]:
         """The failure as plain values: it travels to the driver in a block."""
-        return {name: getattr(self, name) for name in ("operator", "problem", "trace", "key", "record")}
+        return {name: getattr(self, name) for name in ("operator", "problem", "trace", "key", "record", "hint")}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> UserFunctionFailed:
         """The inverse of `to_json`."""
-        return cls(data["operator"], data["problem"], data["trace"], key=data["key"], record=data["record"])
+        beside = {name: data.get(name) for name in ("key", "record", "hint")}
+        return cls(data["operator"], data["problem"], data["trace"], **beside)
 
 
 def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> MillstreamError:
     """The failure to raise for `problem` out of user code; what is not the user's fault stays what it is."""
     if isinstance(problem, UserFunctionFailed | ExternalError | InternalError):
         return problem
+    hint = None
     if isinstance(problem, UserError):
-        what, trace = str(problem), ""  # our own sentence says it all
+        what, trace, hint = problem.message, "", problem.hint  # our own sentence says it all
     else:
         called = isinstance(problem, SystemExit)
         text = f"the function called sys.exit({problem.code!r})" if called else str(problem)  # type: ignore[attr-defined]
@@ -69,6 +78,7 @@ def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: 
         trace,
         key=None if key is _NOTHING else shorten(key),
         record=None if record is _NOTHING else shorten(record),
+        hint=hint,
     )
 
 

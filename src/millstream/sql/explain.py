@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from millstream.sql import estimates
 from millstream.sql import logical as l
 from millstream.sql import types as t
-from millstream.sql.physical import Operation, walk
+from millstream.sql.physical import Operation, Origin, walk
 from millstream.sql.planning.contract import Settings
 from millstream.sql.planning.placement import Placements
 from millstream.sql.planning.texts import described, window_text
@@ -59,7 +59,7 @@ def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
     """What may be done better."""
     named = {each.name for operation in operations for each in walk(operation)}
     growing = sorted(named & _KEEPS_ALL)
-    made: list[str] = []
+    made: list[str] = [] if settings.batch else warnings(operations)
     if growing and settings.ttl is None and not settings.batch:
         made.append(
             f"the state of {', '.join(growing)} grows with its keys: set 'table.exec.state.ttl' if old ones may go"
@@ -67,6 +67,36 @@ def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
     if "GroupAggregate" in named and not (settings.mini_batch or settings.batch):
         made.append("GroupAggregate tells every change: 'table.exec.mini-batch.enabled' = 'true' tells one an epoch")
     return made
+
+
+def warnings(operations: Sequence[Operation]) -> list[str]:
+    """What is allowed on a stream, and rarely meant: joins that pair every row with every other."""
+    joins = {
+        id(each): each
+        for operation in operations
+        for each in walk(operation)
+        if each.name == "Join" and all(where.kind == "single" for where in each.distributions)
+    }
+    made = []
+    for each in joins.values():
+        if not any(() in side.upsert_keys or _constant(side) for side in each.inputs):
+            one, other = map(_tables, each.inputs)
+            made.append(
+                f"the join of {one} with {other} has no equality: every row is kept for ever and paired with every row "
+                "of the other side, in one subtask"
+            )
+    return made
+
+
+def _tables(operation: Operation) -> str:
+    """The tables whose rows come out of an operation; its columns where none has a name."""
+    names = [each.origin.name[-1] for each in walk(operation) if isinstance(each.origin, Origin)]
+    return " and ".join(dict.fromkeys(names)) or f"({', '.join(operation.schema.names)})"
+
+
+def _constant(operation: Operation) -> bool:
+    """Whether rows are made of constants alone: they do not grow."""
+    return all(isinstance(each.source, l.Values) for each in walk(operation) if not each.inputs)
 
 
 def _tree(plan: l.Plan, depth: int = 0, *, costs: bool = False) -> str:
@@ -103,6 +133,10 @@ def _logical(plan: l.Plan) -> str:
             return f"{name}(sort=[{keys_text}]{f', fetch=[{limit}]' if limit is not None else ''})"
         case l.Rank(first=first, last=last):
             return f"{name}(range=[{first}..{last}])"
+        case l.ToChangelog(codes=codes):
+            return f"{name}(op_mapping=[{', '.join(f'{l.CHANGES[kind]}={code}' for kind, code in codes)}])"
+        case l.FromChangelog(codes=codes):
+            return f"{name}(op_mapping=[{', '.join(f'{code}={l.CHANGES[kind]}' for code, kind in codes)}])"
         case l.Sink(name=path):
             return f"LogicalSink(table=[{'.'.join(path)}], fields=[{', '.join(plan.schema.names)}])"
     return name

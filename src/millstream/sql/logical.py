@@ -244,6 +244,29 @@ class Match(_Single):
     description: Any = field(compare=False)
 
 
+CHANGES = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")  # by the number of the kind of change
+
+
+@dataclass(frozen=True)
+class ToChangelog(_Single):
+    """Each change of the input as a row that is inserted, with the code of its kind in front of it.
+
+    `codes` are kinds of change with their codes; a change of another kind is left out. `partition` are columns whose
+    changes stay together, and come before the code."""
+
+    codes: tuple[tuple[int, str], ...]
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class FromChangelog(_Single):
+    """Each row as the change that its column `op` tells by one of `codes`; `op` itself is left out."""
+
+    op: int
+    codes: tuple[tuple[str, int], ...]
+    partition: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Sink(_Single):
     """Rows go into a table. `conflict` is what ON CONFLICT DO says about rows that claim one primary key."""

@@ -12,6 +12,7 @@ from millstream.sql import logical as l
 from millstream.sql.physical import ChangelogMode, Operation
 from millstream.sql.planning.aggregates import plan_aggregate
 from millstream.sql.planning.calcs import plan_calc, plan_correlate, plan_expand, plan_watermark, plan_window_table
+from millstream.sql.planning.changelogs import plan_from_changelog, plan_to_changelog
 from millstream.sql.planning.contract import Settings
 from millstream.sql.planning.joins import plan_join, plan_temporal_join
 from millstream.sql.planning.order import plan_match, plan_rank, plan_set_operation, plan_sort
@@ -75,6 +76,10 @@ class PhysicalPlanner:
                 return plan_sort(self, node, before)
             case l.Match():
                 return plan_match(self, node)
+            case l.ToChangelog():
+                return plan_to_changelog(self, node)
+            case l.FromChangelog():
+                return plan_from_changelog(self, node)
             case l.Sink():
                 return self._sink(node)
         raise AssertionError(node)

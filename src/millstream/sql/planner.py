@@ -139,7 +139,8 @@ class Planner:
         if not given:
             return query, columns
         binder = ExpressionBinder(self.session, Scope(), clause="in PARTITION")
-        values = [binder.bind(expr) for expr in given.values()]
+        kinds = {each.name: each.type for each in table.columns}
+        values = [_cast(binder.bind(expr), kinds[name].nullable()) for name, expr in given.items()]
         chosen = list(columns) or [c.name for c in table.columns if c.is_persisted and c.name not in given]
         made = l.project(query, [*query.refs(), *values], [*query.schema.names, *given])
         return made, [*chosen, *given]
@@ -164,6 +165,7 @@ class Planner:
             target_text = f"table '{'.'.join(name)}' wants {len(chosen)} ({want})"
             message = f"the query has {len(query.schema)} columns ({have}), {target_text}"
             raise SqlValidationError(message)
+        _check_columns(chosen, [each.name for each in target], name)
         exprs: list[Expression] = []
         for each in target:
             if each.name not in chosen:
@@ -190,6 +192,9 @@ class Planner:
             raise context.fail(message)
         if node.overwrite:
             _check_overwrite(context, connector)
+        if context.definition.distribution is not None:
+            message = f"it is DISTRIBUTED into buckets, and connector '{connector.name}' has none"
+            raise context.fail(message, "ALTER TABLE ... DROP DISTRIBUTION")
         _check_metadata(context, connector)
         found = connector.write(replace(context, overwrite=node.overwrite))
         child = consumed(
@@ -222,6 +227,17 @@ def narrowed_source(found: TableSource, origin: ScanOrigin) -> tuple[TableSource
         if narrower is not None:
             return replace(found, source=narrower), EnterSpec(narrowed(found.schema, origin.wanted), shown=found.schema)
     return found, EnterSpec(found.schema)
+
+
+def _check_columns(chosen: Sequence[str], target: Sequence[str], table: tuple[str, ...]) -> None:
+    """Refuse an INSERT into columns that are not there, or into one twice."""
+    for place, column in enumerate(chosen):
+        if column not in target:
+            message = f"'{'.'.join(table)}' has no column '{column}' that can be written to"
+            raise SqlValidationError(message, hint=nearest(column, target))
+        if column in chosen[:place]:
+            message = f"column '{column}' is written to twice"
+            raise SqlValidationError(message)
 
 
 def _check_overwrite(context: TableContext, connector: TableConnector) -> None:
@@ -261,6 +277,11 @@ def _converted(ref: Expression, source: t.DataType, kind: t.DataType, _context: 
         message = f"{source} cannot become {kind}"
         raise SqlNotSupported(message)
     return Convert(kind, ref)
+
+
+def _cast(value: Expression, kind: t.DataType) -> Expression:
+    """The value of a partition in the type of its column, as CAST would bring it there."""
+    return Convert(kind, value) if not value.type.same(kind) and can_cast(value.type, kind) else value
 
 
 def _brought(ref: Expression, kind: t.DataType) -> Expression:

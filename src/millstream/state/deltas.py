@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model import codec
+from millstream.model.arrow_streams import stream_pieces
 from millstream.model.arrow_types import TypeMismatch
 from millstream.model.types import MapTypeInfo, TypeInformation, Types
 from millstream.model.windows import TimeWindow
@@ -160,11 +161,11 @@ class Changes:
 def encode(tables: Iterable[tuple[TableSchema, Changes]], *, compressed: bool = False) -> bytes:
     """The tables as the bytes of one state file; readers need not know whether it is compressed."""
     header: list[dict[str, Any]] = []
-    streams: list[pa.Buffer] = []
+    streams: list[Any] = []
     for schema, changes in tables:
-        stream = _to_stream(schema, changes, compressed)
-        header.append({**schema.describe(), "rows": len(changes), "length": stream.size})
-        streams.append(stream)
+        pieces = _to_stream(schema, changes, compressed)
+        header.append({**schema.describe(), "rows": len(changes), "length": sum(map(len, pieces))})
+        streams += pieces
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # Arrow wants its buffers aligned
     return b"".join((_MAGIC, struct.pack("<I", len(text)), text, *streams))
@@ -215,7 +216,8 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
         at += entry["length"]
 
 
-def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> pa.Buffer:
+def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[Any]:
+    """The parts of a table's stream, in order."""
     values: Sequence[Any] = changes.values
     partial: list[pa.Array] = []
     if changes.patched and isinstance(schema.value_type, MapTypeInfo):
@@ -233,11 +235,7 @@ def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> pa.Bu
         ],
         names=["namespace", "key", "deleted", "value", *([_REMOVED] if partial else [])],
     )
-    sink = pa.BufferOutputStream()
-    how = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
-    with pa.ipc.new_stream(sink, batch.schema, options=how) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
+    return stream_pieces(batch, compression="lz4" if compressed else None)
 
 
 def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:

@@ -6,6 +6,8 @@ Does not know: keys; which byte goes before each string is said by who asks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -102,6 +104,17 @@ class ShortStrings:
 
     def _sixteen(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | int, secret: int) -> _U64:
         return _folded(self._word(rows, at) ^ _SECRET[secret], self._word(rows, at + 8) ^ _SECRET[secret + 1])
+
+
+def hashes_of_words(word: Callable[[int], _U64], length: int) -> _U64:
+    """The hashes of strings that all have this length, from 9 to 32; `word` gives eight bytes of each, from a position
+    on."""
+    if length <= 16:
+        low, high = word(0) ^ (_SECRET[3] ^ _SECRET[4]), word(length - 8) ^ (_SECRET[5] ^ _SECRET[6])
+        return _avalanche(np.uint64(length) + low.byteswap() + high + _folded(low, high))
+    first = _folded(word(0) ^ _SECRET[0], word(8) ^ _SECRET[1])
+    last = _folded(word(length - 16) ^ _SECRET[2], word(length - 8) ^ _SECRET[3])
+    return _avalanche(np.uint64(length * int(_PRIME_1) & 0xFFFF_FFFF_FFFF_FFFF) + first + last)
 
 
 def _rotated(x: _U64, by: int) -> _U64:

@@ -6,6 +6,7 @@ Does not know: statements that define or show things."""
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -22,13 +23,15 @@ from millstream.runtime.operators.sink import SinkSpec
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
+from millstream.sql.bind.hints import check_table_hints
 from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.bind.tables import duration_millis
 from millstream.sql.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.columns import row_type_info
-from millstream.sql.errors import SqlError, SqlValidationError
-from millstream.sql.explain import explained
+from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
+from millstream.sql.explain import explained, warnings
 from millstream.sql.function_context import TABLE_FUNCTIONS, async_options
+from millstream.sql.lexer import place_of
 from millstream.sql.phases import distinct_buckets, two_phase_wanted
 from millstream.sql.physical import Operation, Origin
 from millstream.sql.planner import Planner
@@ -41,6 +44,7 @@ from millstream.table.named_objects import NamedObjects
 from millstream.table.table_config import MINI_BATCH, MINI_BATCH_SIZE, STATE_TTL
 from millstream.table.table_result import TableResult
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 fresh_numbers = itertools.count(1)
 
@@ -80,6 +84,8 @@ class PlanningSession(NamedObjects):
         try:
             return action()
         except SqlError as problem:
+            if problem.at is None and problem.about is not None:
+                problem.at = place_of(problem.about, text)
             raise problem.placed(text) from None
         except RecursionError:
             message = "the statement is nested too deep"
@@ -88,10 +94,11 @@ class PlanningSession(NamedObjects):
     # ---------------------------------------------------------------------------------------------------------- inserts
 
     def _insert_plan(self, node: s.Insert) -> l.Plan:
-        full, table = self._catalogs.table(node.table, node.at)
+        full, table = self._catalogs.table(node.table, node.table_at)
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.table)}' is not a table that can be written to"
-            raise SqlValidationError(message, at=node.at)
+            raise SqlValidationError(message, at=node.table_at)
+        check_table_hints(node.hints)
         query = QueryBinder(self._session()).query(node.query)
         hints = tuple(pair for hint in node.hints if hint.name == "OPTIONS" for pair in hint.options)
         try:
@@ -101,11 +108,14 @@ class PlanningSession(NamedObjects):
                 full, table, query, columns, hints, overwrite=node.overwrite, conflict=node.conflict
             )
         except SqlValidationError as problem:
-            problem.at = node.at
+            problem.at = node.table_at
             raise
 
     def _create_as_plan(self, node: s.CreateTable, text: str) -> tuple[TableDefinition, l.Plan]:
         assert node.query is not None
+        if node.must_exist and self._catalogs.find(node.name, node.at) is None:
+            message = f"there is no table '{'.'.join(node.name)}' to replace"
+            raise CatalogError(message, at=node.at, hint="write CREATE OR REPLACE TABLE")
         query = QueryBinder(self._session()).query(node.query)
         extra = tuple(ColumnDefinition(f.name, t.plain(f.data_type)) for f in query.schema.fields)
         definitions = self._definitions()
@@ -127,6 +137,7 @@ class PlanningSession(NamedObjects):
 
     def _run(self, operations: Sequence[Operation]) -> TableResult:
         """Run physical plans that end in sinks, as one job."""
+        self._warn(operations)
         names = [".".join(each.origin.name) for each in operations if isinstance(each.origin, Origin)]
         program, kept = self._env._program, dict(self._env._program.transformations)
         program.clear()
@@ -140,6 +151,10 @@ class PlanningSession(NamedObjects):
         schema = t.row_of(columns, [t.BIGINT for _ in columns], null=False)
         return TableResult(schema, [Row._from(list(columns), [-1] * len(columns))], client=client)
 
+    def _warn(self, operations: Sequence[Operation]) -> None:
+        for text in () if self._batch() else warnings(operations):
+            _log.warning("%s", text)
+
     def _attach(self, plans: Sequence[l.Plan]) -> None:
         planner = self._planner()
         planner.add_all(planner.physical(plans), self._env._program)
@@ -149,6 +164,7 @@ class PlanningSession(NamedObjects):
     def _collect(self, plan: l.Plan) -> TableResult:
         planner = self._planner()
         operation = planner.collected(plan)
+        self._warn([operation])
         program, kept = self._env._program, dict(self._env._program.transformations)
         name = f"{self._prefix}-{next(self._collected)}"
         program.clear()

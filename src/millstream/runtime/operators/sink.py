@@ -61,6 +61,8 @@ class SinkOperator(Operator):
                 started = InitializationContext(context, StreamingRuntimeContext(context, keyed=False))
                 rowwise.guarded(context, self._writer.initialize_state, started)
         writer = self._writer
+        if not writer.reads:
+            return
         if writer.columnar and batch.columnar:
             rowwise.guarded(self.context, writer.write, batch.array(), batch.timestamps)
         else:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.model.aggregations import Aggregate
+from millstream.model.arrow_streams import stream_bytes
 from millstream.runtime.batch import Batch
 from millstream.runtime.rowwise import UserFunctionFailed
 
@@ -114,11 +115,7 @@ class Partials:
 
 def packed(chunk: pa.RecordBatch) -> bytes:
     """A chunk as bytes, for state."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, chunk.schema) as writer:
-        writer.write_batch(chunk)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return stream_bytes(chunk)
 
 
 def unpacked(data: bytes) -> pa.RecordBatch:

@@ -91,12 +91,25 @@ def _once_each(
     """Moments that look the same by the pattern are written once."""
     grain = javatime.grain(scalar_value(pattern) or "", zoned=column.type.tz is not None)
     if grain is not None:
+        alike = None if column.null_count else _all_alike(column, grain)
+        if alike is not None:
+            one = replace(frame, columns=[], count=1)
+            return pa.repeat(write(one, [alike, pattern], kinds, kind)[0], len(column))
         column = pc.floor_temporal(column, unit=grain)
     encoded = pc.dictionary_encode(column)
     if 2 * len(encoded.dictionary) > len(column):
         return write(frame, [column, pattern], kinds, kind)
     few = replace(frame, columns=[], count=len(encoded.dictionary))
     return write(few, [encoded.dictionary, pattern], kinds, kind).take(encoded.indices)
+
+
+def _all_alike(column: pa.Array, grain: str) -> pa.Array | None:
+    """The one moment that all moments are of this grain, as they often are in a batch; None if they differ."""
+    if not len(column):
+        return None
+    ends = pc.min_max(column)
+    first, last = (pc.floor_temporal(pa.array([ends[name]]), unit=grain) for name in ("min", "max"))
+    return first if first.equals(last) else None
 
 
 define(

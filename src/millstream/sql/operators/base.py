@@ -21,7 +21,8 @@ from millstream.sql import types as t
 from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
 from millstream.sql.evaluate import EvaluationFailed, Frame
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
-from millstream.sql.operators.key_tuples import tuple_hashes
+from millstream.sql.operators.key_tuples import once_each, tuple_hashes
+from millstream.sql.operators.late_rows import LateBatch, LateRows, column_of
 from millstream.sql.user_functions import functions_in
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
@@ -48,15 +49,23 @@ class ColumnKeys(KeySelection):
     def keyed(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
         """As KeySelection promises."""
         batch = batch if batch.columnar else Batch(batch.kind, array=batch.array(), timestamps=batch.timestamps)
-        if len(self.columns) == 1 and not pa.types.is_nested(batch.array().field(self.columns[0]).type):
-            return batch, grouper.of_column(batch.array().field(self.columns[0]))
-        if len(self.columns) > 1 and len(batch) >= _MANY:
-            hashes = tuple_hashes([batch.array().field(i) for i in self.columns])
+        found = [column_of(batch, i) for i in self.columns]
+        if len(found) == 1 and not pa.types.is_nested(found[0].type):
+            return batch, _numbers(found[0], grouper)
+        if len(found) > 1 and len(batch) >= _MANY:
+            hashes = tuple_hashes(found)
             if hashes is not None:
                 if isinstance(grouper, KeyGrouper):
                     return batch, (hashes % np.uint64(grouper.max_parallelism)).astype(np.int32)
                 return batch, hashes
         return batch, grouper.of_many(self.keys(batch, operator))
+
+
+def _numbers(column: pa.Array, grouper: KeyGrouper | KeyHasher) -> np.ndarray:
+    found = None
+    if pa.types.is_string(column.type) and len(column) >= _MANY:
+        found = once_each([column], lambda keys: grouper.of_column(keys[0]))
+    return grouper.of_column(column) if found is None else found
 
 
 def keys_by(columns: Sequence[int], schema: t.RowType) -> ColumnKeys:
@@ -108,6 +117,11 @@ class TableOperator(Operator):
         """Emit rows as they are."""
         if len(array):
             self.out.emit(Batch(self.context.output_type, array=array))
+
+    def emit_late(self, rows: LateRows, kinds: pa.Array | None = None) -> None:
+        """Emit rows whose columns are gathered by who reads them."""
+        if rows.size:
+            self.out.emit(LateBatch(self.context.output_type, rows, kinds, self.output))
 
     def put(self, kind: int, row: tuple[Any, ...]) -> None:
         """Emit one row with the next batch."""

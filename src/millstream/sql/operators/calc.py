@@ -16,8 +16,10 @@ from millstream.sql import types as t
 from millstream.sql.columns import struct_of
 from millstream.sql.evaluate import Condition, EvaluationFailed, Projection, TakenColumns
 from millstream.sql.expressions import Expression, Ref
+from millstream.sql.fields import FieldRef
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.late_rows import LateBatch, Picked, Plain, Some
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,15 @@ class CalcOperator(TableOperator):
         self._width = len(spec.input)
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._projection = None if spec.exprs is None else Projection(spec.exprs)
-        self._picked = spec.exprs is not None and all(isinstance(each, Ref) for each in spec.exprs)
+        self._picked = [each.index for each in spec.exprs or () if isinstance(each, Ref)]
+        self._only_picks = self._condition is None and len(self._picked) == len(spec.exprs or ()) > 0
+        self._only_reads = all(map(_reads, spec.exprs or ()))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Compute."""
+        if self._only_picks and isinstance(batch, LateBatch):
+            self.emit_late(Picked(batch.late, self._picked), batch.kinds)
+            return
         array = batch.array()
         try:
             if self._condition is not None:
@@ -71,7 +78,15 @@ class CalcOperator(TableOperator):
             self.emit_array(array.take(rows))
             return
         whole = self.frame(array, self._width)
-        frame = replace(whole, columns=TakenColumns(whole.columns, rows), count=len(places))
         kinds = array.field(self._width)
-        kinds = pa.nulls(len(places), kinds.type) if kinds.null_count == len(kinds) else kinds.take(rows)
+        kinds = None if kinds.null_count == len(kinds) else kinds.take(rows)
+        if self._only_reads:
+            self.emit_late(Some(Plain(self._projection.columns(whole), len(array)), places), kinds)
+            return
+        frame = replace(whole, columns=TakenColumns(whole.columns, rows), count=len(places))
         self.emit_array(struct_of(self._projection.columns(frame), kinds, self.output, len(places)))
+
+
+def _reads(expression: Expression) -> bool:
+    """Whether it is a column, or a field of one, and nothing has to be computed."""
+    return isinstance(expression, Ref) or (isinstance(expression, FieldRef) and _reads(expression.operand))

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
-from millstream.sql.columns import internal_values, is_nested
+from millstream.sql.columns import is_nested
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregation import Aggregation
 from millstream.sql.operators.columnar_groups import ColumnarGroupAggregateOperator
-from millstream.sql.operators.distinct_counts import MOST_FILTERS, DistinctCounts
-from millstream.sql.operators.partials import Partials, can_aggregate
+from millstream.sql.operators.distinct_counts import MOST_FILTERS, Counted, DistinctCounts
+from millstream.sql.operators.distinct_pairs import Coded, Groups, by_code, coded_partials, groups_of
+from millstream.sql.operators.partials import can_aggregate
 
 
 def can_count(calls: Sequence[AggregateCall], keys: Sequence[t.DataType]) -> bool:
@@ -40,24 +42,34 @@ class DistinctPartials:
     def __init__(
         self, context: OperatorContext, calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType
     ) -> None:
-        self._keys, self._schema = keys, schema
-        self._plain = Partials([call for call in calls if not call.distinct], keys, schema)
+        self._keys, self._width = keys, len(schema)
+        self._plain = coded_partials(calls, schema)
         self._which = [call.distinct for call in calls]
         counted = [(call.args[0], call.filter) for call in calls if call.distinct]
         self._counted = list(dict.fromkeys(counted))
         self._places = [self._counted.index(each) for each in counted]
-        self._counts = DistinctCounts(context, self._counted, keys, schema)
+        self.counts = DistinctCounts(context, calls, keys, schema)
         self.parts = [*self._plain.parts, *((*each, "count_distinct") for each in self._counted)]
 
     def chunk(self, array: pa.Array) -> pa.RecordBatch:
         """As Partials promises."""
-        made = self._plain.chunk(array)
-        kinds = [self._schema.types[i] for i in self._keys]
-        values = [internal_values(made.column(i), kind) for i, kind in enumerate(kinds)]
-        fresh = self._counts.fresh(array, values[0] if len(values) == 1 else list(zip(*values, strict=True)))
-        first = len(self._plain.parts)
-        names = [*made.schema.names, *(f"p{first + i}" for i in range(len(self._counted)))]
-        return pa.RecordBatch.from_arrays([*made.columns, *(pa.array(fresh[each]) for each in self._counted)], names)
+        groups = groups_of([array.field(i) for i in self._keys], len(array))
+        made = self._plain.chunk(Coded(array, self._width, groups.codes))
+        return self._together(groups, made, self.counts.fresh(array, groups))
+
+    def regrouped(self, array: pa.Array) -> pa.RecordBatch:
+        """As Partials promises, of rows that PairPartials made."""
+        first = len(self._keys)
+        last = first + len(self._plain.parts)
+        groups = groups_of([array.field(i) for i in range(first)], len(array))
+        parts = [pa.array(groups.codes), *(array.field(i) for i in range(first, last))]
+        made = self._plain.merged([self._plain.named(parts)])
+        return self._together(groups, made, self.counts.fresh_of_pairs(array, last, groups))
+
+    def _together(self, groups: Groups, made: pa.RecordBatch, fresh: dict[Counted, np.ndarray]) -> pa.RecordBatch:
+        columns = [*groups.keys, *by_code(made), *(pa.array(fresh[each]) for each in self._counted)]
+        names = [f"k{i}" for i in range(len(groups.keys))] + [f"p{i}" for i in range(len(self.parts))]
+        return pa.RecordBatch.from_arrays(columns, names)
 
     def part_types(self) -> list[t.DataType]:
         """As Partials promises."""
@@ -84,3 +96,8 @@ class ColumnarDistinctAggregateOperator(ColumnarGroupAggregateOperator):
     def partials(self, context: OperatorContext, spec: Any) -> Any:
         """Partials that know which values are new."""
         return DistinctPartials(context, spec.calls, spec.keys, spec.input)
+
+    def begin_epoch(self) -> None:
+        """Nothing is waiting; all state has the form that is used."""
+        super().begin_epoch()
+        self._partials.counts.settle()

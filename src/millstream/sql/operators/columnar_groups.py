@@ -4,7 +4,7 @@ Promises: what GroupAggregateOperator tells with mini-batches, for aggregates th
 that are never taken back.
 Does not know: retraction, state that expires.
 
-The rows of an epoch are grouped once; each key then costs one look-up and one change of state."""
+The rows of an epoch are grouped once; their keys are then looked up and replaced together."""
 
 from __future__ import annotations
 
@@ -15,59 +15,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import (
-    INSERT,
-    UPDATE_AFTER,
-    UPDATE_BEFORE,
-    arrow_type,
-    internal_values,
-    struct_of,
-    tuple_type_info,
-)
+from millstream.sql.columns import INSERT, UPDATE_AFTER, UPDATE_BEFORE, arrow_type, struct_of
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators.epochs import EpochOperator
+from millstream.sql.operators.group_state import GroupState
 from millstream.sql.operators.partials import Partials
-from millstream.state.store import ABSENT
 
 
 class ColumnarGroupAggregateOperator(EpochOperator):
-    """State: by key, the partial aggregates as one tuple."""
+    """State: the partial aggregates of each key."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
         self._partials = self.partials(context, spec)
         self._functions = [aggregation(call, retracts=False) for call in spec.calls]
-        self._key_kinds = [spec.input.types[i] for i in spec.keys]
         self._part_kinds = self._partials.part_types()
-        self._nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
-        self._table = context.state.table("groups/partials", tuple_type_info(self._part_kinds))
+        nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
+        self._state = GroupState(context, [spec.input.types[i] for i in spec.keys], self._part_kinds, nothing)
 
     def partials(self, context: OperatorContext, spec: Any) -> Any:
         """How rows become one row for each key."""
         return Partials(spec.calls, spec.keys, spec.input)
 
+    def begin_epoch(self) -> None:
+        """Nothing is waiting; all state has the form that is used."""
+        super().begin_epoch()
+        self._state.settle()
+
     def _take(self, array: pa.Array) -> None:
         chunk = self._partials.regrouped(array) if self._spec.partial else self._partials.chunk(array)
         width = len(self._spec.keys)
-        key_columns = [chunk.column(i) for i in range(width)]
-        values = [internal_values(column, kind) for column, kind in zip(key_columns, self._key_kinds, strict=True)]
-        keys = values[0] if width == 1 else list(zip(*values, strict=True))
-        live, dirty = self._table.by_key()
-        stored = [live[key] for key in keys]
-        fresh = np.fromiter((each is ABSENT for each in stored), dtype=bool, count=len(stored))
-        nothing = self._nothing
-        known = [nothing if each is ABSENT else each for each in stored]
-        before = [
-            pa.array(column, arrow_type(kind))
-            for column, kind in zip(zip(*known, strict=True), self._part_kinds, strict=True)
-        ]
+        chunk = self._state.ordered(chunk)
+        keys = [chunk.column(i) for i in range(width)]
+        before, fresh = self._state.before(keys)
         more = [chunk.column(width + i).cast(arrow_type(kind), safe=False) for i, kind in enumerate(self._part_kinds)]
         after = self._partials.added(before, more)
-        columns = [internal_values(column, kind) for column, kind in zip(after, self._part_kinds, strict=True)]
-        live.update(zip(keys, zip(*columns, strict=True) if columns else [()] * len(keys), strict=True))
-        dirty.update(keys)
-        self._emit(key_columns, before, after, fresh)
+        self._state.keep(keys, after)
+        self._emit(keys, before, after, fresh)
 
     def _emit(self, keys: list[pa.Array], before: list[pa.Array], after: list[pa.Array], fresh: np.ndarray) -> None:
         old = self._partials.finished(before, self._functions)

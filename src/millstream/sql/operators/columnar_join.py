@@ -8,7 +8,6 @@ The rows of an epoch meet what the other side has, and then those of the same ep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ import pyarrow.compute as pc
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
-from millstream.sql.columns import array_of, arrow_type, struct_of
+from millstream.sql.columns import array_of, arrow_type
 from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.join_state import rows_by_key, runs_of_rows
+from millstream.sql.operators.late_rows import Some, pairs
 from millstream.sql.operators.row_runs import KeyColumns, Run, Sorted, can_be_hashed, same_keys
 
 
@@ -86,16 +86,16 @@ class ColumnarJoinOperator(TableOperator):
     def _meet_others(self, side: int, columns: list[pa.Array], hashes: np.ndarray) -> None:
         looked_for = Sorted(hashes)
         for run in self._runs[1 - side].runs():
-            for mine, theirs in looked_for.pairs(run.hashes):
+            for mine, theirs in run.pairs(looked_for):
                 self._tell(side, columns, run, mine, theirs)
 
     def _tell(self, side: int, columns: list[pa.Array], run: Run, mine: np.ndarray, theirs: np.ndarray) -> None:
         if not self._keys.exact:
-            own, others = self._spec.keys[side], self._spec.keys[1 - side]
-            ours = [columns[i].take(pa.array(mine)) for i in own]
-            same = same_keys(ours, [run.columns[i].take(pa.array(theirs)) for i in others])
+            own, other = self._spec.keys[side], self._spec.keys[1 - side]
+            keys = [columns[i].take(pa.array(mine)) for i in own]
+            same = same_keys(keys, [run.columns[i].take(pa.array(theirs)) for i in other])
             mine, theirs = mine[same], theirs[same]
-        both = self._pairs(side, columns, run, mine, theirs)
+        both = pairs(columns, run.columns, mine, theirs) if side == 0 else pairs(run.columns, columns, theirs, mine)
         if self._condition is not None and len(mine):
             frame = Frame(both, len(mine), self.context.now, self.zone, self.watermark)
             try:
@@ -103,32 +103,8 @@ class ColumnarJoinOperator(TableOperator):
             except EvaluationFailed as problem:
                 raise self.fail(problem) from None
             if not holds.all():
-                mine, theirs = mine[holds], theirs[holds]
-                both = self._pairs(side, columns, run, mine, theirs)
-        self.emit_array(struct_of(list(both), None, self.output, len(mine)))
-
-    def _pairs(self, side: int, columns: list[pa.Array], run: Run, mine: np.ndarray, theirs: np.ndarray) -> Pairs:
-        if side == 0:
-            return Pairs(columns, run.columns, mine, theirs)
-        return Pairs(run.columns, columns, theirs, mine)
-
-
-class Pairs(Sequence[pa.Array]):
-    """The columns of pairs of rows, each taken when it is first read."""
-
-    def __init__(self, left: list[pa.Array], right: list[pa.Array], lefts: np.ndarray, rights: np.ndarray) -> None:
-        first, second = pa.array(lefts), pa.array(rights)
-        self._columns = [*((column, first) for column in left), *((column, second) for column in right)]
-        self._found: dict[int, pa.Array] = {}
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def __getitem__(self, index: Any) -> Any:
-        if index not in self._found:
-            column, places = self._columns[index]
-            self._found[index] = column.take(places)
-        return self._found[index]
+                both = Some(both, np.flatnonzero(holds))
+        self.emit_late(both)
 
 
 def _with_keys(array: pa.Array, keys: tuple[int, ...]) -> pa.Array:

@@ -6,7 +6,7 @@ Does not know: retraction, state that expires, RANK and DENSE_RANK; state on dis
 partition.
 
 The rows of an epoch are put behind those that their partitions had, ordered with them once, and compared place by
-place."""
+place. Only the columns of keys and of the order are looked at; the others are gathered for rows that stay."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, struct_of
-from millstream.sql.operators.epochs import EpochOperator
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested
+from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.late_rows import Beside, LateRows, Plain, Several, Some, columns_of
 from millstream.sql.operators.ordering import Order
 from millstream.sql.operators.rank_state import RankState
-from millstream.sql.operators.row_runs import KeyColumns, can_be_hashed, codes_of, same_keys
+from millstream.sql.operators.row_runs import KeyColumns, can_be_hashed, dense_codes, same_keys
+from millstream.sql.operators.stable_order import stable_order
 
 
 @dataclass(frozen=True)
@@ -56,19 +59,37 @@ def ranked(
     codes: np.ndarray, columns: Sequence[pa.Array], order: Order, limit: int, *, later_first: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The places of the first `limit` rows of each code, code by code, each in order; and which place they take."""
-    by = [np.arange(len(codes), 0, -1)] if later_first else []
-    for column, ascending, nulls_first in reversed(order):
-        numbers = _order_numbers(columns[column], ascending)
-        by.append(numbers)
-        if columns[column].null_count:
-            nulls = columns[column].is_null().to_numpy(zero_copy_only=False)
-            by.append(~nulls if nulls_first else nulls)
-    places = np.lexsort((*by, codes))
+    places = stable_order((*_order_keys(columns, order, len(codes), later_first), codes))
     ordered = codes[places]
     begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     numbers = np.arange(len(places)) - np.repeat(begins, np.diff(np.append(begins, len(places))))
     kept = numbers < limit
     return (places, numbers) if kept.all() else (places[kept], numbers[kept])
+
+
+def first_of_each(
+    codes: np.ndarray, most: int, columns: Sequence[pa.Array], order: Order, *, later_first: bool = False
+) -> np.ndarray:
+    """The place of the first row of each code, the codes being below `most` and each of them there."""
+    found = np.empty(most, dtype=np.int64)
+    keys = _order_keys(columns, order, len(codes), later_first)
+    if later_first and len(keys) == 2 and (keys[1][1:] <= keys[1][:-1]).all():  # they came last first, as they do
+        found[codes] = np.arange(len(codes))
+        return found
+    places = stable_order(keys) if keys else np.arange(len(codes))
+    found[codes[places[::-1]]] = places[::-1]  # of those with one code, the last that is written stays
+    return found
+
+
+def _order_keys(columns: Sequence[pa.Array], order: Order, count: int, later_first: bool) -> list[np.ndarray]:
+    """What rows are sorted by, the least important first; none where they are in order."""
+    by: list[np.ndarray] = []
+    for column, ascending, nulls_first in reversed(order):
+        by.append(_order_numbers(columns[column], ascending))
+        if columns[column].null_count:
+            nulls = columns[column].is_null().to_numpy(zero_copy_only=False)
+            by.append(~nulls if nulls_first else nulls)
+    return [np.arange(count, 0, -1), *by] if later_first else by
 
 
 def _order_numbers(column: pa.Array, ascending: bool) -> np.ndarray:
@@ -82,53 +103,72 @@ def _order_numbers(column: pa.Array, ascending: bool) -> np.ndarray:
     return found if ascending else ~found
 
 
-class ColumnarRankOperator(EpochOperator):
-    """State: the first rows of each partition, in order."""
+class ColumnarRankOperator(TableOperator):
+    """State: the first rows of each partition. Rows wait until the epoch is over, or for a watermark."""
 
     def __init__(self, context: OperatorContext, ranking: Ranking, state: RankState) -> None:
         super().__init__(context, ranking.output)
         self._ranking = ranking
         self._state = state
         self._keys = KeyColumns([ranking.input.types[i] for i in ranking.partition])
+        self._waiting: list[LateRows] = []
 
     def begin_epoch(self) -> None:
         """Nothing is waiting; all state is in runs."""
         super().begin_epoch()
+        self._waiting = []
         rows = self._state.taken_from_keys()
         if rows is not None:
-            columns = self._columns(rows)
-            self._state.runs.add(columns, self._hashes(columns, len(rows)))
+            columns = [rows.field(i) for i in range(len(self._ranking.input))]
+            partitions = [columns[i] for i in self._ranking.partition]
+            self._state.runs.add(columns, self._keys.hashes(partitions, len(rows)))
 
-    def _columns(self, array: pa.Array) -> list[pa.Array]:
-        return [array.field(i) for i in range(len(self._ranking.input))]
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Gather."""
+        self._waiting.append(columns_of(batch, len(self._ranking.input)))
 
-    def _hashes(self, columns: list[pa.Array], count: int) -> np.ndarray:
-        return self._keys.hashes([columns[i] for i in self._ranking.partition], count)
+    def on_watermark(self, watermark: int) -> None:
+        """What changed comes before the watermark."""
+        self._take()
+        super().on_watermark(watermark)
 
-    def _take(self, array: pa.Array) -> None:
+    def end_epoch(self) -> None:
+        """Nothing stays."""
+        self._take()
+
+    def _take(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        new = Several(waiting)
+        chosen, partition, firsts = self._firsts(new)
+        keys = [new.at(i, firsts) for i in self._ranking.partition]
+        hashes = self._keys.hashes(keys, len(firsts))
+        found = [each for each in self._state.runs.find(keys, hashes, self._keys) if len(each.mine)]
+        rows = [Some(Plain(each.run.columns, len(each.run.hashes)), each.places) for each in found]
+        group = np.concatenate([*(each.mine for each in found), partition])
+        self._compare(Several([*rows, Some(new, chosen)]), group, len(group) - len(chosen), hashes)
+
+    def _firsts(self, new: LateRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which rows may be shown, the number of the partition of each, and the first row of each partition."""
         ranking = self._ranking
-        columns = self._columns(array)
-        codes = codes_of([columns[i] for i in ranking.partition], len(array))
-        places, numbers = ranked(codes, columns, ranking.order, ranking.last, later_first=ranking.later_first)
-        firsts = np.flatnonzero(numbers == 0)
-        chosen = pa.array(places)
-        columns = [column.take(chosen) for column in columns]
-        partitions = [columns[i].take(pa.array(firsts)) for i in ranking.partition]
-        hashes = self._keys.hashes(partitions, len(firsts))
-        found = self._state.runs.find(partitions, hashes, self._keys)
-        old = [each for each in found if len(each.mine)]
-        group = np.concatenate([*(each.mine for each in old), np.cumsum(numbers == 0) - 1])
-        known = len(group) - len(places)
-        if old:
-            parts = [[column.take(pa.array(each.places)) for column in each.run.columns] for each in old]
-            columns = [pa.concat_arrays(pieces) for pieces in zip(*parts, columns, strict=True)]
-        self._compare(columns, group, known, hashes)
+        codes, most = dense_codes([new[i] for i in ranking.partition], new.size)
+        if ranking.last == 1:
+            chosen = first_of_each(codes, most, new, ranking.order, later_first=ranking.later_first)
+            return chosen, np.arange(most), chosen
+        chosen, numbers = ranked(codes, new, ranking.order, ranking.last)
+        return chosen, np.cumsum(numbers == 0) - 1, chosen[numbers == 0]
 
-    def _compare(self, columns: list[pa.Array], group: np.ndarray, known: int, hashes: np.ndarray) -> None:
-        """Tell and keep what has changed: the first `known` rows were there, in order."""
+    def _compare(self, rows: LateRows, group: np.ndarray, known: int, hashes: np.ndarray) -> None:
+        """Tell and keep what has changed: the first `known` rows were there."""
         ranking = self._ranking
-        kept, numbers = ranked(group, columns, ranking.order, ranking.last, later_first=ranking.later_first)
-        had, places = ranked(group[:known], columns, (), ranking.last)
+        if ranking.last == 1:
+            kept = first_of_each(group, len(hashes), rows, ranking.order, later_first=ranking.later_first)
+            had, numbers, places = np.arange(known), np.zeros_like(kept), np.zeros(known, dtype=np.int64)
+        else:
+            kept, numbers = ranked(group, rows, ranking.order, ranking.last)
+            was = np.arange(known)
+            had, places = ranked(group[:known], Some(rows, was), ranking.order, ranking.last)
         width = int(numbers.max()) + 1
         before = np.full((len(hashes), width), -1)
         before[group[had], places] = had
@@ -137,21 +177,29 @@ class ColumnarRankOperator(EpochOperator):
         changed = before != after
         replaced = np.nonzero(changed & (before >= 0))
         if len(replaced[0]):
-            one, other = pa.array(before[replaced]), pa.array(after[replaced])
-            same = same_keys([each.take(one) for each in columns], [each.take(other) for each in columns])
+            same = self._same(rows, before[replaced], after[replaced])
             changed[tuple(axis[same] for axis in replaced)] = False
         if not changed.any():
             return
-        self._tell(columns, before, after, changed)
-        rows = kept[changed.any(axis=1)[group[kept]]]
-        chosen = pa.array(rows)
-        self._state.runs.add([column.take(chosen) for column in columns], hashes[group[rows]])
+        self._tell(rows, before, after, changed)
+        staying = np.sort(kept[changed.any(axis=1)[group[kept]]])  # in this order those of equal order are as they came
+        self._state.runs.add(list(Some(rows, staying)), hashes[group[staying]])
 
-    def _tell(self, columns: list[pa.Array], before: np.ndarray, after: np.ndarray, changed: np.ndarray) -> None:
+    def _same(self, rows: LateRows, ours: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Where rows are equal to others; columns in which most differ are looked at first."""
+        same = np.arange(len(ours))
+        ordered = [column for column, _, _ in self._ranking.order]
+        for column in dict.fromkeys((*ordered, *range(len(rows)))):
+            if not len(same):
+                break
+            same = same[same_keys([rows.at(column, ours[same])], [rows.at(column, others[same])])]
+        return same
+
+    def _tell(self, rows: LateRows, before: np.ndarray, after: np.ndarray, changed: np.ndarray) -> None:
         ranking = self._ranking
         if not ranking.with_rank and ranking.first == 1 and ranking.last != 1:
-            rows, kinds = _moved(before, after)
-            self._emit(columns, rows, kinds, None)
+            moved, kinds = _moved(before, after)
+            self._emit(rows, moved, kinds, None)
             return
         partition, place = np.nonzero(changed[:, ranking.first - 1 :])
         place += ranking.first - 1
@@ -159,16 +207,16 @@ class ColumnarRankOperator(EpochOperator):
         twice = (old >= 0) & ranking.before
         ends = np.cumsum(np.where(twice, 2, 1))
         count = int(ends[-1]) if len(ends) else 0
-        rows, kinds = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int8)
-        rows[ends - 1], kinds[ends - 1] = new, np.where(old >= 0, UPDATE_AFTER, INSERT)
-        rows[ends[twice] - 2], kinds[ends[twice] - 2] = old[twice], UPDATE_BEFORE
-        self._emit(columns, rows, kinds, np.repeat(place + 1, np.where(twice, 2, 1)) if ranking.with_rank else None)
+        told, kinds = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int8)
+        told[ends - 1], kinds[ends - 1] = new, np.where(old >= 0, UPDATE_AFTER, INSERT)
+        told[ends[twice] - 2], kinds[ends[twice] - 2] = old[twice], UPDATE_BEFORE
+        self._emit(rows, told, kinds, np.repeat(place + 1, np.where(twice, 2, 1)) if ranking.with_rank else None)
 
-    def _emit(self, columns: list[pa.Array], rows: np.ndarray, kinds: np.ndarray, ranks: np.ndarray | None) -> None:
-        chosen = pa.array(rows)
-        tail = [] if ranks is None else [pa.array(ranks)]
-        made = [*(column.take(chosen) for column in columns), *tail]
-        self.emit_array(struct_of(made, pa.array(kinds) if kinds.any() else None, self.output, len(rows)))
+    def _emit(self, rows: LateRows, told: np.ndarray, kinds: np.ndarray, ranks: np.ndarray | None) -> None:
+        shown: LateRows = Some(rows, told)
+        if ranks is not None:
+            shown = Beside(shown, Plain([pa.array(ranks)], len(ranks)))
+        self.emit_late(shown, pa.array(kinds) if kinds.any() else None)
 
 
 def _moved(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
 from millstream.sql.operators import moments
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.columnar_join import Pairs
+from millstream.sql.operators.late_rows import pairs
 from millstream.sql.operators.row_runs import KeyColumns, Sorted, of_key_groups, same_keys
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
@@ -149,13 +149,13 @@ class ColumnarWindowJoinOperator(TableOperator):
         return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
     def _tell(self, lefts: list[pa.Array], rights: list[pa.Array]) -> None:
-        kind, output = self._spec.kind, self.output
+        kind = self._spec.kind
         counts = len(lefts[0]), len(rights[0])
         met = [np.zeros(count, dtype=bool) for count in counts]
         for mine, theirs in self._met(lefts, rights):
             met[0][mine] = met[1][theirs] = True
             if kind not in ("semi", "anti"):
-                self.emit_array(struct_of(list(Pairs(lefts, rights, mine, theirs)), None, output, len(mine)))
+                self.emit_late(pairs(lefts, rights, mine, theirs))
         if kind in ("semi", "anti"):
             self._alone(np.flatnonzero(met[0] if kind == "semi" else ~met[0]), lefts, [], 0)
         if kind in ("left", "full"):
@@ -181,7 +181,7 @@ class ColumnarWindowJoinOperator(TableOperator):
                 same = same_keys([key.take(one) for key in sides[0]], [key.take(other) for key in sides[1]])
                 left_rows, right_rows = left_rows[same], right_rows[same]
             if self._condition is not None and len(left_rows):
-                both = Pairs(lefts, rights, left_rows, right_rows)
+                both = pairs(lefts, rights, left_rows, right_rows)
                 frame = Frame(both, len(left_rows), self.context.now, self.zone, self.watermark)
                 try:
                     holds = self._condition.holds(frame)

@@ -1,107 +1,198 @@
 """How many values each key has seen for the first time: COUNT(DISTINCT ...) with and without FILTER, on columns.
 
-Promises: a value counts once for a key and a filter, however often and in whichever batch it comes.
+Promises: a value counts once for a key and a filter, however often and in whichever batch it comes. In memory all
+pairs of an epoch are looked up with whole arrays; on disk each key has the values it has seen. State that is found in
+the other form is taken over.
 Does not know: what is done with the counts; rows that are taken back.
 
-Rows are first reduced to pairs of key and value; each pair then costs one look-up. A value's mark has one bit for each
-filter under which it was seen."""
+Rows come reduced to pairs of key and value, or are first. A mark has one bit for each filter under which a pair was
+seen."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
-from millstream.sql.columns import SqlTypeInfo, internal_values
+from millstream.sql.columns import SqlTypeInfo, array_of, internal_values, tuples_of
+from millstream.sql.expressions import AggregateCall
+from millstream.sql.operators.base import key_of
+from millstream.sql.operators.distinct_pairs import (
+    Filters,
+    Groups,
+    Pairs,
+    conditions_of,
+    counted_columns,
+    marked,
+    pairs_of,
+)
+from millstream.sql.operators.row_runs import KeyColumns, RowRuns
 from millstream.state.store import ABSENT
 
 Counted = tuple[int, int | None]  # the column of the values, and that of the filter
 
 MOST_FILTERS = 62
+_MIX = np.int64(-7046029254386353131)  # the golden ratio as a number of 64 bits
+_SHIFT = np.int64(29)
 
 
 class DistinctCounts:
-    """State: by column and key, the marks of the values seen."""
+    """How many values of each of some columns are new to their keys."""
 
     def __init__(
-        self, context: OperatorContext, counted: Sequence[Counted], keys: Sequence[int], schema: t.RowType
+        self, context: OperatorContext, calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType
     ) -> None:
-        self._keys, self._schema = keys, schema
-        self._filters: dict[int, list[int | None]] = {}
-        for column, condition in counted:
-            listed = self._filters.setdefault(column, [])
-            if condition not in listed:
-                listed.append(condition)
-        self._tables = {
-            column: context.state.table(
-                f"groups/distinct/{place}",
-                Types.MAP(SqlTypeInfo(schema.types[column], internal=True), Types.LONG()),
-                kind="map",
-            )
-            for place, column in enumerate(self._filters)
+        kinds = [schema.types[i] for i in keys]
+        self._numbers = KeyColumns(kinds)
+        self._seen = {
+            column: _Seen(context, place, schema.types[column], filters, kinds)
+            for place, (column, filters) in enumerate(counted_columns(calls).items())
         }
 
-    def fresh(self, array: pa.Array, keys: Sequence[Any]) -> dict[Counted, np.ndarray]:
-        """For each of `keys`, how many values of its rows it had not seen before."""
-        places = {key: place for place, key in enumerate(keys)}
+    def settle(self) -> None:
+        """Take over what is kept in the other form."""
+        for each in self._seen.values():
+            each.settle()
+
+    def fresh(self, array: pa.Array, groups: Groups) -> dict[Counted, np.ndarray]:
+        """For each key, how many values of its rows it had not seen before."""
+        return self._counted(
+            {
+                column: pairs_of(array.field(column), groups, conditions_of(array, seen.filters))
+                for column, seen in self._seen.items()
+            },
+            groups,
+        )
+
+    def fresh_of_pairs(self, array: pa.Array, first: int, groups: Groups) -> dict[Counted, np.ndarray]:
+        """The same of rows that have pairs from column `first` on."""
+        return self._counted(
+            {
+                column: pairs_of(array.field(place), groups, marked(array.field(place + 1), seen.filters))
+                for place, (column, seen) in zip(itertools.count(first, 2), self._seen.items(), strict=False)
+            },
+            groups,
+        )
+
+    def _counted(self, pairs: dict[int, Pairs], groups: Groups) -> dict[Counted, np.ndarray]:
         made: dict[Counted, np.ndarray] = {}
-        for column, filters in self._filters.items():
-            rows, marks = self._new_marks(column, *self._pairs(array, column, filters), places)
-            for bit, condition in enumerate(filters):
-                weights = ((marks >> bit) & 1).astype(np.float64)
-                made[column, condition] = np.bincount(rows, weights, minlength=len(keys)).astype(np.int64)
+        numbers = self._numbers.hashes(groups.keys, groups.number)
+        for column, seen in self._seen.items():
+            owners, bits = seen.new(pairs[column], groups, numbers)
+            for bit, condition in enumerate(seen.filters):
+                held = owners[(bits >> bit) & 1 == 1]
+                made[column, condition] = np.bincount(held, minlength=groups.number)
         return made
 
-    def _pairs(
-        self, array: pa.Array, column: int, filters: Sequence[int | None]
-    ) -> tuple[list[Any], list[Any], np.ndarray]:
-        """Key, value and mark of each pair of a key and a value that is not NULL."""
-        names = [f"k{i}" for i in range(len(self._keys))]
-        columns = {name: array.field(i) for name, i in zip(names, self._keys, strict=True)}
-        columns["v"] = array.field(column)
-        conditions = [condition for condition in filters if condition is not None]
-        for condition in conditions:
-            columns[f"f{condition}"] = pc.fill_null(array.field(condition), False).cast(pa.int8())
-        rows = pa.table(columns)
-        if columns["v"].null_count:
-            rows = rows.filter(pc.is_valid(rows["v"]))
-        pairs = rows.group_by([*names, "v"], use_threads=False).aggregate([(f"f{c}", "max") for c in conditions])
-        marks = np.zeros(pairs.num_rows, dtype=np.int64)
-        for bit, each in enumerate(filters):
-            held = 1 if each is None else pairs[f"f{each}_max"].to_numpy().astype(np.int64)
-            marks |= held << bit
-        kinds = [self._schema.types[i] for i in self._keys]
-        parts = [internal_values(pairs[name], kind) for name, kind in zip(names, kinds, strict=True)]
-        keys = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
-        return keys, internal_values(pairs["v"], self._schema.types[column]), marks
 
-    def _new_marks(
-        self, column: int, keys: list[Any], values: list[Any], marks: np.ndarray, places: dict[Any, int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Note what was seen; the place of the key and the bits that are new, of each pair that has some."""
-        table = self._tables[column]
-        live, dirty = table.by_key()
-        rows: list[int] = []
-        bits: list[int] = []
+class _Spread:
+    """A column of which only those rows are made that are taken: values, and which of them each row has."""
+
+    def __init__(self, values: pa.Array, rows: np.ndarray) -> None:
+        self._values, self._rows = values, rows
+
+    def take(self, places: pa.Array) -> pa.Array:
+        """Some rows."""
+        return self._values.take(pa.array(self._rows[places.to_numpy()]))
+
+
+class _Seen:
+    """State: the marks of the pairs seen, as runs of rows or by key."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        place: int,
+        kind: t.DataType,
+        filters: Filters,
+        keys: Sequence[t.DataType],
+    ) -> None:
+        self.filters = filters
+        self._width, self._kinds = len(keys), [*keys, kind, t.BIGINT]
+        self._schema = t.row_of([f"c{i}" for i in range(len(keys) + 2)], self._kinds, null=False)
+        self._key_numbers, self._value_numbers = KeyColumns(keys), KeyColumns([kind])
+        self._both = KeyColumns([*keys, kind])
+        pair = tuple(range(len(keys) + 1))
+        self._runs = RowRuns(context, f"groups/seen/{place}", self._schema, pair, newest=True, dealt=pair[:-1])
+        self._table = context.state.table(
+            f"groups/distinct/{place}", Types.MAP(SqlTypeInfo(kind, internal=True), Types.LONG()), kind="map"
+        )
+        self._in_runs = context.state.is_in_memory
+
+    def settle(self) -> None:
+        """Take over what is kept in the other form."""
+        keys = tuple(range(self._width))
+        if not self._in_runs:
+            array = self._runs.rows()
+            if array is not None:
+                self._runs.clear()
+                known: dict[Any, dict[Any, int]] = {}
+                for row in tuples_of(array, self._schema):
+                    known.setdefault(key_of(row, keys), {})[row[-2]] = row[-1]
+                for key, marks in known.items():
+                    self._table.put(None, key, marks)
+            return
+        stored = list(self._table.scan(None))
+        if stored:
+            for key, _ in stored:
+                self._table.delete(None, key)
+            heads = [((key,) if self._width == 1 else key, marks) for key, marks in stored]
+            rows = [(*key, value, mark) for key, marks in heads for value, mark in marks.items()]
+            array = array_of(rows, None, self._schema)
+            columns = [array.field(i) for i in range(len(self._schema))]
+            own = self._key_numbers.hashes(columns[: self._width], len(rows))
+            self._runs.add(columns, _mixed(own, self._value_numbers.hashes([columns[-2]], len(rows))))
+
+    def new(self, pairs: Pairs, groups: Groups, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Note what was seen; the number of the key and the bits that are new, of each pair that has some. `numbers`
+        are hashes of the keys."""
+        if not self._in_runs:
+            return self._new_by_key(pairs, groups)
+        values = self._value_numbers.hashes([pairs.distinct], len(pairs.distinct))
+        hashes = _mixed(numbers[pairs.owners], values[pairs.places])
+        columns = [*(_Spread(key, pairs.owners) for key in groups.keys), _Spread(pairs.distinct, pairs.places)]
+        before = np.zeros(len(hashes), dtype=np.int64)
+        for found in self._runs.find(columns, hashes, self._both):
+            before[found.mine] = found.run.columns[-1].to_numpy()[found.places]
+        bits = pairs.marks & ~before
+        some = np.flatnonzero(bits)
+        marks = pa.array((before | bits)[some])
+        self._runs.add([*(column.take(pa.array(some)) for column in columns), marks], hashes[some])
+        return pairs.owners[some], bits[some]
+
+    def _new_by_key(self, pairs: Pairs, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+        live, dirty = self._table.by_key()
+        parts = [internal_values(key, kind) for key, kind in zip(groups.keys, self._kinds, strict=False)]
+        keys = parts[0] if self._width == 1 else list(zip(*parts, strict=True))
+        distinct = internal_values(pairs.distinct, self._kinds[self._width])
+        values = [distinct[place] for place in pairs.places.tolist()]
+        bits = np.zeros(len(values), dtype=np.int64)
         changed: dict[Any, list[Any]] = {}
-        for key, value, mark in zip(keys, values, marks.tolist(), strict=True):
+        looked_at = zip(pairs.owners.tolist(), values, pairs.marks.tolist(), strict=True)
+        for place, (group, value, mark) in enumerate(looked_at):
+            key = keys[group]
             seen = live[key]
             if seen is ABSENT:
                 seen = live[key] = {}
             before = seen.get(value, 0)
-            new = mark & ~before
-            if new:
+            if mark & ~before:
+                bits[place] = mark & ~before
                 seen[value] = before | mark
                 changed.setdefault(key, []).append(value)
-                rows.append(places[key])
-                bits.append(new)
         dirty.update(changed)
         for key, entries in changed.items():
-            table.touch(None, key, entries)
-        return np.array(rows, dtype=np.int64), np.array(bits, dtype=np.int64)
+            self._table.touch(None, key, entries)
+        some = np.flatnonzero(bits)
+        return pairs.owners[some], bits[some]
+
+
+def _mixed(keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The hash of pairs, of those of their parts."""
+    mixed = (keys ^ (keys >> _SHIFT)) * _MIX + values
+    return mixed ^ (mixed >> _SHIFT)  # type: ignore[no-any-return]

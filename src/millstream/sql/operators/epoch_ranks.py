@@ -63,7 +63,7 @@ class EpochRankOperator(EpochOperator):
         super().__init__(context, spec.output)
         self._spec = spec
         self._sort_key = sort_key(spec.order)
-        self._state = RankState(context, spec.input, spec.partition)
+        self._state = RankState(context, spec.input, spec.partition, spec.order)
         self._table = self._state.by_key
 
     def begin_epoch(self) -> None:

@@ -43,20 +43,17 @@ class GroupAggregateSpec(OperatorSpec):
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""
-        if self.columnar:
-            return ColumnarGroupAggregateOperator(context, self)
-        if self._plain and can_count(self.calls, [self.input.types[i] for i in self.keys]):
-            return ColumnarDistinctAggregateOperator(context, self)
-        return GroupAggregateOperator(context, self)
-
-    @property
-    def _plain(self) -> bool:
-        return self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+        if not self.columnar:
+            return GroupAggregateOperator(context, self)
+        distinct = any(call.distinct for call in self.calls)
+        return (ColumnarDistinctAggregateOperator if distinct else ColumnarGroupAggregateOperator)(context, self)
 
     @property
     def columnar(self) -> bool:
         """Whether whole columns are added up."""
-        return self._plain and can_aggregate(self.calls, [self.input.types[i] for i in self.keys])
+        kinds = [self.input.types[i] for i in self.keys]
+        plain = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+        return plain and (can_aggregate(self.calls, kinds) or can_count(self.calls, kinds))
 
 
 class GroupAggregateOperator(TableOperator):

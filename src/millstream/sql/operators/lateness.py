@@ -11,18 +11,22 @@ import numpy as np
 from millstream.sql.logical import WindowSpec
 
 
-def rows_dropped(ends: np.ndarray, late: np.ndarray, window: WindowSpec) -> int:
-    """The rows that are dropped, of the windows' ends of rows (in milliseconds) and which of those are late."""
+def rows_dropped(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray | None = None) -> int:
+    """The rows that are dropped, of the windows' ends of rows (in milliseconds) and which of those are late. Where one
+    stands for several, `rows` says for how many."""
+    rows = np.ones(len(ends), dtype=np.int64) if rows is None else rows
     if window.kind == "CUMULATE":
-        return int(np.count_nonzero(late & (np.mod(ends - window.offset, window.size) == 0)))
+        return int(rows[late & (np.mod(ends - window.offset, window.size) == 0)].sum())
     if window.kind != "HOP" or window.slide in (0, window.size):
-        return int(np.count_nonzero(late))
-    return _hopping(ends, late, window)
+        return int(rows[late].sum())
+    return _hopping(ends, late, window, rows)
 
 
-def _hopping(ends: np.ndarray, late: np.ndarray, window: WindowSpec) -> int:
+def _hopping(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray) -> int:
     """Rows by their last window: of the rows at an end, those are not in their last that are at the next end too."""
-    found, counts = np.unique(ends, return_counts=True)
+    found, numbers = np.unique(ends, return_inverse=True)
+    counts = np.zeros(len(found), dtype=np.int64)
+    np.add.at(counts, numbers, rows)
     at = dict(zip(found.tolist(), counts.tolist(), strict=True))
     gone = set(np.unique(ends[late]).tolist())
     lasts: dict[int, int] = {}

@@ -2,12 +2,13 @@
 
 Promises: one row of partial aggregates for each key that came, before the watermark that follows it; where nearly every
 row has a key of its own, one for each row. No state.
-Does not know: groups beyond its own subtask; `columnar_groups` adds the parts up."""
+Does not know: groups beyond its own subtask; `columnar_groups` and `columnar_distinct` add the parts up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.expressions import AggregateCall
+from millstream.sql.operators.distinct_pairs import PairPartials
 from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.partials import Partials
 
@@ -28,9 +30,14 @@ _AGAIN_AFTER = 20
 
 def partial_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
     """The columns of partial aggregates: the keys, then the parts."""
-    kinds = Partials(calls, keys, schema).part_types()
+    kinds = _partials(calls, keys, schema).part_types()
     names = l.unique([*(schema.names[i] for i in keys), *(f"part${i}" for i in range(len(kinds)))])
     return t.row_of(names, [*(t.plain(schema.types[i]) for i in keys), *kinds], null=False)
+
+
+def _partials(calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType) -> Partials | PairPartials:
+    made = PairPartials if any(call.distinct for call in calls) else Partials
+    return made(calls, keys, schema)
 
 
 @dataclass(frozen=True)
@@ -44,16 +51,26 @@ class LocalAggregateSpec(OperatorSpec):
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
-        return LocalAggregateOperator(context, self)
+        return LocalAggregateOperator(context, self.output, _partials(self.calls, self.keys, self.input))
+
+
+class Reducing(Protocol):
+    """Makes fewer rows of rows: the columns of a chunk, or those of one in which each row stands for itself."""
+
+    def chunk(self, array: pa.Array) -> pa.RecordBatch:
+        """As Partials promises."""
+
+    def singly(self, array: pa.Array) -> list[pa.Array]:
+        """As Partials promises."""
 
 
 class LocalAggregateOperator(EpochOperator):
     """Stateless: nothing waits at the end of an epoch. Memory: how often rows are still to go on ungrouped."""
 
-    def __init__(self, context: OperatorContext, spec: LocalAggregateSpec) -> None:
-        super().__init__(context, spec.output)
-        self._partials = Partials(spec.calls, spec.keys, spec.input)
-        self._columns = [arrow_type(kind) for kind in spec.output.types]
+    def __init__(self, context: OperatorContext, output: t.RowType, partials: Reducing) -> None:
+        super().__init__(context, output)
+        self._partials = partials
+        self._columns = [arrow_type(kind) for kind in output.types]
         self._count = 0
 
     def begin_epoch(self) -> None:

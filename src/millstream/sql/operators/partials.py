@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,8 @@ from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregation import Aggregation
 
 _KNOWN = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+ROWS = AggregateCall("COUNT", (), t.BIGINT, ())
+_ROWS_PART = (None, None, "count_all")
 _MERGED = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
@@ -88,9 +91,7 @@ class Partials:
         return columns
 
     def merged(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """One chunk with one row for each key."""
-        if len(chunks) == 1:
-            return chunks[0]
+        """One chunk with one row for each key, of chunks in which it may come more than once."""
         wanted = [(f"p{i}", _MERGED[how]) for i, (_, _, how) in enumerate(self.parts)]
         table = pa.Table.from_batches(chunks)
         made = table.group_by(self._key_names, use_threads=False).aggregate(wanted)
@@ -98,11 +99,22 @@ class Partials:
         cast = [a.cast(f.type) if a.type != f.type else a for a, f in zip(arrays, chunks[0].schema, strict=True)]
         return _one(pa.table(cast, schema=chunks[0].schema))
 
+    def given(self, array: pa.Array) -> pa.RecordBatch:
+        """Rows that are partial aggregates already as a chunk, in which a key may come more than once."""
+        return self.named([array.field(i) for i in range(len(self._key_names) + len(self.parts))])
+
+    def named(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        """The columns of a chunk as one."""
+        names = [*self._key_names, *(f"p{i}" for i in range(len(self.parts)))]
+        return pa.RecordBatch.from_arrays(list(columns), names=names)
+
     def regrouped(self, array: pa.Array) -> pa.RecordBatch:
         """One chunk with one row for each key, of rows that are partial aggregates already."""
-        names = [*self._key_names, *(f"p{i}" for i in range(len(self.parts)))]
-        batch = pa.RecordBatch.from_arrays([array.field(i) for i in range(len(names))], names=names)
-        return self.merged([batch, batch.slice(0, 0)])
+        return self.merged([self.given(array)])
+
+    def rows(self, chunk: pa.RecordBatch) -> np.ndarray:
+        """How many rows each row of a chunk is made of; ROWS is among the calls."""
+        return chunk.column(len(self._key_names) + self.parts.index(_ROWS_PART)).to_numpy()  # type: ignore[no-any-return]
 
     def part_types(self) -> list[t.DataType]:
         """The logical types of the partial columns."""

@@ -20,6 +20,7 @@ from millstream.sql.operators.columnar_ranks import ColumnarRankOperator, Rankin
 from millstream.sql.operators.epoch_ranks import EpochDeduplicateOperator, EpochRankOperator, can_order
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.first_row import FirstRowOperator
+from millstream.sql.operators.local_rank import LocalRankSpec
 from millstream.sql.operators.ordering import Order, sort_key
 from millstream.sql.operators.rank_state import RankState
 from millstream.state.store import ABSENT
@@ -248,3 +249,17 @@ class DeduplicateOperator(TableOperator):
             return not spec.last or tuple(old) == new
         one, other = old[spec.time], new[spec.time]
         return bool(other < one) if spec.last else bool(other >= one)
+
+
+def first_phase(spec: object) -> LocalRankSpec | None:
+    """What leaves out rows that Top-N or deduplication will not show, before they are dealt out; None where what every
+    row does is told, or rows are taken back."""
+    match spec:
+        case RankSpec(function="ROW_NUMBER", last=int(last), retracts=False, ttl=None, mini_batch=True):
+            found = LocalRankSpec(spec.input, spec.partition, spec.order, last)
+        case DeduplicateSpec(ttl=None, mini_batch=True) if spec.last or spec.processing:
+            order: Order = () if spec.processing else ((spec.time, not spec.last, True),)
+            found = LocalRankSpec(spec.schema, spec.keys, order, 1, spec.last)
+        case _:
+            return None
+    return found if found.partition and can_rank(found.schema, found.partition, found.order) else None

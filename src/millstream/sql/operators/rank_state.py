@@ -16,16 +16,25 @@ from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, tuple_type_info, tuples_of
 from millstream.sql.operators.base import Rows, key_of
+from millstream.sql.operators.ordering import Order, sort_key
 from millstream.sql.operators.row_runs import RowRuns
 
 
 class RankState:
-    """The rows that are kept of each partition, in order: many, or with `single` one."""
+    """The rows that are kept of each partition: many, by key in an order and in runs as they came; or with `single`
+    one."""
 
     def __init__(
-        self, context: OperatorContext, schema: t.RowType, partition: Sequence[int], *, single: bool = False
+        self,
+        context: OperatorContext,
+        schema: t.RowType,
+        partition: Sequence[int],
+        order: Order = (),
+        *,
+        single: bool = False,
     ) -> None:
         self._schema, self._partition, self._single = schema, tuple(partition), single
+        self._order = order
         row = tuple_type_info(schema.types)
         self.runs = RowRuns(context, "rows/runs", schema, partition, newest=True)
         self.by_key = (
@@ -51,5 +60,8 @@ class RankState:
         found: dict[Any, Rows] = {}
         for row in tuples_of(array, self._schema):
             found.setdefault(key_of(row, self._partition), []).append(row)
+        if self._order:
+            for rows in found.values():
+                rows.sort(key=sort_key(self._order))
         values: list[Any] = [rows[0] for rows in found.values()] if self._single else list(found.values())
         self.by_key.put_many(None, list(found), values)

@@ -1,4 +1,4 @@
-"""Rows of many keys as a few sorted runs of columns, for operators that look up many keys at once.
+"""Rows of many keys as a few runs of columns, for operators that look up many keys at once.
 
 Promises: rows are found by the hash of their key with whole arrays, without Python for a row or a key; a run that
 another worker wrote is used as it was written. Runs become fewer and larger as they grow in number, so that a look-up
@@ -6,7 +6,8 @@ costs a logarithm of the rows and a row is rewritten a logarithmic number of tim
 that are added replace those it had.
 Does not know: joins, ranks; state on disk, where keys are looked up singly.
 
-A run is one value of state: a record batch with the hash of the key first, in the order of the hashes."""
+A run is one value of state: a record batch of the rows as they came, before whose columns stand the hashes of the keys
+in order and the row that each hash is of. So wide rows are written as they are, and only narrow columns are sorted."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.model.arrow_streams import stream_bytes
 from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
-from millstream.runtime.windows.columns import packed, unpacked
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values, struct_of
 from millstream.state.deltas import Redistribution
@@ -29,7 +30,8 @@ from millstream.state.key_hashes import KeyHasher
 from millstream.state.store import ABSENT
 
 _MERGED = 8  # as many runs of one size become one
-_LARGEST = 1 << 28  # bytes; a run that has more is left alone
+_LARGEST = 1 << 25  # bytes; a run that has more is left alone
+_LARGEST_REPLACED = 1 << 29  # the same where rows replace others, which go when runs become one
 _MOST_CODES = 1 << 62
 _PAIRS = 1 << 18  # pairs that are held at a time
 _MIX = np.int64(-7046029254386353131)  # the golden ratio as a number of 64 bits
@@ -55,8 +57,17 @@ def codes_of(columns: Sequence[pa.Array], count: int) -> np.ndarray:
     return codes
 
 
+def dense_codes(columns: Sequence[pa.Array], count: int) -> tuple[np.ndarray, int]:
+    """A number for each row as `codes_of` has it, and how many there are at most: not many more than rows."""
+    if len(columns) == 1:
+        found = columns[0].dictionary_encode("encode")
+    else:
+        found = pa.array(codes_of(columns, count)).dictionary_encode()
+    return found.indices.to_numpy(zero_copy_only=False), len(found.dictionary)
+
+
 class KeyColumns:
-    """The key of rows as one number each. `exact` says that different keys have different numbers."""
+    """The key of rows as one number each. `exact` says that different keys have different numbers, but for NULL."""
 
     def __init__(self, kinds: Sequence[t.DataType]) -> None:
         types = [arrow_type(kind) for kind in kinds]
@@ -88,11 +99,13 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows in the order of the hashes of their keys. `age` is greater for what was written later."""
+    """Rows as they came, and the hashes of their keys in order with the row that each is of. `age` is greater for what
+    was written later."""
 
     name: str
     data: bytes
     hashes: np.ndarray
+    places: np.ndarray
     columns: list[pa.Array]
 
     @property
@@ -100,6 +113,17 @@ class Run:
         """State that was restored is older than what came after, each time it was."""
         restored, _, own = self.name.rpartition("/")
         return (-restored.count("/") - bool(restored), *map(int, own.split("-")))
+
+    def by_row(self) -> np.ndarray:
+        """The hash of each row."""
+        found = np.empty_like(self.hashes)
+        found[self.places] = self.hashes
+        return found
+
+    def pairs(self, looked_for: Sorted) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(row that is looked for, own row) of each pair of equal hashes."""
+        for mine, found in looked_for.pairs(self.hashes):
+            yield mine, self.places[found]
 
 
 class Found(NamedTuple):
@@ -114,11 +138,25 @@ class RowRuns:
     """The rows of one kind that a subtask holds."""
 
     def __init__(
-        self, context: OperatorContext, name: str, schema: t.RowType, keys: Sequence[int], *, newest: bool = False
+        self,
+        context: OperatorContext,
+        name: str,
+        schema: t.RowType,
+        keys: Sequence[int],
+        *,
+        newest: bool = False,
+        dealt: Sequence[int] | None = None,
     ) -> None:
+        """Rows are dealt out by the columns `dealt` of their keys, or by all of them."""
         self._context, self._schema, self._keys, self._newest = context, schema, tuple(keys), newest
+        self._dealt = tuple(keys if dealt is None else dealt)
+        self._exact = KeyColumns([schema.types[i] for i in keys]).exact
         self._table = context.state.table(
-            name, Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), cut=self._cut
+            name,
+            Types.PRIMITIVE_ARRAY(Types.BYTE()),
+            Redistribution.CUT,
+            key_type=Types.STRING(),
+            cut=self._cut,
         )
         self._known: dict[str, Run] = {}
 
@@ -137,52 +175,80 @@ class RowRuns:
             return
         runs = self.runs()
         size = sum(column.nbytes for column in columns)
+        largest = _LARGEST_REPLACED if self._newest else _LARGEST
         small: list[Run] = []
         while True:
             alike = runs[len(runs) - len(small) - (_MERGED - 1) : len(runs) - len(small)]
-            if len(alike) < _MERGED - 1 or any(len(run.data) > 2 * size for run in alike) or size > _LARGEST:
+            if len(alike) < _MERGED - 1 or any(len(run.data) > 2 * size for run in alike) or size > largest:
                 break
             small = [*alike, *small]
             size += sum(len(run.data) for run in alike)
         for run in small:
             self._table.delete(None, run.name)
-        made = self._together([(run.hashes, run.columns) for run in small] + [(hashes, columns)])
         name = f"{self._context.epoch}-{runs[-1].age[-1] + 1 if runs else 0}"
-        self._table.put(None, name, packed(made))
+        parts = [*((run.by_row(), run.columns) for run in small), (hashes, columns)]
+        self._table.put(None, name, _written(*self._together(parts)))
 
-    def _together(self, parts: list[tuple[np.ndarray, Sequence[pa.Array]]]) -> pa.RecordBatch:
-        """Rows of several runs, the oldest first, as one."""
+    def _together(self, parts: list[tuple[np.ndarray, Sequence[pa.Array]]]) -> tuple[np.ndarray, Sequence[pa.Array]]:
+        """Rows of several runs, the oldest first, as one: their hashes and columns."""
+        if len(parts) == 1:
+            return parts[0]
         hashes = np.concatenate([each for each, _ in parts])
-        columns = [pa.concat_arrays(column) for column in zip(*(each for _, each in parts), strict=True)]
-        order = np.argsort(hashes, kind="stable")
-        if self._newest and len(parts) > 1:
-            part = np.repeat(np.arange(len(parts)), [len(each) for each, _ in parts])
-            codes = codes_of([columns[i] for i in self._keys], len(hashes))
-            codes = np.unique(codes, return_inverse=True)[1]
-            last = np.zeros(len(codes), dtype=np.int64)
-            np.maximum.at(last, codes, part)
-            order = order[(part == last[codes])[order]]
-        places = pa.array(order)
-        names = ["hash", *(str(i) for i in range(len(columns)))]
-        return pa.RecordBatch.from_arrays([pa.array(hashes[order]), *(each.take(places) for each in columns)], names)
+        tables = [columns for _, columns in parts]
+        if self._newest:
+            counts = np.array([len(each) for each, _ in parts])
+            kept = self._newest_of(hashes, counts, tables)
+            if not kept.all():
+                cut = np.split(kept, np.cumsum(counts)[:-1])
+                tables = [_rows_of(columns, rows) for columns, rows in zip(tables, cut, strict=True)]
+                hashes = hashes[kept]
+        return hashes, [pa.concat_arrays(column) for column in zip(*tables, strict=True)]
+
+    def _newest_of(self, hashes: np.ndarray, counts: np.ndarray, tables: Sequence[Sequence[pa.Array]]) -> np.ndarray:
+        """Which rows no later part replaces, by the keys that it has."""
+        part = np.repeat(np.arange(len(counts)), counts)
+        keys = [pa.concat_arrays([columns[i] for columns in tables]) for i in self._keys]
+        order = np.argsort(hashes, kind="stable")  # of one hash, those of the newest part are last
+        ordered = hashes[order]
+        ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+        last = np.repeat(order[ends], np.diff(ends, prepend=-1))
+        replaced = np.flatnonzero(part[order] != part[last])
+        old, new = order[replaced], last[replaced]
+        if len(replaced) and not (self._exact and _without_null(keys)):
+            ours, theirs = ([key.take(pa.array(rows)) for key in keys] for rows in (old, new))
+            if not same_keys(ours, theirs).all():
+                return self._newest_by_key(keys, part)
+        kept = np.ones(len(hashes), dtype=bool)
+        kept[old] = False
+        return kept
+
+    @staticmethod
+    def _newest_by_key(keys: Sequence[pa.Array], part: np.ndarray) -> np.ndarray:
+        """The same, where different keys have one hash."""
+        codes, most = dense_codes(keys, len(part))
+        last = np.zeros(most, dtype=np.int64)
+        np.maximum.at(last, codes, part)
+        return part == last[codes]  # type: ignore[no-any-return]
 
     def rows(self) -> pa.Array | None:
         """All rows that count as an array of a batch; None for none."""
         runs = self.runs()
         if not runs:
             return None
-        made = self._together([(run.hashes, run.columns) for run in runs])
-        return struct_of(made.columns[1:], None, self._schema, len(made))
+        hashes, columns = self._together([(run.by_row(), run.columns) for run in runs])
+        return struct_of(columns, None, self._schema, len(hashes))
 
     def find(self, keys: Sequence[pa.Array], hashes: np.ndarray, columns: KeyColumns) -> list[Found]:
         """The rows of keys, each of which is asked for once; with `newest`, those that count."""
         looked_for, found = Sorted(hashes), []
         newest = np.full(len(hashes), -1)
         for age, run in enumerate(self.runs()):
-            for mine, theirs in looked_for.pairs(run.hashes):
-                if not columns.exact:
+            others = [run.columns[i] for i in self._keys]
+            exact = columns.exact and _without_null([*keys, *others])
+            for mine, theirs in run.pairs(looked_for):
+                if not exact:
                     ours = [key.take(pa.array(mine)) for key in keys]
-                    same = same_keys(ours, [run.columns[i].take(pa.array(theirs)) for i in self._keys])
+                    same = same_keys(ours, [other.take(pa.array(theirs)) for other in others])
                     mine, theirs = mine[same], theirs[same]
                 newest[mine] = age
                 found.append((age, Found(run, mine, theirs)))
@@ -196,10 +262,10 @@ class RowRuns:
 
     def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
         """The rows of a run whose keys are in some key groups."""
-        batch = unpacked(data)
-        columns, kinds = [batch.column(i + 1) for i in self._keys], [self._schema.types[i] for i in self._keys]
-        mine = of_key_groups(columns, kinds, self._context, groups, len(batch))
-        return packed(batch.take(pa.array(mine))) if len(mine) else ABSENT
+        run = _run("", data)
+        columns, kinds = [run.columns[i] for i in self._dealt], [self._schema.types[i] for i in self._dealt]
+        mine = of_key_groups(columns, kinds, self._context, groups, len(run.hashes))
+        return _written(run.by_row()[mine], _rows_of(run.columns, mine)) if len(mine) else ABSENT
 
 
 def of_key_groups(
@@ -221,13 +287,30 @@ def of_key_groups(
     return np.flatnonzero((found >= groups.start) & (found <= groups.end))
 
 
+def _without_null(columns: Sequence[pa.Array]) -> bool:
+    return not any(column.null_count for column in columns)
+
+
 def _only(holds: np.ndarray, *arrays: np.ndarray) -> Iterator[np.ndarray]:
     return (each if holds.all() else each[holds] for each in arrays)
 
 
+def _rows_of(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
+    places = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
+    return [column.take(places) for column in columns]
+
+
+def _written(hashes: np.ndarray, columns: Sequence[pa.Array]) -> bytes:
+    """A run as state keeps it."""
+    places = np.argsort(hashes, kind="stable")
+    heads = [pa.array(hashes[places]), pa.array(places.astype(np.int32))]
+    names = ["hash", "row", *(str(i) for i in range(len(columns)))]
+    return stream_bytes(pa.RecordBatch.from_arrays([*heads, *columns], names))
+
+
 def _run(name: str, data: bytes) -> Run:
-    batch = unpacked(data)
-    return Run(name, data, batch.column(0).to_numpy(), batch.columns[1:])
+    batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
+    return Run(name, data, batch.column(0).to_numpy(), batch.column(1).to_numpy(), batch.columns[2:])
 
 
 class Sorted:

@@ -13,23 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.model.types import Types
-from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
-from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.timers import Timers
 from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregates import aggregation
-from millstream.sql.operators import moments
+from millstream.sql.operators.distinct_pairs import coded_partials
 from millstream.sql.operators.epochs import EpochOperator
-from millstream.sql.operators.partials import Partials
+from millstream.sql.operators.local_sessions import SessionParts, Sessions
 from millstream.state.store import ABSENT
 
 _BITS = 64
@@ -38,7 +35,10 @@ _BITS = 64
 @dataclass(frozen=True)
 class SessionAggregateSpec(OperatorSpec):
     """Aggregates by sessions of the columns `partition`. `keys` are columns of the input, or behind its last one the
-    start, the end and the time of the session."""
+    start, the end and the time of the session.
+
+    With `partial`, rows are sessions, as LocalSessionAggregateSpec makes them; `input` and places are those before
+    that."""
 
     input: t.RowType
     output: t.RowType
@@ -47,6 +47,7 @@ class SessionAggregateSpec(OperatorSpec):
     time: int
     gap: int
     calls: tuple[AggregateCall, ...]
+    partial: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -59,10 +60,8 @@ class SessionAggregateOperator(EpochOperator):
     def __init__(self, context: OperatorContext, spec: SessionAggregateSpec) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
-        width = len(spec.input)
-        names = [str(i) for i in range(width + 1)]
-        numbered = t.row_of(names, [*spec.input.types, t.BIGINT], null=False)
-        self._partials = Partials(spec.calls, (width,), numbered)
+        self._sessions = SessionParts(context.name, spec.input, spec.partition, spec.time, spec.gap, spec.calls)
+        self._partials = coded_partials(spec.calls, spec.input)
         self._functions = [aggregation(call, retracts=False) for call in spec.calls]
         self._part_kinds = self._partials.part_types()
         parts = [SqlTypeInfo(kind, internal=True) for kind in self._part_kinds]
@@ -77,46 +76,20 @@ class SessionAggregateOperator(EpochOperator):
         super().on_watermark(watermark)
 
     def _take(self, array: pa.Array) -> None:
-        times = moments.column_millis(array.field(self._spec.time))
-        if (times == NO_TIMESTAMP).any():
-            message = "a row without a time cannot be put into a window: its time attribute is NULL"
-            raise UserFunctionFailed(self.context.name, message, "")
-        self._enter(array, times)
-
-    def _enter(self, array: pa.Array, times: np.ndarray) -> None:
         """Put rows into sessions of their own, and these together with those that are open."""
-        gap, width = self._spec.gap, len(self._spec.input)
-        codes = np.zeros(len(array), dtype=np.int64)
-        for i in self._spec.partition:
-            found = pc.dictionary_encode(array.field(i), null_encoding="encode")
-            codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
-        order = np.lexsort((times, codes))
-        sorted_codes, sorted_times = codes[order], times[order]
-        fresh = (sorted_codes[1:] != sorted_codes[:-1]) | (np.diff(sorted_times) > gap)
-        begins = np.flatnonzero(np.concatenate(([True], fresh)))
-        lasts = np.append(begins[1:], len(order)) - 1
-        numbers = np.empty(len(order), dtype=np.int64)
-        numbers[order] = np.cumsum(np.concatenate(([0], fresh)))
-        fields = [*(array.field(i) for i in range(width)), pa.array(numbers)]
-        chunk = self._partials.chunk(pa.StructArray.from_arrays(fields, names=[str(i) for i in range(width + 1)]))
-        place = np.argsort(chunk.column(0).to_numpy())
-        wide = [
-            chunk.column(1 + i).cast(arrow_type(kind), safe=False).take(pa.array(place))
-            for i, kind in enumerate(self._part_kinds)
-        ]
-        parts = [internal_values(column, kind) for column, kind in zip(wide, self._part_kinds, strict=True)]
-        keys = self._keys(array.take(pa.array(order[begins])))
-        starts, ends = sorted_times[begins].tolist(), (sorted_times[lasts] + gap).tolist()
-        rows = (lasts - begins + 1).tolist()
-        for key, count, *session in zip(keys, rows, starts, ends, *parts, strict=True):
+        found = self._sessions.of_sessions(array) if self._spec.partial else self._sessions.of_rows(array)
+        parts = [internal_values(part, kind) for part, kind in zip(found.parts, self._part_kinds, strict=False)]
+        rows = self._sessions.rows(found).tolist()
+        keys = self._keys(found)
+        for key, count, *session in zip(keys, rows, found.starts.tolist(), found.ends.tolist(), *parts, strict=True):
             self._add(key, tuple(session), count)
 
-    def _keys(self, array: pa.Array) -> list[Any]:
-        kinds = self._spec.input.types
-        found = [internal_values(array.field(i), kinds[i]) for i in self._spec.partition]
-        if not found:
-            return [None] * len(array)
-        return found[0] if len(found) == 1 else list(zip(*found, strict=True))
+    def _keys(self, found: Sessions) -> list[Any]:
+        kinds = [self._spec.input.types[i] for i in self._spec.partition]
+        values = [internal_values(key, kind) for key, kind in zip(found.keys, kinds, strict=True)]
+        if not values:
+            return [None] * len(found.starts)
+        return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
     def _add(self, key: Any, session: tuple[Any, ...], rows: int) -> None:
         stored = self._table.get(None, key)

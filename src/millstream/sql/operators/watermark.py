@@ -37,7 +37,9 @@ class WatermarkSpec(OperatorSpec):
 
 
 class WatermarkOperator(EventTimeOperator, TableOperator):
-    """Memory: the greatest watermark computed so far."""
+    """Memory: the greatest watermark computed so far, and whether the source has nothing to read in this subtask.
+
+    A topic with fewer partitions than subtasks must not hold event time back."""
 
     def __init__(self, context: OperatorContext, spec: WatermarkSpec) -> None:
         TableOperator.__init__(self, context, spec.schema, spec.zone, spec)
@@ -49,9 +51,25 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
         """The table's own."""
         return self._spec.idle_timeout
 
-    def current_watermark(self) -> int:
-        """The greatest so far."""
+    def current_watermark(self) -> int | None:
+        """The greatest so far; None while there is nothing to read."""
+        return None if self.context.memory.get("unfed") and not self.seen else self._greatest()
+
+    def _greatest(self) -> int:
         return int(self.context.memory.get("mark", MIN_WATERMARK))
+
+    def on_idle(self) -> None:
+        """A source of tables is idle where it has no splits, and only there."""
+        self.context.memory["unfed"] = True
+
+    def on_active(self) -> None:
+        """There is something to read."""
+        self.context.memory["unfed"] = False
+
+    def on_watermark(self, watermark: int) -> None:
+        """As EventTimeOperator promises; a source that is not idle any more says so by its watermark."""
+        self.context.memory["unfed"] = False
+        super().on_watermark(watermark)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Look at the rows and pass them on."""
@@ -63,6 +81,6 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
         found = pc.max(pc.cast(marks, pa.timestamp("ms", marks.type.tz), safe=False))
         if found.is_valid:
             mark = scalar_value(pc.cast(found, pa.int64()))
-            self.context.memory["mark"] = max(self.current_watermark(), mark)
+            self.context.memory["mark"] = max(self._greatest(), mark)
         self.seen = True
         self.out.emit(batch)

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from millstream.model.types import Types
 from millstream.model.watermarks import MAX_WATERMARK
-from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
-from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.timers import Timers
 from millstream.sql import types as t
 from millstream.sql.columns import INSERT, UPDATE_AFTER, struct_of
@@ -30,6 +29,7 @@ from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows
 from millstream.sql.operators.columnar_windows import ColumnarWindowAggregateOperator
 from millstream.sql.operators.lateness import rows_dropped
 from millstream.sql.operators.partials import can_aggregate
+from millstream.sql.operators.slices import window_times
 from millstream.state.store import ABSENT
 
 _ANY = WindowSpec("TUMBLE", 0, 0)
@@ -73,15 +73,8 @@ class WindowTableOperator(TableOperator):
         self.emit_array(struct_of(columns, taken.field(width), self.output, len(rows)))
 
     def _times(self, array: pa.Array) -> np.ndarray:
-        window = self._spec.window
-        if window.processing:
-            times = np.full(len(array), self.context.now, dtype=np.int64)
-            return moments.local_millis(times, self.zone)
-        times = moments.column_millis(array.field(window.time))
-        if (times == NO_TIMESTAMP).any():
-            message = "a row without a time cannot be put into a window: its time attribute is NULL"
-            raise UserFunctionFailed(self.context.name, message, "")
-        return moments.local_millis(times, self.zone) if self._zoned else times
+        times = window_times(array, self._spec.window, self.context)
+        return moments.local_millis(times, self.zone) if self._zoned or self._spec.window.processing else times
 
 
 def assigned(times: np.ndarray, window: WindowSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -193,7 +186,9 @@ class SessionOperator(WindowTableOperator):
 
 @dataclass(frozen=True)
 class WindowAggregateSpec(OperatorSpec):
-    """Aggregates by keys: the edges of a window, of which `end` is its end, and `others`; told when it is over."""
+    """Aggregates by keys: the edges of a window, of which `end` is its end, and `others`; told when it is over.
+
+    With `partial`, rows are aggregated in part: the keys, then the parts; `input` and places are those before that."""
 
     input: t.RowType
     output: t.RowType
@@ -206,10 +201,16 @@ class WindowAggregateSpec(OperatorSpec):
     zoned: bool = False
     zone: str = "UTC"
     window: WindowSpec = _ANY
+    partial: bool = False
+
+    @property
+    def columnar(self) -> bool:
+        """Whether whole columns are added up."""
+        return not self.retracts and can_aggregate(self.calls, [self.input.types[i] for i in self.keys])
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""
-        if not self.retracts and can_aggregate(self.calls, [self.input.types[i] for i in self.keys]):
+        if self.columnar:
             return ColumnarWindowAggregateOperator(context, self)
         return WindowAggregateOperator(context, self)
 

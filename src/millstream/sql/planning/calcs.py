@@ -110,7 +110,7 @@ def plan_window_table(planner: Planning, node: l.WindowTable) -> Operation:
     where = by_hash(window.partition) if window.kind == "SESSION" else FORWARD
     if window.kind == "SESSION" and not child.mode.insert_only:
         message = "a SESSION window cannot be made of rows that are corrected later"
-        raise SqlNotSupported(message)
+        raise SqlNotSupported(message, about="SESSION")
     return Operation(
         "WindowTableFunction",
         f"window=[{window_text(window, child.schema)}]",

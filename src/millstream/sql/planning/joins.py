@@ -134,7 +134,8 @@ def plan_temporal_join(planner: Planning, node: l.TemporalJoin) -> Operation:
     processing = kind == t.PROCTIME
     if not processing and not times:
         message = "an event-time temporal join needs a versioned table: a primary key and a watermark"
-        raise SqlValidationError(message, hint="declare both in CREATE TABLE, or deduplicate in a view")
+        hint = "declare both in CREATE TABLE, or deduplicate in a view"
+        raise SqlValidationError(message, hint=hint, about="SYSTEM_TIME")
     keys = (node.left_keys, node.right_keys)
     spec = time_joins.TemporalJoinSpec(
         left.schema, right.schema, node.schema, node.kind, keys, (node.time, times[0] if times else None),

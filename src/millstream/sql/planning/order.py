@@ -5,12 +5,15 @@ Does not know: how rows are kept."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.operators import calc, rank, sets, sort, window_tables
 from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, by_hash
 from millstream.sql.planning.contract import Planning
+from millstream.sql.planning.placement import Placements
 from millstream.sql.window_columns import window_edges
 
 
@@ -70,7 +73,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
             )  # fmt: skip
             mode = ChangelogMode.RETRACT if last else ChangelogMode.INSERT_ONLY
             detail = f"keep=[{'LastRow' if last else 'FirstRow'}], key=[{partition}], order=[{attribute}]"
-            return Operation(
+            made_one = Operation(
                 "Deduplicate",
                 detail,
                 node.schema,
@@ -80,6 +83,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
                 mode=mode,
                 upsert_keys=frozenset((node.partition,)),
             )
+            return _two_phases(planner, made_one)
     last_place = None if node.last >= 2**62 else node.last
     spec = rank.RankSpec(
         child.schema,
@@ -100,7 +104,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
     keys = frozenset(((*node.partition, len(child.schema)),)) if node.with_rank else child.upsert_keys
     if (node.first, node.last, node.function) == (1, 1, "ROW_NUMBER"):
         keys = frozenset((node.partition,))  # the row of a partition may be replaced by one of another key
-    return Operation(
+    found = Operation(
         "Rank",
         detail,
         node.schema,
@@ -110,6 +114,19 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         mode=ChangelogMode.RETRACT,
         upsert_keys=keys,
     )
+    return _two_phases(planner, found)
+
+
+def _two_phases(planner: Planning, operation: Operation) -> Operation:
+    """The same, of rows that were looked through where they are; as it is where that is not possible or saves
+    nothing."""
+    first = rank.first_phase(operation.spec) if planner.settings.two_phase else None
+    if first is None or Placements().in_place(operation, 0):
+        return operation
+    (child,) = operation.inputs
+    name = f"Local{operation.name}"
+    local = Operation(name, operation.detail, child.schema, (child,), (FORWARD,), first, upsert_keys=child.upsert_keys)
+    return replace(operation, inputs=(local,))
 
 
 def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
@@ -147,7 +164,7 @@ def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
     attribute = t.attribute_of(child.schema.types[first[0]])
     if attribute is None or not first[1] or not child.mode.insert_only:
         message = "rows of a stream can be ordered by a time attribute, ascending, only"
-        raise SqlNotSupported(message, hint="add LIMIT for a Top-N, or use batch mode")
+        raise SqlNotSupported(message, hint="add LIMIT for a Top-N, or use batch mode", about="ORDER")
     spec = sort.SortSpec(child.schema, node.order, first[0], 1, None, planner.settings.zone)
     return Operation("TemporalSort", f"orderBy=[{order}]", node.schema, (child,), (SINGLE,), spec, parallelism=1)
 
@@ -157,6 +174,6 @@ def plan_match(planner: Planning, node: l.Match) -> Operation:
     child = planner.plan(node.input)
     if not child.mode.insert_only:
         message = "MATCH_RECOGNIZE cannot look at rows that are corrected later"
-        raise SqlNotSupported(message)
+        raise SqlNotSupported(message, about="MATCH_RECOGNIZE")
     found: Operation = node.description.operation(node, child, planner.settings.zone)
     return found

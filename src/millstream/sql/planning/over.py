@@ -19,7 +19,8 @@ def plan_over(planner: Planning, node: l.Over) -> Operation:
     child = planner.plan(node.input)
     if not child.mode.insert_only and not all(map(_over_changes, node.calls)):
         message = "only aggregates of ROWS, or of RANGE from the first row, can be computed over corrected rows"
-        raise SqlNotSupported(message, hint="number them in a Top-N, or compute OVER before what corrects them")
+        hint = "number them in a Top-N, or compute OVER before what corrects them"
+        raise SqlNotSupported(message, hint=hint, about="OVER")
     current, width = child, len(node.input.schema)
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, each in enumerate(node.calls):
@@ -44,7 +45,7 @@ def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ..
     if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
         hint = "ORDER BY a watermarked column or PROCTIME(); for a Top-N, filter on the row number"
-        raise SqlNotSupported(message, hint=hint)
+        raise SqlNotSupported(message, hint=hint, about="OVER")
     place = first.order[0][0]
     processing = t.attribute_of(base.types[place]) == t.PROCTIME
     schema = _with_results(child.schema, calls)

@@ -21,9 +21,13 @@ from millstream.sql.operators.expand import CorrelateSpec
 from millstream.sql.operators.group_aggregate import GroupAggregateSpec
 from millstream.sql.operators.join import JoinSpec
 from millstream.sql.operators.local_aggregate import LocalAggregateSpec
+from millstream.sql.operators.local_rank import LocalRankSpec
+from millstream.sql.operators.local_sessions import LocalSessionAggregateSpec
+from millstream.sql.operators.local_windows import LocalWindowAggregateSpec
 from millstream.sql.operators.over import OverSpec
 from millstream.sql.operators.rank import DeduplicateSpec, RankSpec
 from millstream.sql.operators.session_aggregate import SessionAggregateSpec
+from millstream.sql.operators.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.time_joins import IntervalJoinSpec, TemporalJoinSpec
 from millstream.sql.operators.watermark import WatermarkSpec
 from millstream.sql.operators.window_tables import WindowJoinSpec, WindowRankSpec
@@ -108,13 +112,28 @@ def _kept_columns(operation: Operation) -> dict[int, tuple[int, ...]]:
             return found
         case GroupAggregateSpec():  # of two phases, the second reads its keys where the first has put them
             return {key: (place,) for place, key in enumerate(operation.distributions[0].keys)}
-        case LocalAggregateSpec(keys=keys) | WindowAggregateSpec(keys=keys) | SessionAggregateSpec(keys=keys):
+        case WindowAggregateSpec(keys=keys, partial=True):
+            return _same(len(keys))
+        case (
+            SessionAggregateSpec(keys=keys, partition=partition, partial=True)
+            | SlicedWindowAggregateSpec(keys=keys, partition=partition, partial=True)
+        ):
+            return {partition.index(key): (place,) for place, key in enumerate(keys) if key in partition}
+        case (
+            LocalAggregateSpec(keys=keys)
+            | LocalSessionAggregateSpec(keys=keys)
+            | LocalWindowAggregateSpec(keys=keys)
+            | SessionAggregateSpec(keys=keys)
+            | SlicedWindowAggregateSpec(keys=keys)
+            | WindowAggregateSpec(keys=keys)
+        ):
             return {key: (place,) for place, key in enumerate(keys)}
         case (
             ChangelogNormalizeSpec()
             | ChangingOverSpec()
             | CorrelateSpec()
             | DeduplicateSpec()
+            | LocalRankSpec()
             | OverSpec()
             | RankSpec()
             | WatermarkSpec()

@@ -21,13 +21,14 @@ from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.bind.match import MatchDescription
 from millstream.sql.bind.sources import Unnest
-from millstream.sql.catalog import ColumnDefinition, TableDefinition
+from millstream.sql.catalog import ColumnDefinition, TableDefinition, TableDistribution
 from millstream.sql.errors import SqlError, SqlNotSupported
 from millstream.sql.fields import FieldRef
 from millstream.sql.function_context import AsyncOptions
 from millstream.sql.operators import (
     calc,
     changelog_normalize,
+    changelog_rows,
     changing_over,
     constraints,
     enter,
@@ -35,12 +36,16 @@ from millstream.sql.operators import (
     group_aggregate,
     join,
     local_aggregate,
+    local_rank,
+    local_sessions,
+    local_windows,
     lookup_join,
     over,
     pattern_values,
     rank,
     session_aggregate,
     sets,
+    sliced_windows,
     sort,
     stamp,
     time_joins,
@@ -56,17 +61,21 @@ from millstream.sql.user_functions import UserFunction
 _CLASSES: tuple[type, ...] = (
     e.Ref, e.Lit, e.Sym, e.Apply, e.Convert, e.Choose, e.UserCall, e.AggregateCall, FieldRef,
     l.Values, l.WindowSpec, l.OverCall, Distribution, AsyncOptions, Unnest, Skip, MatchDescription, OperatorTraits,
-    ColumnDefinition, TableDefinition, t.RowField, t.RowType, t.ArrayType, t.MultisetType, t.MapType, t.JsonTextType,
-    t.SymbolType, t.RawType, t.NullType, t.DescriptorType,
+    ColumnDefinition, TableDefinition, TableDistribution, t.RowField, t.RowType, t.ArrayType, t.MultisetType, t.MapType,
+    t.JsonTextType, t.SymbolType, t.RawType, t.NullType, t.DescriptorType,
     t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType,  # the type of an empty literal has no text that is read
-    calc.CalcSpec, changelog_normalize.ChangelogNormalizeSpec, changing_over.ChangingOverSpec,
+    calc.CalcSpec, changelog_normalize.ChangelogNormalizeSpec, changelog_rows.FromChangelogSpec,
+    changelog_rows.ToChangelogSpec, changing_over.ChangingOverSpec,
     constraints.ConstraintSpec, enter.EnterSpec, expand.ExpandSpec, expand.CorrelateSpec,
-    group_aggregate.GroupAggregateSpec, join.JoinSpec, local_aggregate.LocalAggregateSpec, lookup_join.LookupJoinSpec,
-    lookup_join.Retry, over.OverSpec, pattern_values.PatternRef, rank.RankSpec, rank.DeduplicateSpec,
+    group_aggregate.GroupAggregateSpec, join.JoinSpec, local_aggregate.LocalAggregateSpec,
+    local_rank.LocalRankSpec, lookup_join.LookupJoinSpec, lookup_join.Retry, over.OverSpec, pattern_values.PatternRef,
+    rank.RankSpec, rank.DeduplicateSpec,
     session_aggregate.SessionAggregateSpec, sets.SetSpec, sort.SortSpec, sort.MaterializeSpec, stamp.StampSpec,
     time_joins.IntervalJoinSpec, time_joins.TemporalJoinSpec, upsert_materializer.UpsertMaterializeSpec,
     upsert_materializer.UpsertsSpec, watermark.WatermarkSpec, window_tables.WindowRankSpec,
     window_tables.WindowJoinSpec, windows.WindowTableSpec, windows.WindowAggregateSpec,
+    local_sessions.LocalSessionAggregateSpec, local_windows.LocalWindowAggregateSpec,
+    sliced_windows.SlicedWindowAggregateSpec,
 )  # fmt: skip
 _BY_NAME: dict[str, Any] = {each.__name__: each for each in _CLASSES}
 _MARKS = (t.ROWTIME, t.PROCTIME)

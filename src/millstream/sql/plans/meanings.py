@@ -13,13 +13,18 @@ from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.expand import CorrelateSpec
 from millstream.sql.operators.group_aggregate import GroupAggregateSpec
 from millstream.sql.operators.local_aggregate import LocalAggregateSpec
+from millstream.sql.operators.local_sessions import LocalSessionAggregateSpec
+from millstream.sql.operators.local_windows import LocalWindowAggregateSpec
 from millstream.sql.operators.over import OverSpec
 from millstream.sql.operators.session_aggregate import SessionAggregateSpec
+from millstream.sql.operators.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.windows import WindowAggregateSpec, WindowTableSpec
 from millstream.sql.physical import Operation, Origin, ScanOrigin
 from millstream.sql.plans.spelling import bounded, called, short, spelled
 
 Columns = tuple[str, ...]
+_EDGES = ("window_start", "window_end", "window_time")
+_IN_PART = (LocalAggregateSpec, LocalSessionAggregateSpec, LocalWindowAggregateSpec)
 
 
 class Meanings:
@@ -37,9 +42,7 @@ class Meanings:
 
     def inputs(self, operation: Operation) -> list[Columns]:
         """The meanings of what an operation reads; of the rows themselves where they come added up in part."""
-        return [
-            self.of(each.inputs[0] if isinstance(each.spec, LocalAggregateSpec) else each) for each in operation.inputs
-        ]
+        return [self.of(each.inputs[0] if isinstance(each.spec, _IN_PART) else each) for each in operation.inputs]
 
     def _found(self, operation: Operation) -> Sequence[str]:
         names = operation.schema.names
@@ -59,6 +62,10 @@ class Meanings:
                 return [*(first[i] for i in keys), *(called(each, first) for each in calls)]
             case WindowAggregateSpec(keys=keys, calls=calls):
                 return [*(first[i] for i in keys), *(called(each, first) for each in calls)]
+            case SlicedWindowAggregateSpec(keys=keys, calls=calls) as sliced:
+                whole = windowed(sliced.window, first)
+                heads = [first[i] if i < len(first) else f"{whole}.{_EDGES[i - len(first)]}" for i in keys]
+                return [*heads, *(called(each, first) for each in calls)]
             case SessionAggregateSpec(keys=keys, calls=calls, gap=gap, time=time):
                 window = f"SESSION({first[time]}, {gap})"
                 heads = [first[i] if i < len(first) else f"{window}.{i - len(first)}" for i in keys]

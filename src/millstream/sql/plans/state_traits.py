@@ -13,6 +13,7 @@ from millstream.sql.bind.match import MatchDescription
 from millstream.sql.logical import OverCall, Values
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.changelog_normalize import ChangelogNormalizeSpec
+from millstream.sql.operators.changelog_rows import FromChangelogSpec, ToChangelogSpec
 from millstream.sql.operators.changing_over import ChangingOverSpec
 from millstream.sql.operators.expand import CorrelateSpec
 from millstream.sql.operators.group_aggregate import GroupAggregateSpec
@@ -23,6 +24,7 @@ from millstream.sql.operators.pattern_values import PatternRef
 from millstream.sql.operators.rank import DeduplicateSpec, RankSpec
 from millstream.sql.operators.session_aggregate import SessionAggregateSpec
 from millstream.sql.operators.sets import SetSpec
+from millstream.sql.operators.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.sort import MaterializeSpec, SortSpec
 from millstream.sql.operators.time_joins import IntervalJoinSpec, TemporalJoinSpec
 from millstream.sql.operators.upsert_materializer import UpsertMaterializeSpec
@@ -73,6 +75,8 @@ def _stateful(operation: Operation, inputs: Sequence[Columns]) -> tuple[Words, W
             return {}, {"watermark": spelled(expr, columns)}
         case CorrelateSpec(function=function, args=args):
             return {}, {"function": f"{function.name}({', '.join(spelled(each, columns) for each in args)})"}
+        case ToChangelogSpec(codes=codes) | FromChangelogSpec(codes=codes):
+            return {}, {"changes": ", ".join(f"{one} = {other}" for one, other in codes)}
         case LookupJoinSpec(keys=keys):
             return {}, {"key": ", ".join(columns[i] for i in keys)}
         case GroupAggregateSpec() as spec:
@@ -90,6 +94,12 @@ def _stateful(operation: Operation, inputs: Sequence[Columns]) -> tuple[Words, W
                 "aggregates": ", ".join(called(each, columns) for each in spec.calls),
                 "retracts": _yes(spec.retracts),
                 "zone": spec.zone if spec.zoned or spec.processing else "",
+            }, {}
+        case SlicedWindowAggregateSpec() as spec:
+            return {
+                "key": typed(spec.partition, columns, spec.input),
+                "window": windowed(spec.window, columns),
+                "aggregates": ", ".join(called(each, columns) for each in spec.calls),
             }, {}
         case SessionAggregateSpec() as spec:
             return {

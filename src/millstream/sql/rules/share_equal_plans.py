@@ -8,8 +8,6 @@ It comes last: a part that is used twice is rewritten by no other rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from millstream.sql import logical as l
 from millstream.sql.catalog import TableDefinition
 from millstream.sql.expressions import Apply, Expression, UserCall, walk
@@ -53,13 +51,13 @@ def _repeatable(node: l.Plan) -> bool:
         case l.Scan():
             return isinstance(node.table, TableDefinition)
         case l.Project(exprs=exprs):
-            return _pure(exprs)
+            return all(map(is_pure, exprs))
         case l.Filter(condition=condition):
-            return _pure((condition,))
+            return is_pure(condition)
         case l.WatermarkAssigner(expr=expr):
-            return _pure((expr,))
+            return is_pure(expr)
         case l.Join(condition=condition):
-            return condition is None or _pure((condition,))
+            return condition is None or is_pure(condition)
         case l.Aggregate(calls=calls):
             return all(call.user is None for call in calls)
         case l.WindowTable(window=window):
@@ -69,11 +67,9 @@ def _repeatable(node: l.Plan) -> bool:
     return False
 
 
-def _pure(expressions: Iterable[Expression]) -> bool:
-    for expression in expressions:
-        for each in walk(expression):
-            if isinstance(each, UserCall):
-                return False
-            if isinstance(each, Apply) and not function_named(each.function).deterministic:
-                return False
-    return True
+def is_pure(expression: Expression) -> bool:
+    """Whether an expression has the same value whenever it is computed: no user's function, no chance, no clock."""
+    return not any(
+        isinstance(each, UserCall) or (isinstance(each, Apply) and not function_named(each.function).deterministic)
+        for each in walk(expression)
+    )
