@@ -125,7 +125,11 @@ def test_what_is_written_is_read(name, rows):
 @settings(max_examples=200)
 @example(10, "T", "2023-11-14 23:59:40.123")
 @example(0, "0", "2023-11-14 23:59:40.123")
-@given(place=st.integers(0, 22), sign=st.sampled_from("0123459:/-. TxZ"), whole=st.sampled_from(["2023-11-14 23:59:40.123", "1999-12-31 00:00:00"]))
+@given(
+    place=st.integers(0, 22),
+    sign=st.sampled_from("0123459:/-. TxZ"),
+    whole=st.sampled_from(["2023-11-14 23:59:40.123", "1999-12-31 00:00:00"]),
+)
 def test_moments_are_read_together_as_one_by_one(place, sign, whole):
     made = format_named("json", schema_of("ts TIMESTAMP(3)"))
     texts = [whole, whole[:place] + sign + whole[place + 1 :], whole]

@@ -17,6 +17,11 @@ __all__ = ["kafka_broker"]
 sys.path.append(str(Path(__file__).parent))
 
 
+@pytest.fixture(scope="session")
+def kafka_users() -> dict[str, str]:
+    return {"ann": "secret"}
+
+
 @pytest.fixture
 def broker(kafka_broker: KafkaBroker) -> KafkaBroker:
     return kafka_broker

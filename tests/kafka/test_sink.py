@@ -14,11 +14,11 @@ from kafka_running import environment, reading, staged, writing
 
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
 from millstream.connectors.kafka import transactions
-from millstream.connectors.kafka.client import BadKafkaProperty
 from millstream.connectors.kafka.cluster import TopicMissing
 from millstream.connectors.kafka.commit import KafkaCommitter
 from millstream.connectors.kafka.marks import TOPIC, Marks
 from millstream.connectors.kafka.messages import StagedOutputDamaged
+from millstream.connectors.kafka.properties import BadKafkaProperty
 from millstream.connectors.kafka.sink import IncompleteKafkaSink
 from millstream.connectors.kafka.staging import StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver

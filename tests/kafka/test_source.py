@@ -10,9 +10,10 @@ from kafka_running import LATEST, collected, environment, reading, waited_for
 
 from millstream.common import Types, WatermarkStrategy
 from millstream.connectors.kafka import cluster
-from millstream.connectors.kafka.client import BadKafkaProperty, BrokerUnreachable
+from millstream.connectors.kafka.client import BrokerUnreachable
 from millstream.connectors.kafka.cluster import NoOffset, TopicMissing
 from millstream.connectors.kafka.enumerator import RecordsVanished
+from millstream.connectors.kafka.properties import BadKafkaProperty
 from millstream.connectors.kafka.reader import OffsetsGone
 from millstream.connectors.kafka.source import IncompleteKafkaSource
 from millstream.datastream.connectors.kafka import (

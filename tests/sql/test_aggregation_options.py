@@ -160,12 +160,17 @@ def test_a_value_that_means_nothing_is_refused(key: str, value: str, inline_engi
         environment({"tables": TABLE}, {key: value}).explain_sql("SELECT k FROM t")
 
 
+@pytest.mark.parametrize(
+    "more", ["", ", COUNT(DISTINCT v), COUNT(DISTINCT v) FILTER (WHERE v > 50), COUNT(DISTINCT w)"]
+)
 @pytest.mark.parametrize("keys", [3, 5000])
-def test_rows_with_keys_of_their_own_go_on_ungrouped_and_count_the_same(keys: int, inline_engine: None) -> None:
-    rows = [[str(i % keys), None if i % 7 == 0 else i % 100] for i in range(9000)]
-    case = {"tables": {"t": {"columns": {"k": "STRING", "v": "INT"}, "rows": rows}}}
-    sql = """SELECT k, COUNT(*), COUNT(v), SUM(v), AVG(v), MIN(v), MAX(v), COUNT(*) FILTER (WHERE v > 50),
-        SUM(v) FILTER (WHERE v > 50) FROM t GROUP BY k"""
+def test_rows_with_keys_of_their_own_go_on_ungrouped_and_count_the_same(
+    keys: int, more: str, inline_engine: None
+) -> None:
+    rows = [[str(i % keys), None if i % 7 == 0 else i % 100, f"w{i % 13}"] for i in range(9000)]
+    case = {"tables": {"t": {"columns": {"k": "STRING", "v": "INT", "w": "STRING"}, "rows": rows}}}
+    sql = f"""SELECT k, COUNT(*), COUNT(v), SUM(v), AVG(v), MIN(v), MAX(v), COUNT(*) FILTER (WHERE v > 50),
+        SUM(v) FILTER (WHERE v > 50){more} FROM t GROUP BY k"""
     options = {"millstream.epoch.max-records": "4500", "parallelism.default": "2"}
     one = {**options, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
     _, _, found = changelog(environment(case, {**MINI_BATCH, **options}), sql)

@@ -91,14 +91,24 @@ REFUSED = [
     ("SELECT t.id FROM t, t", "ambiguous", 7),
     ("SELECT CAST(id AS DATE) FROM t", "cannot be cast", 7),
     ("SELECT UPPER(id) FROM t", "UPPER cannot be applied to (INT)", 7),
-    ("SELECT id FROM t ORDER BY name", "ordered by a time attribute", None),
+    ("SELECT id FROM t ORDER BY name", "ordered by a time attribute", 17),
+    ("SELECT SUM(id) OVER (ORDER BY id) FROM t", "ordered by one time attribute", 15),
+    ("SELECT name, COUNT(*) FROM t", "neither grouped by nor inside an aggregate", 7),
+    ("SELECT /*+ BRODCAST(t) */ * FROM t", "did you mean 'BROADCAST'", 11),
+    ("SELECT /*+ BROADCAST(u) */ * FROM t", "'u', which is no table of this query", 11),
+    ("SELECT /*+ STATE_TTL('u' = '1 d') */ name, COUNT(*) FROM t GROUP BY name", "no table of this query", 11),
+    ("SELECT * FROM t /*+ STATE_TTL('t' = '1 d') */", "write it behind SELECT", 20),
+    ("SELECT * FROM nodb.t", "there is no database 'nodb'", 14),
     (
         "SELECT 1 FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' DAY)) GROUP BY window_start, window_end",
         "WATERMARK",
         36,
     ),
-    ("INSERT INTO t SELECT 1", "the query has 1 columns", 0),
-    ("INSERT INTO nowhere SELECT 1", "there is no table 'nowhere'", 0),
+    ("INSERT INTO t SELECT 1", "the query has 1 columns", 12),
+    ("INSERT INTO nowhere SELECT 1", "there is no table 'nowhere'", 12),
+    ("INSERT INTO t (id, nme) SELECT 1, 'a'", "did you mean 'name'", 12),
+    ("INSERT INTO t (id, id) SELECT 1, 2", "column 'id' is written to twice", 12),
+    ("INSERT INTO t SELECT * FROM t", "cannot be written to", 12),
     (
         "CREATE TABLE x (a INT, WATERMARK FOR a AS a) WITH ('connector' = 'datagen')",
         "a watermark needs TIMESTAMP(3)",
@@ -122,6 +132,27 @@ def test_what_means_nothing_is_refused_where_it_stands(
     assert said in str(caught.value)
     assert caught.value.at == place
     assert env.list_tables() == before
+
+
+def test_a_join_that_pairs_everything_with_everything_is_told_of(
+    env: TableEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    for query, warned in (
+        ("SELECT a.id, b.id FROM t AS a CROSS JOIN t AS b", True),
+        ("SELECT a.id FROM t AS a JOIN t AS b ON a.id < b.id", True),
+        ("SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id", False),
+        ("SELECT a.id, x FROM t AS a CROSS JOIN (VALUES (1)) AS v (x)", False),
+        ("SELECT id FROM t WHERE id > (SELECT AVG(id) FROM t)", False),
+    ):
+        caplog.clear()
+        env.execute_sql(query).get_job_client().cancel().result()  # type: ignore[union-attr]
+        assert ("has no equality" in caplog.text) is warned, query
+
+
+def test_a_side_of_a_join_that_nobody_reads_still_counts(env: TableEnvironment) -> None:
+    query = "SELECT a.x FROM (VALUES (1), (2)) AS a (x) CROSS JOIN (VALUES (3), (4), (5)) AS b (y)"
+    with env.execute_sql(query).collect() as rows:
+        assert sorted(row[0] for row in rows) == [1, 1, 1, 2, 2, 2]
 
 
 CONNECTORS = [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.errors import MillstreamError
 from millstream.sql import modules
 from millstream.sql.errors import SqlError
 from millstream.table import DataTypes, EnvironmentSettings, Module, TableEnvironment
@@ -101,8 +102,8 @@ REFUSED = [
     ("SELECT * FROM t, LATERAL TABLE(ML_PREDICT(TABLE t, MODEL m, DESCRIPTOR(id)))", "ML_PREDICT is not supported"),
     ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE is not supported: there are no table statistics"),
     ("CREATE MATERIALIZED TABLE m AS SELECT 1", "materialized tables are not supported"),
-    ("ALTER TABLE t ADD PARTITION (id = 1)", "ALTER TABLE ADD PARTITION is not supported"),
-    ("ALTER TABLE t DROP IF EXISTS PARTITION (id = 1)", "ALTER TABLE DROP PARTITION is not supported"),
+    ("ALTER TABLE t ADD PARTITION (id = 1)", "is not partitioned"),
+    ("ALTER TABLE t DROP IF EXISTS PARTITION (id = 1)", "is not partitioned"),
     ("SHOW PARTITIONS t", "is not partitioned"),
     ("SHOW PARTITIONS nowhere", "there is no table 'nowhere'"),
     ("STOP JOB 'x'", "there is no job 'x' in this session"),
@@ -276,3 +277,18 @@ def test_comments_are_described_where_there_are_any(env: TableEnvironment) -> No
     env.execute_sql("CREATE DATABASE d COMMENT 'x' WITH ('k' = 'v')")
     assert ("option:k", "v") not in answer(env, "DESCRIBE DATABASE d")
     assert ("option:k", "v") in answer(env, "DESCRIBE DATABASE EXTENDED d")
+
+
+def test_plan_files_are_named_by_path_or_uri_and_what_is_wrong_with_them_is_said(
+    env: TableEnvironment, tmp_path: Path
+) -> None:
+    plan = f"file://{tmp_path}/new/plan.json"
+    env.execute_sql(f"COMPILE PLAN '{plan}' FOR INSERT INTO sink SELECT id FROM t")
+    env.execute_sql(f"EXECUTE PLAN '{tmp_path}/new/plan.json'").wait()
+    env.execute_sql(f"COMPILE AND EXECUTE PLAN '{plan}' FOR INSERT INTO sink SELECT id FROM t").wait()
+    with pytest.raises(MillstreamError, match="plan file '/nowhere' cannot be used: no such file"):
+        env.execute_sql("EXECUTE PLAN '/nowhere'")
+    with pytest.raises(MillstreamError, match="not in 's3' storage"):
+        env.execute_sql("EXECUTE PLAN 's3://lake/plan.json'")
+    with pytest.raises(SqlError, match="did you mean 'ESTIMATED_COST'"):
+        env.execute_sql("EXPLAIN ESTIMATE_COST SELECT 1")

@@ -16,11 +16,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from millstream.checkpoint.contents import Tables, tables
 from millstream.checkpoint.metadata import CANONICAL, NATIVE, CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.object_store import located
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.errors import UserError
@@ -78,42 +78,42 @@ class Snapshot:
 
     def dispose(self) -> None:
         """Delete it, its metadata first. What a checkpoint shares with others of its job stays."""
-        place = Path(self.path)
-        above = self.storage.of(str(place.parent), "")
+        parent, name = os.path.split(self.path)
+        above = self.storage.of(parent, "")
         for handle in self.metadata.handles:
             self.storage.check_name(handle.file)
         spared = set() if self.metadata.savepoint else self._shared_with_others()
-        above.delete_checkpoint_metadata(place.name)
+        above.delete_checkpoint_metadata(name)
         for handle in self.metadata.handles:
             if handle.file not in spared:
                 self.storage.delete(handle.file)
         if self.metadata.savepoint:
             for directory in sorted({os.path.dirname(handle.file) for handle in self.metadata.handles}):
                 self.storage.delete_empty(directory)
-        above.delete_empty(place.name)
+        above.delete_empty(name)
 
     def _shared_with_others(self) -> set[str]:
-        job = Path(self.path).parent
-        storage = self.storage.of(str(job.parent), job.name)
-        others = [number for number in storage.list_checkpoints() if f"chk-{number}" != Path(self.path).name]
+        job, name = os.path.split(self.path)
+        storage = self.storage.of(*os.path.split(job))
+        others = [number for number in storage.list_checkpoints() if f"chk-{number}" != name]
         found = [CheckpointMetadata.from_bytes(storage.read_metadata(number)) for number in others]
         return {handle.file for metadata in found for handle in metadata.handles}
 
 
 def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
     """The checkpoint or savepoint at a path; `like` is any storage on the file system it is in."""
-    directory = Path(path.removeprefix("file://")).absolute()
-    if directory.name == METADATA:
-        directory = directory.parent
-    storage = like or CheckpointStorage(str(directory.parent))
-    above = storage.of(str(directory.parent), "")
-    if not directory.name or not above.exists(directory.name):
+    directory = located(path)
+    if os.path.basename(directory) == METADATA:
+        directory = os.path.dirname(directory)
+    parent, name = os.path.split(directory)
+    storage = like or CheckpointStorage(parent)
+    above = storage.of(parent, "")
+    if not name or not above.exists(name):
         raise NoSuchCheckpoint(path)
-    metadata = CheckpointMetadata.from_bytes(above.read_metadata(directory.name))
+    metadata = CheckpointMetadata.from_bytes(above.read_metadata(name))
     if metadata.savepoint:
-        return Snapshot(str(directory), metadata, storage.of(str(directory), ""))
-    job = directory.parent
-    return Snapshot(str(directory), metadata, storage.of(str(job.parent), job.name))
+        return Snapshot(directory, metadata, storage.of(directory, ""))
+    return Snapshot(directory, metadata, storage.of(*os.path.split(parent)))
 
 
 def write_savepoint(
@@ -134,13 +134,13 @@ def publish(
     form: str = CANONICAL,
 ) -> Snapshot:
     """Make a savepoint of operators whose files are in its directory by the time they are given."""
-    place = Path(path)
-    above = like.of(str(place.parent), "")
-    if above.exists(place.name):
+    parent, name = os.path.split(path)
+    above = like.of(parent, "")
+    if above.exists(name):
         raise SavepointExists(path)
     made = dataclasses.replace(metadata, operators=tuple(operators), savepoint=form, ended=False)
     made = dataclasses.replace(made, bytes_new=made.full_size)
-    above.publish(place.name, made.to_bytes())
+    above.publish(name, made.to_bytes())
     return Snapshot(path, made, like.of(path, ""))
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.errors import ExternalError, UserError
 
 METADATA = "_metadata"
@@ -240,17 +241,20 @@ class CheckpointStorage:
     May be sent to other processes. One process at a time appends to a log; anyone may write files."""
 
     def __init__(self, root: str, job: str = "", *, fs: FileSystem | None = None, sync: bool = True) -> None:
-        self.root = os.path.abspath(root)
+        self.root = located(root)
         self.job = job
-        self._fs = fs if fs is not None else LocalFileSystem()
+        self._fs = fs if fs is not None else ObjectStore.of(root) if is_uri(root) else LocalFileSystem()
         self._sync = sync
         self._log_ends: dict[str, int] = {}
         if job:
             self._path(job)
 
     def of(self, root: str, job: str, *, sync: bool = True) -> CheckpointStorage:
-        """The storage of another directory or another use, on the same file system."""
-        return CheckpointStorage(root, job, fs=self._fs, sync=sync)
+        """The storage of another directory or another use, on the same file system unless a URI tells another."""
+        stays = is_uri(root) == isinstance(self._fs, ObjectStore)
+        if stays and isinstance(self._fs, ObjectStore):
+            stays = root.startswith(f"{self._fs.scheme}://")
+        return CheckpointStorage(root, job, fs=self._fs if stays else None, sync=sync)
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -415,7 +419,7 @@ class CheckpointStorage:
     def check_writable(self) -> None:
         """Raise `StorageFailure` unless the root is there and a file can be written, renamed, read and deleted."""
         with self._telling("use the checkpoint directory", self.root):
-            if not self._fs.exists(self.root):
+            if not isinstance(self._fs, ObjectStore) and not self._fs.exists(self.root):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.root)
             probe = f"{self.root}/{_temporary('probe')}"
             try:
@@ -428,6 +432,9 @@ class CheckpointStorage:
                         self._fs.remove(leftover)
 
     def _put(self, path: str, data: bytes, *, new: bool = False) -> None:
+        if isinstance(self._fs, ObjectStore):
+            self._put_object(self._fs, path, data, new=new)
+            return
         directory, name = os.path.split(path)
         temporary = f"{directory}/{_temporary(name)}"
         with self._telling("write", path):
@@ -443,6 +450,17 @@ class CheckpointStorage:
                 raise
             if self._sync:
                 self._fs.sync_dir(directory)
+
+    def _put_object(self, store: ObjectStore, path: str, data: bytes, *, new: bool) -> None:
+        """An object appears when it is complete: it needs no other name before."""
+        with self._telling("write", path):
+            if not new:
+                store.write_bytes(path, data, self._sync)
+                return
+            try:
+                store.write_new(path, data)
+            except FileExistsError:
+                raise CheckpointTaken(path) from None
 
     def _read(self, path: str) -> bytes:
         with self._telling("read", path):

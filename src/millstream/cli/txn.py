@@ -9,8 +9,8 @@ import argparse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from millstream.connectors.kafka.client import translated
 from millstream.connectors.kafka.open_transactions import OpenTransaction, abort, listed
+from millstream.connectors.kafka.properties import translated
 from millstream.errors import UserError
 from millstream.graph.explain import printable
 

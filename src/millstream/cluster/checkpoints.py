@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count, takewhile
-from pathlib import Path
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
@@ -193,7 +193,7 @@ class Checkpoints:
         self._known = {handle.name for handle in metadata.handles}
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
         self.next_id = metadata.checkpoint + 1
-        return metadata, str(Path(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}"))
+        return metadata, os.path.join(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}")
 
     def pin(self, handles: Iterable[Handle]) -> Callable[[], None]:
         """Keep files, whoever else needs them or not, until what is returned is called; from any thread."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream import options
+from millstream.checkpoint.object_store import is_uri
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.adoption import Layout
@@ -234,6 +235,9 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
     if settings.checkpoint_interval is None or configuration.get(options.CHECKPOINT_DIR) is None:
         msg = "a job without checkpoints cannot be taken over"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_INTERVAL.key} and {options.CHECKPOINT_DIR.key}")
+    if is_uri(directory):
+        msg = f"{options.HA_STORAGE_DIR.key} is {directory}, which is no directory"
+        raise UserError(msg, hint="name one that every driver of the job sees; checkpoints may be on an object store")
     root = Path(directory.removeprefix("file://"))
     root.mkdir(parents=True, exist_ok=True)
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
@@ -255,7 +259,7 @@ def _checkpoints(
             schedule,
             temporary=True,
         )
-    storage = CheckpointStorage(directory.removeprefix("file://"), job_id)
+    storage = CheckpointStorage(directory, job_id)
     storage.check_writable()
     return Checkpoints(storage, schedule, temporary=False)
 

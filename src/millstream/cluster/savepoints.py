@@ -7,7 +7,6 @@ Does not know: epochs, sinks; the JobMaster says when, and what the savepoint ho
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.object_store import located
 from millstream.checkpoint.savepoint import Snapshot, write_savepoint
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.errors import ExternalError, MillstreamError, UserError
@@ -144,7 +144,7 @@ class Savepoints:
             thread.join(timeout)
 
     def _path(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> str:
-        directory = os.path.abspath(asked.directory.removeprefix("file://"))
+        directory = located(asked.directory)
         name = f"savepoint-{metadata.job_id[:6]}-{metadata.timestamp:012x}"
         storage, number = self._checkpoints.storage.of(directory, ""), 1
         found = name

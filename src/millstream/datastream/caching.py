@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream import options
+from millstream.checkpoint.object_store import is_uri
 from millstream.client.job_client import JobClient
 from millstream.connectors.cached import CacheSink, CacheSource
 from millstream.datastream.program import Program
@@ -48,7 +49,8 @@ class Caches:
     def directory(self) -> str:
         """A new directory: below the checkpoints, which all workers see, else among temporary files."""
         if self._root is None:
-            where = self._configuration.get(options.CHECKPOINT_DIR) or self._configuration.get(options.TMP_DIRS)
+            where = self._configuration.get(options.CHECKPOINT_DIR)
+            where = self._configuration.get(options.TMP_DIRS) if where is None or is_uri(where) else where
             parent = None if where is None else where.removeprefix("file://").split(",")[0]
             if parent is not None:
                 Path(parent).mkdir(parents=True, exist_ok=True)

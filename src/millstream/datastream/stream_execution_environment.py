@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from millstream import options
+from millstream.checkpoint.object_store import is_uri
 from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, tell
@@ -297,6 +298,9 @@ class StreamExecutionEnvironment:
 
         The connection is made anew up to `max_retry` times, -1 for ever."""
         directory = self._configuration.get(options.CHECKPOINT_DIR)
+        if directory is not None and is_uri(directory):
+            msg = f"what is received cannot be kept in {directory}, which is no directory"
+            raise UserError(msg, hint="build a ReceiverSource, and give it a directory")
         parent = None if directory is None else os.path.join(directory.removeprefix("file://"), "received")
         receiver = SocketTextReceiver(host, port, delimiter, max_retry)
         source = ReceiverSource(receiver, None, Types.STRING(), parent=parent)

@@ -7,6 +7,7 @@ Does not know: connectors, plans."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,6 +43,15 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
+class TableDistribution:
+    """How the rows of a table are dealt out into buckets: by HASH or RANGE of columns, or as its connector likes."""
+
+    kind: str | None
+    columns: tuple[str, ...]
+    buckets: int | None
+
+
+@dataclass(frozen=True)
 class TableDefinition:
     """A table as CREATE TABLE says it."""
 
@@ -52,6 +62,7 @@ class TableDefinition:
     constraint: str | None = None
     partitions: tuple[str, ...] = ()
     comment: str | None = None
+    distribution: TableDistribution | None = None
 
     @property
     def schema(self) -> t.RowType:
@@ -76,13 +87,15 @@ class TableDefinition:
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """A query under a name. `plan` holds it where it was not written as text."""
+    """A query under a name. `plan` holds it where it was not written as text; `home` are the catalog and the database
+    that were current when it was written, in which its names are found."""
 
     text: str
     schema: t.RowType
     comment: str | None = None
     plan: Any = field(default=None, compare=False)
     expanded: str = ""
+    home: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +112,33 @@ class StreamTable:
 CatalogObject = TableDefinition | ViewDefinition | StreamTable
 
 
+PartitionSpec = frozenset[tuple[str, str]]  # columns of a partition and their values
+
+
+@dataclass
+class TableNotes:
+    """What is told about a table beside its definition: partitions with their options and comment, and statistics of
+    the table (under None) and of its partitions."""
+
+    partitions: dict[PartitionSpec, tuple[dict[str, str], str | None]] = field(default_factory=dict)
+    statistics: dict[PartitionSpec | None, Any] = field(default_factory=dict)
+    column_statistics: dict[PartitionSpec | None, Any] = field(default_factory=dict)
+
+
 class Database:
     """Tables and functions under names."""
 
     def __init__(self, comment: str | None = None, options: Mapping[str, str] | None = None) -> None:
         self.tables: dict[str, CatalogObject] = {}
+        self.notes: dict[str, TableNotes] = {}
         self.functions: dict[str, Any] = {}
         self.comment = comment
         self.options = dict(options or {})
+
+    def forget(self, name: str) -> TableNotes:
+        """Drop a table or view, with what is told about it."""
+        del self.tables[name]
+        return self.notes.pop(name, TableNotes())
 
 
 class Catalog:
@@ -177,7 +209,8 @@ class Catalogs:
         found = self.find(path, at)
         if found is None:
             full = self.full_name(path, at)
-            known = self.table_names(full[0], full[1]) if full[0] in self.all else []
+            self.database(full[0], full[1], at)
+            known = self.table_names(full[0], full[1])
             message = f"there is no table '{'.'.join(path)}'"
             raise CatalogError(message, at=at, hint=nearest(path[-1], known) or "create it, or see SHOW TABLES")
         return found
@@ -213,7 +246,28 @@ class Catalogs:
             message = f"there is a table '{'.'.join(full)}' already"
             raise CatalogError(message, at=at, hint="drop it first, or say IF NOT EXISTS")
         tables[key] = what
+        if not temporary:
+            database.notes.pop(full[2], None)
         return True
+
+    def at(self, home: tuple[str, str] | None) -> Catalogs:
+        """The same catalogs, with another catalog and database current."""
+        if home is None or home == (self.current_catalog, self.current_database):
+            return self
+        other = copy(self)
+        other.current_catalog, other.current_database = home
+        return other
+
+    def home(self) -> tuple[str, str]:
+        """The current catalog and database."""
+        return self.current_catalog, self.current_database
+
+    def notes(self, full: tuple[str, str, str], at: int | None = None) -> TableNotes:
+        """What is told about a table of a database."""
+        if full in self.temporary:
+            message = f"'{'.'.join(full)}' is temporary: nothing is kept about it beside its definition"
+            raise CatalogError(message, at=at)
+        return self.database(full[0], full[1], at).notes.setdefault(full[2], TableNotes())
 
     def drop_table(
         self, path: tuple[str, ...], *, view: bool, temporary: bool, if_exists: bool, at: int | None = None
@@ -236,9 +290,11 @@ class Catalogs:
                 return
             message = f"there is no {'temporary ' if temporary else ''}{word} '{'.'.join(path)}'"
             known = self.table_names(full[0], full[1])
+            if full[2] in known:
+                raise CatalogError(message, at=at, hint=f"it is not temporary: write DROP {word.upper()}")
             raise CatalogError(message, at=at, hint=nearest(path[-1], known))
         self._check_kind(database.tables[full[2]], view, path, at)
-        del database.tables[full[2]]
+        database.forget(full[2])
 
     @staticmethod
     def _check_kind(found: CatalogObject, view: bool, path: tuple[str, ...], at: int | None) -> None:

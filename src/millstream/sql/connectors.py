@@ -52,7 +52,7 @@ class TableContext:
 
     def fail(self, message: str, hint: str | None = None) -> SqlValidationError:
         """A complaint about the table."""
-        return SqlValidationError(f"table '{'.'.join(self.name)}': {message}", hint=hint)
+        return SqlValidationError(f"table '{'.'.join(self.name)}': {message}", hint=hint, about=self.name[-1])
 
     def required(self, key: str) -> str:
         """An option that must be there."""

@@ -14,14 +14,22 @@ from millstream.model.secrets import HIDDEN, hidden_in
 
 
 class SqlError(UserError):
-    """A statement that cannot be accepted. `at` is the offset in `text` of what it is about."""
+    """A statement that cannot be accepted. `at` is the offset in `text` of what it is about; `about` is a word of the
+    text it is about, a keyword or the name of a table, where no place is known."""
 
     def __init__(
-        self, message: str, *, at: int | None = None, text: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        at: int | None = None,
+        text: str | None = None,
+        hint: str | None = None,
+        about: str | None = None,
     ) -> None:
         self.problem = message
         self.at = at
         self.text = text
+        self.about = about
         super().__init__(_located(message, text, at), hint=hint)
 
     def placed(self, text: str) -> SqlError:

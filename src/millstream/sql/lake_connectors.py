@@ -1,6 +1,7 @@
 """Lakehouse tables: 'connector' = 'delta' and 'connector' = 'iceberg'.
 
-Promises: the options of their Flink connectors; rows are appended, with each checkpoint.
+Promises: the options of their Flink connectors; rows are appended, with each checkpoint, or take the place of those
+that are there.
 Does not know: how tables are read and committed to."""
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def _write_delta(context: TableContext) -> TableSink:
     path, storage = _delta(context)
     builder = DeltaSink.for_row_data(path, _row_type(context.written))
     builder = builder.with_partition_columns(*context.definition.partitions).with_storage_options(storage)
+    builder = builder.overwrite(context.overwrite)
     return TableSink(told(context, builder.build), parallelism=context.integer("sink.parallelism"))
 
 
@@ -89,6 +91,7 @@ def _read_iceberg(context: TableContext) -> TableSource:
 
 def _write_iceberg(context: TableContext) -> TableSink:
     builder = IcebergSink.for_row(_iceberg(context), _row_type(context.written)).create_table_if_missing()
+    builder = builder.overwrite(context.overwrite)
     sink = told(context, builder.build)
     if context.definition.partitions and sink.partition_by != context.definition.partitions:
         message = f"it is PARTITIONED BY {context.definition.partitions}, the table in the catalog is not"
@@ -96,5 +99,5 @@ def _write_iceberg(context: TableContext) -> TableSink:
     return TableSink(sink, parallelism=context.integer("sink.parallelism"))
 
 
-register(TableConnector("delta", read=_read_delta, write=_write_delta))
-register(TableConnector("iceberg", read=_read_iceberg, write=_write_iceberg))
+register(TableConnector("delta", read=_read_delta, write=_write_delta, overwrites=True))
+register(TableConnector("iceberg", read=_read_iceberg, write=_write_iceberg, overwrites=True))

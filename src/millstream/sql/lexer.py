@@ -69,6 +69,12 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
+def place_of(word: str, text: str) -> int | None:
+    """Where a name, or a keyword, stands in a text first."""
+    words = (each for each in tokens(text) if each.kind in ("word", "quoted"))
+    return next((each.start for each in words if word in (each.text, each.key)), None)
+
+
 def _token(kind: str, piece: str, start: int, end: int, text: str) -> Token:
     match kind:
         case "string":

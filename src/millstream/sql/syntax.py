@@ -188,7 +188,7 @@ class Descriptor(Expr):
 class TableArgument(Expr):
     """TABLE t, or a query, as an argument of a table function."""
 
-    table: TableName | Derived
+    table: Source
     partition: tuple[Expr, ...] = ()
 
 
@@ -381,6 +381,23 @@ class WatermarkDef(Node):
 
 
 @dataclass(frozen=True)
+class DistributionDef(Node):
+    """DISTRIBUTED BY [HASH | RANGE] (column, ...) INTO n BUCKETS."""
+
+    kind: str | None
+    columns: tuple[str, ...]
+    buckets: int | None
+
+
+@dataclass(frozen=True)
+class PartitionDef(Node):
+    """PARTITION (key = value, ...) WITH (...)."""
+
+    spec: tuple[tuple[str, Expr | None], ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class LikeClause(Node):
     """LIKE table (INCLUDING OPTIONS ...)."""
 
@@ -406,6 +423,8 @@ class CreateTable(Statement):
     like: LikeClause | None = None
     query: Query | None = None
     constraint: str | None = None
+    distribution: DistributionDef | None = None
+    must_exist: bool = False
 
 
 @dataclass(frozen=True)
@@ -466,6 +485,7 @@ class Alter(Statement):
     action: str
     arguments: tuple[Any, ...] = ()
     if_exists: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True)
@@ -508,6 +528,7 @@ class Insert(Statement):
     overwrite: bool = False
     hints: tuple[Hint, ...] = ()
     conflict: str | None = None
+    table_at: int = 0
 
 
 @dataclass(frozen=True)

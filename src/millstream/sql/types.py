@@ -132,8 +132,12 @@ class VarBinaryType(SizedType):
     unlimited: ClassVar[str] = "BYTES"
 
 
+class FractionalType(NumericType):
+    """Numbers with a point in them."""
+
+
 @dataclass(frozen=True, repr=False)
-class DecimalType(NumericType):
+class DecimalType(FractionalType):
     """Numbers with a fixed number of digits before and after the point."""
 
     precision: int = 10
@@ -189,14 +193,14 @@ class BigIntType(IntegerType):
 
 
 @dataclass(frozen=True, repr=False)
-class FloatType(NumericType):
+class FloatType(FractionalType):
     """Floating point numbers of 32 bits."""
 
     root: ClassVar[str] = "FLOAT"
 
 
 @dataclass(frozen=True, repr=False)
-class DoubleType(NumericType):
+class DoubleType(FractionalType):
     """Floating point numbers of 64 bits."""
 
     root: ClassVar[str] = "DOUBLE"
@@ -207,6 +211,7 @@ class DateType(AtomicType):
     """Days."""
 
     root: ClassVar[str] = "DATE"
+    EPOCH_ORDINAL: ClassVar[int] = 719163  # of 1970-01-01, as date.toordinal() counts
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,6 +220,7 @@ class TimeType(AtomicType):
 
     precision: int = 0
     root: ClassVar[str] = "TIME"
+    EPOCH_ORDINAL: ClassVar[int] = 0
 
     def text(self) -> str:
         """As DataType promises."""
@@ -252,6 +258,7 @@ class LocalZonedTimestampType(MomentType):
     """Points in time, shown in the session's time zone."""
 
     root: ClassVar[str] = "TIMESTAMP_LTZ"
+    EPOCH_ORDINAL: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,6 +287,11 @@ class DayTimeIntervalType(AtomicType):
     root: ClassVar[str] = "INTERVAL_DAY_TIME"
     DEFAULT_DAY_PRECISION: ClassVar[int] = 2
     DEFAULT_FRACTIONAL_PRECISION: ClassVar[int] = 6
+
+    @property
+    def fractional_precision(self) -> int:
+        """The digits of seconds behind the point."""
+        return self.fraction
 
     def text(self) -> str:
         """As DataType promises."""
@@ -361,6 +373,15 @@ class RowType(DataType):
     def types(self) -> list[DataType]:
         """The types of the fields."""
         return [each.data_type for each in self.fields]
+
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
+        """The type with one more field, given as it is or by name and type."""
+        if isinstance(field, str):
+            if data_type is None:
+                message = f"field '{field}' has no type"
+                raise TypeError(message)
+            field = RowField(field, data_type)
+        return replace(self, fields=(*self.fields, field))
 
     def field_names(self) -> list[str]:
         """The names of the fields."""

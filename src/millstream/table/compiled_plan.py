@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream import __version__
@@ -28,7 +27,7 @@ from millstream.sql.plans.objects import FORCE_RECOMPILE, NamedFunctions, Tables
 from millstream.sql.plans.stored import PlanNoLongerFits, PlanReader, written
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.table.explain_detail import ExplainDetail
-from millstream.table.plan_reference import PlanReference
+from millstream.table.plan_reference import CannotUsePlanFile, PlanReference, local_path
 from millstream.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -107,14 +106,18 @@ class CompiledPlan:
 
     def write_to_file(self, file: str, ignore_if_exists: bool = False) -> None:
         """Write the plan into a file; with 'table.plan.force-recompile', over one that is there."""
-        path = Path(file)
+        path = local_path(str(file))
         forced = (self._t_env._session().options(FORCE_RECOMPILE) or "").lower() == "true"
         if path.exists() and ignore_if_exists:
             return
         if path.exists() and not forced:
             message = f"there is a file '{file}' already"
             raise SqlValidationError(message, hint=f"name another, or set '{FORCE_RECOMPILE}' = 'true'")
-        path.write_text(self.as_json_string(), encoding="utf-8")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.as_json_string(), encoding="utf-8")
+        except OSError as problem:
+            raise CannotUsePlanFile(str(file), problem) from problem
 
     def get_flink_version(self) -> str:
         """The release that compiled the plan."""

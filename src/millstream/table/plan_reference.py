@@ -9,14 +9,42 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
+from millstream.errors import ExternalError, UserError
+
+
+class CannotUsePlanFile(ExternalError):
+    """The file of a plan cannot be read or written."""
+
+    hint = "see that it is there, and that this process may use it"
+
+    def __init__(self, path: str, problem: Exception) -> None:
+        self.path = path
+        said = getattr(problem, "strerror", None) or str(problem)
+        super().__init__(f"the plan file '{path}' cannot be used: {said.lower()}")
+
+
+def local_path(path: str) -> Path:
+    """The path of a file that is named by its path or its URI."""
+    scheme, colon, rest = path.partition("://")
+    if colon and scheme != "file":
+        message = f"plans are kept in files of this machine, not in '{scheme}' storage"
+        raise UserError(message)
+    return Path(rest if colon else path)
+
 
 class PlanReference(ABC):
     """A plan in a file, in text, or in bytes."""
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).items()))
+
     @staticmethod
-    def from_file(path: str) -> FilePlanReference:
+    def from_file(path: str | Path) -> FilePlanReference:
         """A plan in a file."""
-        return FilePlanReference(path)
+        return FilePlanReference(str(path))
 
     @staticmethod
     def from_json_string(json_string: str) -> JsonContentPlanReference:
@@ -45,7 +73,10 @@ class FilePlanReference(PlanReference):
 
     def text(self) -> str:
         """As PlanReference promises."""
-        return Path(self.path).read_text()
+        try:
+            return local_path(self.path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as problem:
+            raise CannotUsePlanFile(self.path, problem) from problem
 
 
 @dataclass(frozen=True)

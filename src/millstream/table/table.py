@@ -340,6 +340,19 @@ class Table:
         """All rows become several."""
         return FlatAggregateTable(GroupedTable(self, ()), func)
 
+    def to_changelog(self, *arguments: Any) -> Table:
+        """Each change of the table as a row that is inserted, with a column that tells the change."""
+        return self._turned("TO_CHANGELOG", arguments)
+
+    def from_changelog(self, *arguments: Any) -> Table:
+        """Each row as the change that one of its columns tells."""
+        return self._turned("FROM_CHANGELOG", arguments)
+
+    def _turned(self, name: str, arguments: Sequence[Any]) -> Table:
+        data = s.NamedArgument(0, "input", s.TableArgument(0, self._source()))
+        right = s.TableCall(0, s.Call(0, name, (data, *map(node, arguments))))
+        return self._bound(s.Select(0, ((s.Star(0), None),), right))
+
     # ------------------------------------------------------------------------------------------------------- the ends
 
     def execute(self) -> TableResult:

@@ -5,7 +5,6 @@ Does not know: how plans are made."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ from millstream.table.compiled_plan import CompiledPlan, insert_texts
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.named_objects import object_path
-from millstream.table.plan_reference import PlanReference
+from millstream.table.plan_reference import PlanReference, local_path
 from millstream.table.planning_session import PlanningSession, fresh_numbers
 from millstream.table.schema import Schema
 from millstream.table.session_jobs import SessionJobs
@@ -148,7 +147,7 @@ class TableEnvironment(PlanningSession):
             return self.execute_plan(PlanReference.from_file(node.path))
         assert node.statement is not None
         kept = node.if_not_exists or node.action == "COMPILE AND EXECUTE"
-        if kept and os.path.exists(node.path):
+        if kept and local_path(node.path).exists():
             plan = self.load_plan(PlanReference.from_file(node.path))
         else:
             plan = self._compiled_inserts(node.statement, text)

@@ -23,6 +23,7 @@ from millstream.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    FractionalType,
     IntType,
     LocalZonedTimestampType,
     MapType,
@@ -41,6 +42,7 @@ from millstream.sql.types import (
 from millstream.sql.types import DayTimeIntervalType as _DayTime
 from millstream.sql.types import IntegerType as IntegralType
 from millstream.sql.types import YearMonthIntervalType as _YearMonth
+from millstream.table.type_calls import take_pyflink_calls
 
 __all__ = [
     "ArrayType",
@@ -79,10 +81,6 @@ __all__ = [
     "VarCharType",
     "YearMonthIntervalType",
 ]
-
-
-class FractionalType(NumericType):
-    """Floating point numbers."""
 
 
 class DayTimeIntervalType(_DayTime):
@@ -128,10 +126,24 @@ class Resolution:
         YEAR = 6
 
     def __init__(self, unit: Resolution.IntervalUnit, precision: int = -1) -> None:
-        self.unit, self.precision = unit, precision
+        self._unit, self._precision = unit, precision
+
+    @property
+    def unit(self) -> Resolution.IntervalUnit:
+        """The unit."""
+        return self._unit
+
+    @property
+    def precision(self) -> int:
+        """The digits; -1 for the usual number."""
+        return self._precision
 
     def __str__(self) -> str:
         return f"{self.unit.name}({self.precision})" if self.precision >= 0 else self.unit.name
+
+
+take_pyflink_calls(DayTimeIntervalType)
+take_pyflink_calls(YearMonthIntervalType)
 
 
 class ListViewType(DataType):

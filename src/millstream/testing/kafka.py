@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.kafka.client import admin_library, library
 from millstream.errors import ExternalError
 from millstream.testing.kafka_jars import VERSION, jars, java
+from millstream.testing.kafka_security import PROTOCOLS, SecureListeners
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -36,9 +37,9 @@ _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocols}
 controller.listener.names=CONTROLLER
 log.dirs={data}
 num.partitions=1
@@ -83,12 +84,14 @@ class BrokerFailed(ExternalError):
 class KafkaBroker:
     """A broker of its own process. `settings` are added to its server.properties.
 
+    With `users`, names and passwords, it also listens for clients that log in, encrypt, or both: see `connection`.
     `quick_start` compiles less of the broker's code: it is up sooner, and slower in the long run."""
 
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
         *,
+        users: Mapping[str, str] | None = None,
         version: str = VERSION,
         heap: str = "384m",
         quick_start: bool = True,
@@ -97,13 +100,24 @@ class KafkaBroker:
         self._version, self._heap, self._quick = version, heap, quick_start
         self._own = directory is None
         self.directory = Path(directory or tempfile.mkdtemp(prefix="millstream-kafka-"))
-        self.port, controller = _free_ports(2)
+        self.port, controller, *more = _free_ports(2 + len(PROTOCOLS))
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         self.log = self.directory / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._admin: Any = None
         self.directory.mkdir(parents=True, exist_ok=True)
-        text = _SETTINGS.format(port=self.port, controller=controller, data=self.directory / "data")
+        self._secure = SecureListeners(self.directory, more, users) if users else None
+        listeners, protocols = f"PLAINTEXT://127.0.0.1:{self.port}", ("PLAINTEXT", *PROTOCOLS)
+        if self._secure is not None:
+            self._secure.make_certificates()
+            listeners += f",{self._secure.listeners()}"
+        text = _SETTINGS.format(
+            listeners=listeners,
+            protocols=",".join(f"{each}:{each}" for each in protocols),
+            controller=controller,
+            data=self.directory / "data",
+        )
+        text += self._secure.server_properties() if self._secure is not None else ""
         text += "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
         (self.directory / "server.properties").write_text(text)
 
@@ -174,7 +188,8 @@ class KafkaBroker:
 
     def _format(self) -> None:
         settings = str(self.directory / "server.properties")
-        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings)
+        known = self._secure.format_arguments() if self._secure is not None else []
+        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings, *known)
         done = subprocess.run(command, capture_output=True, timeout=_UP_SECONDS, check=False, cwd=self.directory)
         if done.returncode != 0:
             self.log.write_bytes(done.stdout + done.stderr)
@@ -223,6 +238,12 @@ class KafkaBroker:
 
     def _client(self, **more: Any) -> dict[str, Any]:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **more}
+
+    def connection(self, protocol: str, mechanism: str = "SCRAM-SHA-512", user: str | None = None) -> dict[str, str]:
+        """The properties of a client that comes over SSL, SASL_PLAINTEXT or SASL_SSL, as Java's client names them; the
+        first user's, if none is named."""
+        assert self._secure is not None, "a broker with users"
+        return self._secure.connection(protocol, mechanism, user)
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
         """Make a topic; gives its name when the broker knows it and leads its partitions."""

@@ -24,6 +24,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.adoption import Layout
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.deadlines import without_deadlines
 from millstream.cluster.job_master import JobMaster, SubmittedJob
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
@@ -152,14 +153,22 @@ class Setup:
 class World:
     """What outlives a process. `faulty` is how the process of now sees the disk."""
 
+    BEGIN = 1_000_000
+
     def __init__(self) -> None:
-        self.disk = MemoryFileSystem()
-        self.disk.make_dirs(ROOT)
-        self.disk.make_dirs(OUTPUT)
+        self.disk = self.empty()
         self.files = Named.of(self.disk)
         self.faulty: FaultyFileSystem | None = None
-        self.clock = ManualClock()
+        self.clock = ManualClock(self.BEGIN)
         self.local = tempfile.mkdtemp(prefix="millstream-simulation-")
+
+    @staticmethod
+    def empty() -> MemoryFileSystem:
+        """The disk of a world in which nothing has happened."""
+        disk = MemoryFileSystem()
+        disk.make_dirs(ROOT)
+        disk.make_dirs(OUTPUT)
+        return disk
 
     def __enter__(self) -> World:
         return self
@@ -168,6 +177,13 @@ class World:
         slot.forget()
         self.files.forget()
         shutil.rmtree(self.local, ignore_errors=True)
+
+    def rewind(self, disk: MemoryFileSystem, millis: float) -> None:
+        """Be what it was at some time: with these files, and no worker alive."""
+        slot.forget()
+        shutil.rmtree(self.local, ignore_errors=True)
+        self.disk, self.clock.millis = disk, millis
+        self.files.become(disk)
 
     def visible(self) -> list[str]:
         """The rows that anyone can see."""
@@ -319,7 +335,8 @@ def run(
         lambda _: None,
     )
     try:
-        master.run()
+        with without_deadlines():  # no time passes that is not this clock's
+            master.run()
         life.status, life.failure = master.job.status, master.failure
     except SimulatedCrash:
         life.crashed = True

@@ -5,10 +5,13 @@ What Flink left was recorded by benchmarks/nexmark/record.py."""
 from __future__ import annotations
 
 import ast
+import csv
+import datetime
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from benchmarks.nexmark import files, golden, program
@@ -86,3 +89,24 @@ def test_a_restart_with_other_subtasks_does_not_show(query: str, folder: Path) -
         assert second.status is JobStatus.FINISHED, second.failure
         found = list(map(ast.literal_eval, world.visible()))
     assert text_of(query, found) == recorded(query)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_context")
+def test_q10_leaves_its_files_on_spark(tmp_path: Path) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.get_config().set("parallelism.default", "2")
+    furnished(env, "q10", tmp_path)
+    *_, insert = program.statements("q10", {"OUTPUT": str(tmp_path / "output"), "SIDE_INPUT": program.OFFERED})
+    env.execute_sql(insert).wait()
+    lines = []
+    folders = [folder for day in (tmp_path / "output").iterdir() for folder in day.iterdir()]
+    for folder in folders:
+        partition = [unquote(part.partition("=")[2]) for part in (folder.parent.name, folder.name)]
+        assert (folder / "_SUCCESS").exists()
+        for file in folder.glob("[!_.]*"):
+            for auction, bidder, price, at, extra in csv.reader(file.read_text().splitlines()):
+                moment = datetime.datetime.fromisoformat(at).isoformat(" ", "milliseconds")
+                lines.append("|".join((auction, bidder, price, moment, extra, *partition)))
+    assert len(folders) == 2
+    assert golden.text_of(sorted(lines)) == recorded("q10")

@@ -7,7 +7,6 @@ Does not know: what files hold."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import zlib
@@ -17,24 +16,13 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from millstream.errors import UserError
+from millstream.checkpoint.object_store import UnknownFileSystem, copy_file, fsspec_for, remote
 
 #: Schemes of file systems behind fsspec that rename atomically, as POSIX does.
 _RENAMING = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "smb", "dbfs"})
 #: Schemes that Arrow reads where fsspec has no package for them.
 _ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _BUFFER = 1 << 18
-
-
-class UnknownFileSystem(UserError):
-    """A scheme that nobody here can read."""
-
-    def __init__(self, scheme: str, reason: str) -> None:
-        self.scheme = scheme
-        super().__init__(
-            f"no file system for {scheme}:// can be had: {reason}",
-            hint="pip install 'millstream[files]', and the fsspec package of that store (s3fs, gcsfs, adlfs)",
-        )
 
 
 class Files(ABC):
@@ -270,7 +258,7 @@ class RemoteFiles(Files):
     def copy(self, source: str, target: str) -> None:
         """As Files promises."""
         self._inner.makedirs(os.path.dirname(self._at(target)), exist_ok=True)
-        self._inner.cp_file(self._at(source), self._at(target))
+        copy_file(self._inner, self._at(source), self._at(target))
 
     def remove(self, path: str) -> None:
         """As Files promises."""
@@ -319,7 +307,7 @@ def files_of(path: str) -> Files:
     if scheme is None:
         return _known.setdefault("", LocalFiles())
     if scheme not in _known:
-        _known[scheme] = RemoteFiles(scheme, _remote(scheme, path))
+        _known[scheme] = RemoteFiles(scheme, remote(scheme, path))
     return _known[scheme]
 
 
@@ -327,32 +315,9 @@ def check_scheme(path: str) -> None:
     """Refuse a URI that neither fsspec nor Arrow has a file system for; nothing is connected to yet."""
     scheme = scheme_of(path)
     if scheme is not None and scheme not in _known:
-        fsspec = _fsspec(scheme)
+        fsspec = fsspec_for(scheme)
         if scheme not in {*fsspec.available_protocols(), *fsspec.registry, *_ARROW}:
             raise UnknownFileSystem(scheme, "the scheme is not known")
-
-
-def _fsspec(scheme: str) -> Any:
-    try:
-        return importlib.import_module("fsspec")
-    except ImportError:
-        raise UnknownFileSystem(scheme, "fsspec is not installed") from None
-
-
-def _remote(scheme: str, path: str) -> Any:
-    fsspec = _fsspec(scheme)
-    try:
-        return fsspec.filesystem(scheme)
-    except (ImportError, ValueError) as problem:
-        reason = str(problem)
-    try:  # Arrow has S3, GCS, Azure and HDFS built in
-        arrow_fs, wrapper = (
-            importlib.import_module("pyarrow.fs"),
-            importlib.import_module("fsspec.implementations.arrow"),
-        )
-        return wrapper.ArrowFSWrapper(arrow_fs.FileSystem.from_uri(path)[0])
-    except Exception as problem:  # what Arrow raises for a scheme or a store differs with both
-        raise UnknownFileSystem(scheme, f"{reason}; {problem}") from None
 
 
 def joined(base: str, name: str) -> str:

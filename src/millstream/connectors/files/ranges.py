@@ -24,7 +24,7 @@ _SAMPLE = 1 << 16
 class MalformedLine(UserError):
     """A record of a file that the format cannot read."""
 
-    hint = "mend the file, or read on without such records: on_error='skip'"
+    hint = "mend the file, or read on without such records: on_error='skip', in SQL the format's ignore-parse-errors"
 
     def __init__(self, path: str, offset: int, line: str, reason: str) -> None:
         self.path, self.offset, self.line, self.reason = path, offset, line, reason

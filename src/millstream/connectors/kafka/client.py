@@ -1,44 +1,25 @@
 """The Kafka client library: found, configured, and its failures told in our words.
 
-Promises: Kafka's own property names work, those of the Java client included as far as librdkafka knows their meaning; a
-property that means nothing is refused by name. Every failure of the library becomes an error with what was being done.
+Promises: a property that the library does not know is refused by name; every failure of the library becomes an error
+with what was being done, and with the reason if the brokers refused a log-in.
 Does not know: topics, offsets, records."""
 
 from __future__ import annotations
 
 import importlib
-import logging
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from millstream.connectors.kafka.properties import BadKafkaProperty
 from millstream.errors import ExternalError, MillstreamError, UserError
-
-_log = logging.getLogger("millstream.kafka")
 
 Result = TypeVar("Result")
 
 DEADLINE = 30.0  # seconds for one request to the brokers
-
-_RENAMED = {
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
-    "buffer.memory": "queue.buffering.max.kbytes",
-}
-_DECIDED = {
-    "key.deserializer": "bytes are read, and decoded by the deserialization schema",
-    "value.deserializer": "bytes are read, and decoded by the deserialization schema",
-    "key.serializer": "the serialization schema makes the bytes",
-    "value.serializer": "the serialization schema makes the bytes",
-    "enable.auto.commit": "offsets are committed with checkpoints",
-    "auto.offset.reset": "a sink reads nothing",
-    "max.poll.records": "epochs say how much is read",
-    "max.block.ms": "a full buffer is waited for",
-    "metric.reporters": "metrics are the job's",
-}
-_JAVA_STORES = ("ssl.truststore.", "ssl.keystore.")
-_LOGIN = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_FIRST_TURN = 1.0  # seconds of it until the client is asked whether it was refused; then twice as long, and so on
+_refusals: dict[str, str] = {}  # by servers: why a client was not let in
 
 
 class KafkaLibraryMissing(UserError):
@@ -50,16 +31,6 @@ class KafkaLibraryMissing(UserError):
         super().__init__("the Kafka connector needs the library confluent-kafka")
 
 
-class BadKafkaProperty(UserError):
-    """A property that the client does not know or take."""
-
-    def __init__(self, name: str, why: str, *, hint: str | None = None) -> None:
-        self.name = name
-        super().__init__(
-            f"Kafka property '{name}' cannot be used: {why}", hint=hint or "librdkafka's CONFIGURATION page lists names"
-        )
-
-
 class BrokerUnreachable(ExternalError):
     """No broker answered."""
 
@@ -69,6 +40,16 @@ class BrokerUnreachable(ExternalError):
             f"no Kafka broker at {servers} answered while {doing}: {reason}",
             hint="are the brokers up, and are the bootstrap servers and the listeners' names right from here?",
         )
+
+
+class NotAdmitted(ExternalError):
+    """The brokers are there, and refused the log-in, or TLS did not come about."""
+
+    hint = "check security.protocol, sasl.mechanism, user and password, and the certificates (ssl.ca.location)"
+
+    def __init__(self, servers: str, doing: str, reason: str) -> None:
+        self.servers = servers
+        super().__init__(f"the Kafka brokers at {servers} did not let the client in while {doing}: {reason}")
 
 
 class KafkaFailure(ExternalError):
@@ -101,29 +82,18 @@ def _module(name: str) -> Any:
         raise
 
 
-def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties as librdkafka names them; what the connector decides itself is left out with a warning."""
-    made: dict[str, Any] = {}
-    for name, value in properties.items():
-        if name in _DECIDED:
-            _log.warning("Kafka property '%s' has no effect: %s", name, _DECIDED[name])
-        elif name == "sasl.jaas.config":
-            made.update({f"sasl.{field}": text for field, text in _LOGIN.findall(str(value))})
-        elif name.startswith(_JAVA_STORES):
-            hint = "give PEM files: ssl.ca.location, ssl.certificate.location, ssl.key.location"
-            raise BadKafkaProperty(name, "it names a Java key store", hint=hint)
-        elif name == "buffer.memory":
-            made[_RENAMED[name]] = max(int(value) // 1024, 1)
-        else:
-            made[_RENAMED.get(name, name)] = value
-    return made
-
-
 def configured(kind: str, settings: Mapping[str, Any]) -> Any:
     """A `Consumer`, `Producer` or `AdminClient` of these settings."""
     module = admin_library() if kind == "AdminClient" else library()
+    servers, codes = str(settings.get("bootstrap.servers")), library().KafkaError
+
+    def heard(error: Any) -> None:
+        if error.code() in (codes._AUTHENTICATION, codes._SSL):
+            _refusals[servers] = error.str()
+
+    _refusals.pop(servers, None)
     try:
-        return getattr(module, kind)({"log_level": 2, **settings})
+        return getattr(module, kind)({"log_level": 2, "error_cb": heard, **settings})
     except library().KafkaException as problem:
         error = problem.args[0]
         named = re.search(r'property[: ]+"?([\w.]+)"?', error.str())
@@ -139,9 +109,25 @@ def failure(problem: BaseException, servers: str, doing: str) -> MillstreamError
     codes = kafka.KafkaError
     lost = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE, codes._TIMED_OUT_QUEUE}
     if error.code() in lost or (error.retriable() and "timed out" in error.str().lower()):
+        if servers in _refusals:
+            return NotAdmitted(servers, doing, _refusals[servers])
         return BrokerUnreachable(servers, doing, error.str())
     fenced = error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
     return (Fenced if fenced else KafkaFailure)(doing, f"{error.name()}: {error.str()}")
+
+
+def metadata(client: Any, servers: str, doing: str, topic: str | None = None, timeout: float = DEADLINE) -> Any:
+    """What the brokers say about themselves and their topics, or about one topic."""
+    deadline, turn = time.monotonic() + timeout, _FIRST_TURN
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return client.list_topics(topic, timeout=max(min(left, turn), 0.1))
+        except library().KafkaException as problem:
+            client.poll(0)  # it tells what it has heard
+            if left <= turn or servers in _refusals:
+                raise failure(problem, servers, doing) from problem
+        turn *= 2
 
 
 def patiently(call: Callable[[], Result], servers: str, doing: str) -> Result:

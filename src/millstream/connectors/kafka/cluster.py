@@ -12,7 +12,15 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from millstream.connectors.kafka import marks
-from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, failure, library, patiently
+from millstream.connectors.kafka.client import (
+    DEADLINE,
+    admin_library,
+    configured,
+    failure,
+    library,
+    metadata,
+    patiently,
+)
 from millstream.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -52,10 +60,7 @@ def partitions_of(client: Any, topic: str, servers: str) -> list[int]:
     """The partitions of a topic that must be there, as a client of any kind learns of them."""
     deadline = time.monotonic() + _APPEAR_SECONDS
     while True:
-        try:
-            found = client.list_topics(topic, timeout=DEADLINE).topics[topic]
-        except library().KafkaException as problem:
-            raise failure(problem, servers, f"looking for topic '{topic}'") from problem
+        found = metadata(client, servers, f"looking for topic '{topic}'", topic).topics[topic]
         if found.error is None and found.partitions:
             return sorted(found.partitions)
         if time.monotonic() >= deadline:
@@ -99,10 +104,7 @@ class KafkaCluster:
 
     def _topics(self) -> Mapping[str, Any]:
         """All topics: asking for one could make it; and the client that is asked for offsets learns of new ones."""
-        try:
-            topics: Mapping[str, Any] = self._admin.list_topics(timeout=DEADLINE).topics
-        except library().KafkaException as problem:
-            raise failure(problem, self._servers, "looking for topics") from problem
+        topics: Mapping[str, Any] = metadata(self._admin, self._servers, "looking for topics", timeout=DEADLINE).topics
         return topics
 
     def require(self, wanted: Collection[KafkaTopicPartition], found: Collection[KafkaTopicPartition]) -> None:
@@ -140,10 +142,7 @@ class KafkaCluster:
 
     def _learn(self, timeout: float) -> None:
         """After a restart of brokers the client must see new leaders before it may ask them."""
-        try:
-            self._admin.list_topics(timeout=timeout)
-        except library().KafkaException as problem:
-            raise failure(problem, self._servers, "looking for leaders") from problem
+        metadata(self._admin, self._servers, "looking for leaders", timeout=timeout)
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         """What the group has committed, for partitions where it has."""

@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.connectors.kafka.client import DEADLINE, configured, failure, library, translated
+from millstream.connectors.kafka.client import configured, metadata
 from millstream.connectors.kafka.cluster import TopicMissing
+from millstream.connectors.kafka.properties import translated
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,4 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
     def _topics(self) -> Collection[str]:
         admin = configured("AdminClient", translated(self.properties))
-        try:
-            return set(admin.list_topics(timeout=DEADLINE).topics)
-        except library().KafkaException as problem:
-            raise failure(problem, str(self.properties["bootstrap.servers"]), "looking for topics") from problem
+        return set(metadata(admin, str(self.properties["bootstrap.servers"]), "looking for topics").topics)

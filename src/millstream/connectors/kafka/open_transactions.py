@@ -16,7 +16,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, KafkaFailure, configured, failure, library
+from millstream.connectors.kafka.client import (
+    DEADLINE,
+    BrokerUnreachable,
+    KafkaFailure,
+    configured,
+    failure,
+    library,
+    metadata,
+)
 from millstream.errors import UserError
 
 _LIST, _DESCRIBE = 66, 65
@@ -53,10 +61,7 @@ def listed(
     if protocol not in ("plaintext", "ssl"):
         raise CannotList(protocol)
     admin = configured("AdminClient", {**settings, "bootstrap.servers": servers})
-    try:
-        brokers = admin.list_topics(timeout=DEADLINE).brokers.values()
-    except library().KafkaException as problem:
-        raise failure(problem, servers, "looking for brokers") from problem
+    brokers = metadata(admin, servers, "looking for brokers").brokers.values()
     found: list[OpenTransaction] = []
     for broker in brokers:
         with _Connection(broker.host, broker.port, _tls(settings) if protocol == "ssl" else None) as connection:

@@ -12,17 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.connectors.kafka.client import (
-    DEADLINE,
-    BadKafkaProperty,
-    admin_library,
-    configured,
-    failure,
-    library,
-    translated,
-)
+from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
 from millstream.connectors.kafka.commit import KafkaCommitter
+from millstream.connectors.kafka.properties import BadKafkaProperty, translated
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.kafka.writer import SendingWriter, StagingWriter
@@ -89,15 +82,12 @@ class KafkaSink(Sink):
 
     def check(self) -> None:
         """The brokers must answer, have the topic, and allow the transaction timeout."""
-        kafka, settings = library(), self._settings()
+        settings = self._settings()
         timeout = settings.pop(_TIMEOUT, None)
         client = configured("Producer", settings)
         if self.serializer.topic is not None:
             partitions_of(client, self.serializer.topic, self.servers)
-        try:
-            brokers = client.list_topics(timeout=DEADLINE).brokers
-        except kafka.KafkaException as problem:
-            raise failure(problem, self.servers, "looking for brokers") from problem
+        brokers = metadata(client, self.servers, "looking for brokers").brokers
         if timeout is not None and brokers:
             self._check_timeout(int(timeout), next(iter(brokers)))
 

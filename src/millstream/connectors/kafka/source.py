@@ -13,7 +13,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.connectors.kafka.client import BadKafkaProperty, translated
 from millstream.connectors.kafka.cluster import KafkaCluster
 from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, found
 from millstream.connectors.kafka.offsets import (
@@ -22,6 +21,7 @@ from millstream.connectors.kafka.offsets import (
     KafkaTopicPartition,
     OffsetsKind,
 )
+from millstream.connectors.kafka.properties import BadKafkaProperty, translated
 from millstream.connectors.kafka.reader import DEFAULTS, KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
 from millstream.errors import UserError

@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
+from millstream.checkpoint.object_store import is_uri
 from millstream.checkpoint.storage import LocalFileSystem
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
-from millstream.errors import ExternalError
+from millstream.errors import ExternalError, UserError
 from millstream.model.sink import WriterContext
 from millstream.model.staged import Committable, NotStaged, StagedName, outlived
 
@@ -35,6 +36,16 @@ class StagingFailure(ExternalError):
             f"cannot stage output in {path}: {(error.strerror or str(error)).lower()}",
             hint="the directory must be writable, with space, and shared by the driver and all executors",
         )
+
+
+class StagingNotShared(UserError):
+    """The job's own place for files is no directory."""
+
+    hint = "give the sink a directory that the driver and all executors share: set_staging_directory"
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        super().__init__(f"output cannot be staged in {place}, which is no directory")
 
 
 class StagedOutputLost(ExternalError):
@@ -82,6 +93,8 @@ class Staging:
 
     def create(self, context: WriterContext) -> StageFile:
         """A new file for an attempt."""
+        if not self._given and is_uri(context.storage):
+            raise StagingNotShared(context.storage)
         own = os.path.join(context.storage, _OWN) if context.storage else _temporary()
         return StageFile(os.path.abspath(self._given or own), context)
 

@@ -1,7 +1,8 @@
 """A Delta table as a sink: one commit for each checkpoint, carrying its id.
 
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has a
-transaction identifier of Delta's own, so another try sees that it is done.
+transaction identifier of Delta's own, so another try sees that it is done. A sink that overwrites takes away, in the
+same commit, what was in the table when it was built: all of it, or the partitions that get rows.
 Does not know: catalogs; a table is where its files are."""
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from millstream.connectors.lakehouse.columns import NoColumn, table_schema
-from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, digest, remove
+from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, as_texts, digest, remove
 from millstream.errors import UserError
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.model.types import RowTypeInfo
+from millstream.model.watermarks import MAX_WATERMARK
 
 _STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
 
@@ -30,6 +33,15 @@ class MissingDelta(UserError):
 
     def __init__(self, problem: ImportError) -> None:
         super().__init__(f"Delta tables need the package deltalake, which cannot be imported: {problem}")
+
+
+class CannotReplace(UserError):
+    """The deltalake that is installed adds files only."""
+
+    hint = "pip install --upgrade deltalake"
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"rows of a Delta table cannot be replaced with deltalake {version}, which is too old for it")
 
 
 class TableMismatch(UserError):
@@ -49,12 +61,14 @@ def deltalake() -> Any:
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Appends rows to a table, which is made if it is not there."""
+    """Appends rows to a table, which is made if it is not there. `replaces` is the version whose rows go when others
+    come, None where all stay."""
 
     location: str
     row_type: RowTypeInfo
     partition_by: tuple[str, ...] = ()
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets
+    replaces: int | None = None
 
     @staticmethod
     def for_row_data(base_path: str, row_type: RowTypeInfo) -> DeltaSink.RowDataDeltaSinkBuilder:
@@ -91,8 +105,8 @@ class DeltaSink(Sink):
                 f"{plain}{by(list(table.metadata().partition_columns))}",
             )
 
-    def table(self) -> Any:
-        """The table, new if there was none."""
+    def table(self, version: int | None = None) -> Any:
+        """The table, as it is or was at a version; new if there was none."""
         package = deltalake()
         options = dict(self.storage_options) or None
         try:
@@ -104,7 +118,17 @@ class DeltaSink(Sink):
                     partition_by=list(self.partition_by) or None,
                     storage_options=options,
                 )
-            return package.DeltaTable(self.location, storage_options=options)
+            return package.DeltaTable(self.location, version=version, storage_options=options)
+        except (package.exceptions.DeltaError, OSError) as problem:
+            raise OutputFailure(self.location, "open", problem) from problem
+
+    def version(self) -> int | None:
+        """The version of the table, None if there is none."""
+        package, options = deltalake(), dict(self.storage_options) or None
+        try:
+            if not package.DeltaTable.is_deltatable(self.location, storage_options=options):
+                return None
+            return int(package.DeltaTable(self.location, storage_options=options).version())
         except (package.exceptions.DeltaError, OSError) as problem:
             raise OutputFailure(self.location, "open", problem) from problem
 
@@ -113,6 +137,13 @@ class DeltaSink(Sink):
 
         def __init__(self, sink: DeltaSink) -> None:
             self._sink = sink
+            self._overwrite = False
+
+        def overwrite(self, overwrite: bool = True) -> DeltaSink.RowDataDeltaSinkBuilder:
+            """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
+            partitions of those in the partitions that get rows. For bounded input."""
+            self._overwrite = overwrite
+            return self
 
         def with_partition_columns(self, *columns: str) -> DeltaSink.RowDataDeltaSinkBuilder:
             """Say by which columns the table is partitioned."""
@@ -127,7 +158,11 @@ class DeltaSink(Sink):
         def build(self) -> DeltaSink:
             """The sink."""
             _delta_schema(self._sink.row_type)
-            return self._sink
+            if not self._overwrite:
+                return self._sink
+            if not hasattr(deltalake().transaction, "RemoveAction"):
+                raise CannotReplace(deltalake().__version__)
+            return replace(self._sink, replaces=self._sink.version())
 
 
 class DeltaCommitter(Committer):
@@ -165,16 +200,40 @@ class DeltaCommitter(Committer):
             )
             for file in files
         ]
+        gone = self._replaced(table, [file.partition for file in files], max(file.at for file in files))
         by = list(self._sink.partition_by)
         try:
             table.create_write_transaction(
-                actions, "append", table.schema(), partition_by=by, commit_properties=properties
+                [*actions, *gone], "append", table.schema(), partition_by=by, commit_properties=properties
             )
         except (package.exceptions.DeltaError, OSError) as problem:
             # another driver of the same job may have been faster
             if self._is_committed(self._sink.table(), owner, epoch, digest(files)):
                 return
             raise OutputFailure(self._sink.location, f"commit checkpoint {checkpoint} to", problem) from problem
+
+    def reached(self, watermark: int, now: int) -> None:
+        """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
+        if self._sink.replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
+            return
+        package, table = deltalake(), self._sink.table()
+        gone = self._replaced(table, [], now)
+        if gone:
+            try:
+                table.create_write_transaction(gone, "append", table.schema(), partition_by=[])
+            except (package.exceptions.DeltaError, OSError) as problem:
+                raise OutputFailure(self._sink.location, "replace the rows of", problem) from problem
+
+    def _replaced(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
+        """What takes files away that were there when the sink was built and still are; done again, it takes nothing."""
+        if self._sink.replaces is None:
+            return []
+        before, package = _live(self._sink.table(self._sink.replaces)), deltalake()
+        return [
+            package.transaction.RemoveAction(path, True, now, partition_values=partition)
+            for path, partition in _live(table).items()
+            if path in before and (partition in written or not self._sink.partition_by)
+        ]
 
     @staticmethod
     def _is_committed(table: Any, owner: str, epoch: int, staged: str) -> bool:
@@ -189,6 +248,16 @@ class DeltaCommitter(Committer):
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
         remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
+
+
+def _live(table: Any) -> dict[str, dict[str, str | None]]:
+    """The files of a table with the values of their partitions as text."""
+    actions, prefix = pa.table(table.get_add_actions(flatten=True)), "partition."
+    by = [name for name in actions.column_names if name.startswith(prefix)]
+    names = [name.removeprefix(prefix) for name in by]
+    paths, *values = (as_texts(actions.column(name)) for name in ("path", *by))
+    rows = zip(*values, strict=True) if values else [()] * len(paths)
+    return {unquote(str(path)): dict(zip(names, each, strict=True)) for path, each in zip(paths, rows, strict=True)}
 
 
 def _delta_schema(row_type: RowTypeInfo) -> pa.Schema:

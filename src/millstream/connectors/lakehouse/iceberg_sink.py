@@ -1,7 +1,8 @@
 """An Iceberg table as a sink: one snapshot for each checkpoint, carrying its id.
 
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the snapshot's
-summary names what was staged, so another try sees that it is done.
+summary names what was staged, so another try sees that it is done. A sink that overwrites takes away, in the same
+snapshot, what was in the table when it was built: all of it, or the partitions that get rows.
 Does not know: storage beyond what Arrow opens."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter
 from millstream.errors import UserError
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.model.types import RowTypeInfo
+from millstream.model.watermarks import MAX_WATERMARK
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
 
@@ -28,13 +30,15 @@ class CannotAppend(UserError):
 
 @dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Appends rows to a table. `location` and `schema` are those of the table, read when the sink was built."""
+    """Appends rows to a table. `location` and `schema` are those of the table, read when the sink was built; `replaces`
+    is the snapshot whose rows go when others come, None where all stay."""
 
     loader: TableLoader
     row_type: RowTypeInfo
     location: str
     schema: pa.Schema
     partition_by: tuple[str, ...] = ()
+    replaces: int | None = None
 
     @staticmethod
     def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
@@ -64,7 +68,13 @@ class IcebergSink(Sink):
 
         def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
             self._loader, self._row_type = loader, row_type
-            self._create = False
+            self._create = self._overwrite = False
+
+        def overwrite(self, overwrite: bool = True) -> IcebergSink.Builder:
+            """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
+            partitions of those in the partitions that get rows. For bounded input."""
+            self._overwrite = overwrite
+            return self
 
         def create_table_if_missing(self) -> IcebergSink.Builder:
             """Make the table, and its namespace, with the columns of the rows."""
@@ -81,7 +91,9 @@ class IcebergSink(Sink):
                 if table is None:
                     raise NoSuchTable(self._loader.table)
                 schema, by = _columns(table, self._row_type), _partition_by(table)
-                return IcebergSink(self._loader, self._row_type, table.location(), schema, by)
+                current = table.current_snapshot() if self._overwrite else None
+                replaces = None if current is None else current.snapshot_id
+                return IcebergSink(self._loader, self._row_type, table.location(), schema, by, replaces)
 
 
 def _iceberg_field(field: pa.Field) -> pa.Field:
@@ -140,16 +152,44 @@ class IcebergCommitter(Committer):
             with table.transaction() as transaction:
                 # one change of the table: the files, and how far this job has come
                 transaction.set_properties({mark: str(epoch)})
-                transaction.add_files(
-                    paths,
-                    snapshot_properties={_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)},
-                    check_duplicate_files=False,
-                )
+                told = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
+                if self._sink.replaces is None:
+                    transaction.add_files(paths, snapshot_properties=told, check_duplicate_files=False)
+                else:
+                    self._overwrite(table, transaction, paths, told)
         except exceptions.CommitFailedException as problem:
             # another driver of the same job may have been faster
             if _is_committed(table.refresh(), mark, epoch, staged):
                 return
             raise OutputFailure(self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem) from problem
+
+    def _overwrite(self, table: Any, transaction: Any, paths: list[str], told: dict[str, str]) -> None:
+        """Add files, and take away what they replace; done again, there is nothing left to take away."""
+        if transaction.table_metadata.name_mapping() is None:
+            names = transaction.table_metadata.schema().name_mapping.model_dump_json()
+            transaction.set_properties({"schema.name-mapping.default": names})
+        read = pyiceberg("io.pyarrow").parquet_file_to_data_file
+        added = [read(table.io, transaction.table_metadata, path) for path in paths]
+        with transaction.update_snapshot(snapshot_properties=told).overwrite() as files:
+            for each in added:
+                files.append_data_file(each)
+            for each in self._replaced(table, [each.partition for each in added]):
+                files.delete_data_file(each)
+
+    def _replaced(self, table: Any, written: list[Any]) -> list[Any]:
+        """The files that were there when the sink was built and still are, in the partitions that get rows."""
+        before = {task.file.file_path for task in table.scan(snapshot_id=self._sink.replaces).plan_files()}
+        still = [task.file for task in table.scan().plan_files() if task.file.file_path in before]
+        return [file for file in still if not self._sink.partition_by or file.partition in written]
+
+    def reached(self, watermark: int, now: int) -> None:
+        """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
+        if self._sink.replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
+            return
+        with self._sink.loader.opened() as (_, table):
+            if table is not None and self._replaced(table, []):
+                with table.transaction() as transaction:
+                    self._overwrite(table, transaction, [], {})
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""

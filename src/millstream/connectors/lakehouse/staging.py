@@ -162,7 +162,7 @@ def partitioned(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[
         return
     groups = table.select(list(columns)).group_by(list(columns), use_threads=False).aggregate([])
     distinct = [python_values(groups.column(name).combine_chunks()) for name in columns]
-    texts = [python_values(groups.column(name).combine_chunks().cast(pa.string())) for name in columns]
+    texts = [as_texts(groups.column(name)) for name in columns]
     for values, shown in zip(zip(*distinct, strict=True), zip(*texts, strict=True), strict=True):
         mask: Any = None
         for name, value in zip(columns, values, strict=True):
@@ -174,6 +174,11 @@ def partitioned(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[
             )
             mask = same if mask is None else pc.and_(mask, same)
         yield dict(zip(columns, shown, strict=True)), table.filter(mask)
+
+
+def as_texts(column: pa.ChunkedArray) -> list[str | None]:
+    """The values of a column as the text that stands for them in the names of partitions."""
+    return list(python_values(column.cast(pa.string()).combine_chunks()))
 
 
 def remove(location: str, staged: Sequence[StagedFile]) -> None:

@@ -283,7 +283,8 @@ class Grouping:
             if isinstance(each, Ref):
                 known = [name for name, _, i in self._scope.columns() if i == each.index]
                 message = f"column '{known[0] if known else each}' is neither grouped by nor inside an aggregate"
-                raise SqlValidationError(message, at=self._node.at, hint="add it to GROUP BY")
+                at = _place(self._node, known[0]) if known else None
+                raise SqlValidationError(message, at=self._node.at if at is None else at, hint="add it to GROUP BY")
             return each if isinstance(each, OverRef | Outer) else None
 
         return rewrite(expression, change)
@@ -307,3 +308,8 @@ def _is(place: int, number: int) -> Expression:
 
 def _flat(groups: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(index for group in groups for index in group))
+
+
+def _place(node: s.Select, column: str) -> int | None:
+    """Where a column stands by itself among what is selected."""
+    return next((e.at for e, _ in node.items if isinstance(e, s.Name) and e.parts[-1] == column), None)

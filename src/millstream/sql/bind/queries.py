@@ -14,6 +14,7 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import aggregates, sources, subqueries
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, Session, coerced
+from millstream.sql.bind.hints import check_query_hints
 from millstream.sql.bind.over import OverCollector
 from millstream.sql.bind.scope import Scope
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
@@ -112,6 +113,7 @@ class QueryBinder:
     # -------------------------------------------------------------------------------------------------------- SELECT
 
     def _select(self, node: s.Select, order: tuple[s.OrderItem, ...]) -> l.Plan:
+        check_query_hints(node)
         plan, scope = self._from(node)
         if node.where is not None:
             plan = self._where(plan, scope, node.where)

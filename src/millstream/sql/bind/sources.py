@@ -12,6 +12,7 @@ from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import tables
+from millstream.sql.bind.changelogs import CHANGELOG_FUNCTIONS, changelog_table
 from millstream.sql.bind.expressions import ExpressionBinder, coerced, user_arguments
 from millstream.sql.bind.match import bind_match
 from millstream.sql.bind.scope import Relation, Scope
@@ -42,6 +43,9 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             if node.call.name in WINDOW_FUNCTIONS and not node.call.path:
                 plan = window_table(queries, node.call, bind_source)
                 return _alone(plan, node.alias, node.columns, node.at)
+            if node.call.name in CHANGELOG_FUNCTIONS and not node.call.path:
+                plan = changelog_table(queries, node.call, bind_source)
+                return _alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
         case s.Matched():
@@ -49,6 +53,10 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             return _alone(plan, node.alias, node.columns, node.at)
         case s.PlanSource():
             return _alone(node.plan, node.alias, (), node.at)
+        case s.TableName(as_of=s.Expr()):
+            message = "FOR SYSTEM_TIME AS OF reads a table as it was, which is for the right side of a join"
+            hint = "an older version of a Delta table is option 'versionAsOf', of an Iceberg table 'snapshot-id'"
+            raise SqlNotSupported(message, at=node.at, hint=hint)
         case s.TableName():
             plan = bind_table(queries, node)
             full = tables.names_of(queries.session, node)
@@ -94,15 +102,16 @@ def _join(queries: QueryBinder, node: s.Joined, hints: tuple[s.Hint, ...]) -> tu
     left_scope.parent = queries.outer
     kind = _KINDS[node.kind]
     right_node = node.right
-    if isinstance(right_node, s.TableCall) and right_node.call.name not in WINDOW_FUNCTIONS:
+    if isinstance(right_node, s.TableCall) and right_node.call.name not in (*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS):
         if kind not in ("inner", "left"):
             message = f"{node.kind} JOIN of a table function is not possible"
             raise SqlNotSupported(message, at=node.at, hint="use CROSS JOIN or LEFT JOIN ... ON TRUE")
         return _correlated(queries, left, left_scope, right_node, outer=kind == "left", condition=node.condition)
     if isinstance(right_node, s.Derived) and right_node.lateral:
         return _lateral(queries, left, left_scope, right_node, kind, node)
-    right, right_scope = bind_source(queries, right_node, hints)
-    as_of = getattr(right_node, "as_of", None)
+    as_of = right_node.as_of if isinstance(right_node, s.TableName) else None
+    plain = replace(right_node, as_of=None) if isinstance(right_node, s.TableName) else right_node
+    right, right_scope = bind_source(queries, plain, hints)
     schema = l.joined_schema(left.schema, right.schema, kind)
     width = len(left.schema)
     relations = [*_shifted_relations(left_scope, 0, schema), *_shifted_relations(right_scope, width, schema)]

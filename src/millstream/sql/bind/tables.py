@@ -15,6 +15,7 @@ from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session
+from millstream.sql.bind.hints import check_table_hints
 from millstream.sql.bind.scope import Relation, Scope
 from millstream.sql.catalog import StreamTable, TableDefinition, ViewDefinition
 from millstream.sql.errors import SqlError, SqlValidationError
@@ -43,6 +44,7 @@ def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:
 def table_plan(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
     """The plan that reads a table or view."""
     session = queries.session
+    check_table_hints(hints)
     full, found = session.catalogs.table(path, at)
     options = tuple(pair for hint in hints if hint.name == "OPTIONS" for pair in hint.options)
     match found:
@@ -63,7 +65,7 @@ def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition
     if full in session.views:
         message = f"view '{'.'.join(full)}' contains itself"
         raise SqlValidationError(message, at=at)
-    inner = replace(session, views=(*session.views, full))
+    inner = replace(session, catalogs=session.catalogs.at(view.home), views=(*session.views, full))
     try:
         made = type(queries)(inner).query(parse_query(view.text))
     except SqlError as problem:

@@ -96,7 +96,7 @@ class Definitions:
         schema = t.row_of(names, plan.schema.types, null=False)
         self._catalogs.add_table(
             node.name,
-            ViewDefinition(node.text, schema, node.comment),
+            ViewDefinition(node.text, schema, node.comment, home=self._catalogs.home()),
             temporary=node.temporary,
             if_not_exists=node.if_not_exists,
             replace_existing=node.or_replace,

@@ -14,6 +14,8 @@ from millstream.sql.catalog import Catalogs, StreamTable, TableDefinition
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.errors import CatalogError
 from millstream.sql.functions import registry
+from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.user_functions import UserFunction
 
 _DESCRIBED = t.row_of(
     ["name", "type", "null", "key", "extras", "watermark"],
@@ -60,15 +62,48 @@ class Descriptions:
     def _describe_function(self, node: s.Describe) -> Answer:
         user = self._catalogs.function(node.name)
         if user is not None:
-            return table_of(
-                ["info name", "info value"], [("is system function", "false"), ("kind", user.kind), ("name", user.name)]
-            )
-        found = registry.find(node.name[-1])
-        if found is None:
-            message = f"there is no function '{node.name[-1]}'"
-            raise CatalogError(message, at=node.at, hint=registry.similar(node.name[-1]))
-        rows = [("is system function", "true"), ("signature", registry.signature(found)), ("description", found.doc)]
-        return table_of(["info name", "info value"], rows)
+            return table_of(["info name", "info value"], self._user_function(node, user))
+        name = node.name[-1]
+        found, aggregate = registry.find(name), AGGREGATES.get(name.upper())
+        if found is None and aggregate is None:
+            message = f"there is no function '{name}'"
+            raise CatalogError(message, at=node.at, hint=registry.similar(name))
+        rows = [("is system function", "true"), ("is temporary", "false")]
+        if aggregate is not None:
+            kind, steady = "AGGREGATE", True
+            signature, doc = aggregate.syntax or f"{name.upper()}(value)", aggregate.doc
+        else:
+            assert found is not None
+            kind, steady, signature, doc = "SCALAR", found.deterministic, registry.signature(found), found.doc
+        rows += _traits(kind, steady) if node.extended else []
+        return table_of(["info name", "info value"], [*rows, ("signature", signature), ("description", doc)])
+
+    def _user_function(self, node: s.Describe, user: UserFunction) -> list[tuple[str, str]]:
+        full = self._catalogs.full_name(node.name, node.at)
+        key = (full[0], full[1], full[2].lower())
+        system = len(node.name) == 1 and node.name[0].lower() in self._catalogs.system_functions
+        temporary = system or key in self._catalogs.temporary_functions
+        made = user.function if isinstance(user.function, type) or callable(user.function) else type(user.function)
+        class_name = ".".join((getattr(made, "__module__", ""), getattr(made, "__qualname__", type(made).__name__)))
+        rows = [
+            ("is system function", str(system).lower()),
+            ("is temporary", str(temporary).lower()),
+            ("class name", class_name),
+            ("function language", "PYTHON"),
+        ]
+        if node.extended:
+            inputs = "..." if user.input_types is None else ", ".join(map(str, user.input_types))
+            rows += _traits(user.kind.upper().replace(" ", "_"), user.deterministic)
+            rows.append(("signature", f"{user.name}({inputs})"))
+        return rows
+
+
+def _traits(kind: str, deterministic: bool) -> list[tuple[str, str]]:
+    """What EXTENDED tells of every function."""
+    steady = str(deterministic).lower()
+    return [
+        ("kind", kind), ("requirements", "[]"), ("is deterministic", steady), ("supports constant folding", steady),
+    ]  # fmt: skip
 
 
 def described_columns(table: Any) -> list[tuple[Any, ...]]:

@@ -103,6 +103,12 @@ class NamedFunctions:
 
     def alter(self, node: s.Alter) -> Answer:
         """ALTER FUNCTION."""
+        if node.temporary:
+            message = "a temporary function cannot be altered"
+            raise SqlNotSupported(message, at=node.at, hint="drop it and create another")
+        full = self._catalogs.full_name(node.name, node.at)
+        if node.if_exists and full[2].lower() not in self._catalogs.database(full[0], full[1], node.at).functions:
+            return OK
         found = self.loaded(node.arguments[0], node.name[-1], node.at)
         self.drop(node.name, temporary=False, system=False, if_exists=node.if_exists, at=node.at)
         self.register(node.name, found, temporary=False, at=node.at)

@@ -28,6 +28,9 @@ class Namespaces:
                 message = f"there is a catalog '{name}' already"
                 raise CatalogError(message, at=node.at)
             kind = options.get("type")
+            if kind is None:
+                message = f"catalog '{name}' has no option 'type'"
+                raise CatalogError(message, at=node.at, hint="write WITH ('type' = 'generic_in_memory')")
             if kind != "generic_in_memory":
                 message = f"there is no kind of catalog '{kind}'"
                 raise CatalogError(message, at=node.at, hint="use 'type' = 'generic_in_memory'")
@@ -87,6 +90,9 @@ class Namespaces:
         if node.action == "SET":
             catalog.options.update(dict(node.arguments[0]))
         elif node.action == "RESET":
+            if "type" in node.arguments[0]:
+                message = "the option 'type' of a catalog cannot be reset"
+                raise CatalogError(message, at=node.at)
             for key in node.arguments[0]:
                 catalog.options.pop(key, None)
         elif node.action == "COMMENT":

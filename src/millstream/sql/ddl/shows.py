@@ -14,8 +14,9 @@ from millstream.sql import types as t
 from millstream.sql.catalog import Catalogs, TableDefinition, ViewDefinition
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.ddl.descriptions import Descriptions
+from millstream.sql.ddl.partitions import literals, shown
 from millstream.sql.ddl.texts import create_text, pairs, quoted, string
-from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError
+from millstream.sql.errors import CatalogError, SqlNotSupported
 from millstream.sql.functions import registry
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.logic import like_pattern
@@ -118,11 +119,8 @@ class Shows:
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.name)}' is not a table"
             raise CatalogError(message, at=node.at)
-        wanted: dict[str, str] = {}
-        for key, value in node.partition:
-            if not isinstance(value, s.Constant):
-                message = f"the value of '{key}' must be a literal"
-                raise SqlValidationError(message, at=node.at)
-            wanted[key] = str(value.value)
-        listed = partitions(".".join(full), table, wanted, node.at)
+        wanted = literals(node.partition, node.at)
+        told = [] if full in self._catalogs.temporary else list(self._catalogs.notes(full).partitions)
+        registered = [shown(table, each) for each in told if wanted.items() <= set(each)]
+        listed = partitions(".".join(full), table, wanted, node.at, registered)
         return table_of(["partition name"], [(each,) for each in listed])

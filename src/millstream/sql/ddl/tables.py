@@ -5,17 +5,19 @@ Does not know: catalogs beyond what LIKE names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session
 from millstream.sql.bind.tables import scope_of
-from millstream.sql.catalog import ColumnDefinition, TableDefinition
+from millstream.sql.catalog import ColumnDefinition, TableDefinition, TableDistribution
+from millstream.sql.ddl import like
 from millstream.sql.ddl.texts import expression_text
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.logical import Scan
+from millstream.sql.parser import parse_expression
 
 
 class DescribedTables:
@@ -26,70 +28,56 @@ class DescribedTables:
         self._catalogs = session.catalogs
 
     def definition(self, node: s.CreateTable, text: str, extra: tuple[ColumnDefinition, ...] = ()) -> TableDefinition:
-        """The table that CREATE TABLE describes; computed columns and the watermark are checked."""
-        columns: list[ColumnDefinition] = list(extra)
-        base = self._liked(node)
-        if base is not None:
-            columns = [each for each in base.columns if each.name not in {c.name for c in node.columns}]
-        pending: list[s.ColumnDef] = []
-        for column in node.columns:
-            if any(each.name == column.name for each in columns):
-                message = f"column '{column.name}' is there twice"
-                raise SqlValidationError(message, at=column.at)
-            names = [*(each.name for each in columns), *(each.name for each in node.columns)]
-            columns.append(self.column(column, text, names))
-            if column.expr is not None:
-                pending.append(column)
+        """The table that CREATE TABLE describes; `extra` are the columns of its query. Computed columns and the
+        watermark are checked."""
+        base = None if node.like is None else like.followed(self._catalogs, node.like)
+        columns = list(self._queried(node, text, extra)) if extra else []
+        if not extra:
+            columns = list(() if base is None else base.columns)
+            for column in node.columns:
+                names = [*(each.name for each in columns), *(each.name for each in node.columns)]
+                like.add_column(columns, self.column(column, text, names), column.at, node.like)
+        if node.like is not None and base is not None:
+            like.check(node, base)
         options = {**({} if base is None else dict(base.options)), **dict(node.options)}
-        key = node.primary_key or (() if base is None else base.primary_key)
-        watermark = None if base is None else base.watermark
         made = TableDefinition(
-            tuple(columns), options, watermark, key, node.constraint,
+            tuple(columns), options, None if base is None else base.watermark,
+            node.primary_key or (() if base is None else base.primary_key),
+            node.constraint or (None if base is None else base.constraint),
             node.partitions or (() if base is None else base.partitions),
-            node.comment or (None if base is None else base.comment),
+            node.comment,
+            distributed(node.distribution) or (None if base is None else base.distribution),
         )  # fmt: skip
-        made = self.with_computed(made, pending)
+        made = self.with_computed(made, [column for column in node.columns if column.expr is not None])
         if node.watermark is not None:
             made = self.with_watermark(made, node.watermark, text)
-        names = [each.name for each in made.columns]
-        for name in key:
-            if name not in names:
-                message = f"the primary key names '{name}', which is no column"
-                raise SqlValidationError(message, at=node.at, hint=nearest(name, names))
-            if not next(each for each in made.columns if each.name == name).is_physical:
-                message = f"the primary key names '{name}', which is no physical column"
-                raise SqlValidationError(message, at=node.at)
-        for name in node.partitions:
-            if name not in names:
-                message = f"PARTITIONED BY names '{name}', which is no column"
-                raise SqlValidationError(message, at=node.at, hint=nearest(name, names))
-        return made
+        return checked(made, node.at)
 
-    def _liked(self, node: s.CreateTable) -> TableDefinition | None:
-        if node.like is None:
-            return None
-        _, found = self._catalogs.table(node.like.table, node.like.at)
-        if not isinstance(found, TableDefinition):
-            message = f"'{'.'.join(node.like.table)}' is not a table that LIKE can follow"
-            raise SqlValidationError(message, at=node.like.at)
-        excluded = {what for how, what in node.like.options if how == "EXCLUDING"}
-        included = {what for how, what in node.like.options if how in ("INCLUDING", "OVERWRITING")}
-        if "ALL" in excluded:
-            excluded |= {"CONSTRAINTS", "OPTIONS", "PARTITIONS", "WATERMARKS", "GENERATED", "METADATA"} - included
-        columns = tuple(
-            each
-            for each in found.columns
-            if not ("GENERATED" in excluded and each.expr is not None)
-            and not ("METADATA" in excluded and each.metadata_key is not None)
-        )
-        return replace(
-            found,
-            columns=columns,
-            options={} if "OPTIONS" in excluded else found.options,
-            primary_key=() if "CONSTRAINTS" in excluded else found.primary_key,
-            partitions=() if "PARTITIONS" in excluded else found.partitions,
-            watermark=None if "WATERMARKS" in excluded else found.watermark,
-        )
+    def _queried(
+        self, node: s.CreateTable, text: str, extra: tuple[ColumnDefinition, ...]
+    ) -> Iterator[ColumnDefinition]:
+        """The columns of CREATE TABLE ... AS: those of its own, then those of the query, with the types it says."""
+        queried = {each.name: each for each in extra}
+        bare = [column for column in node.columns if column.type is None and column.expr is None]
+        if bare:
+            if len(node.columns) != len(extra):
+                message = f"{len(node.columns)} columns are listed, but the query has {len(extra)}"
+                raise SqlValidationError(message, at=bare[0].at)
+            for column in node.columns:
+                if column.name not in queried:
+                    message = f"the query has no column '{column.name}'"
+                    raise SqlValidationError(message, at=column.at, hint=nearest(column.name, queried))
+                yield queried[column.name]
+            return
+        names = [*queried, *(column.name for column in node.columns)]
+        declared: dict[str, ColumnDefinition] = {}
+        for column in node.columns:
+            if column.name in declared or (column.expr is not None and column.name in queried):
+                message = f"column '{column.name}' is there twice"
+                raise SqlValidationError(message, at=column.at)
+            declared[column.name] = self.column(column, text, names)
+        yield from (each for name, each in declared.items() if name not in queried)
+        yield from (declared.get(name, each) for name, each in queried.items())
 
     @staticmethod
     def column(column: s.ColumnDef, text: str, names: Collection[str]) -> ColumnDefinition:
@@ -115,6 +103,16 @@ class DescribedTables:
         columns = tuple(replace(each, type=kinds[each.name]) if each.name in kinds else each for each in table.columns)
         return replace(table, columns=columns)
 
+    def bound_again(self, table: TableDefinition, at: int | None) -> TableDefinition:
+        """A table some of whose columns are others now: what is made of them, and the watermark, must still hold."""
+        texts = {each.name: each.expr for each in table.columns if each.expr is not None}
+        computed = [s.ColumnDef(at or 0, name, expr=parse_expression(text)) for name, text in texts.items()]
+        table = self.with_computed(table, computed)
+        if table.watermark is None:
+            return table
+        column, text = table.watermark
+        return self.with_watermark(table, s.WatermarkDef(at or 0, (column,), parse_expression(text)), text)
+
     def with_watermark(self, table: TableDefinition, node: s.WatermarkDef, text: str) -> TableDefinition:
         """A table with a watermark."""
         name = ".".join(node.column)
@@ -132,3 +130,33 @@ class DescribedTables:
             message = f"the watermark of '{name}' must be a timestamp, this is {found.type}"
             raise SqlValidationError(message, at=node.expr.at)
         return replace(table, watermark=(name, expression_text(node.expr, text, names)))
+
+
+def distributed(node: s.DistributionDef | None) -> TableDistribution | None:
+    """The buckets that a statement describes."""
+    if node is None:
+        return None
+    if node.buckets is not None and node.buckets < 1:
+        message = f"a table has at least one bucket, not {node.buckets}"
+        raise SqlValidationError(message, at=node.at)
+    return TableDistribution(node.kind, node.columns, node.buckets)
+
+
+def checked(table: TableDefinition, at: int | None) -> TableDefinition:
+    """The table, whose keys, partitions and buckets must be columns that records hold."""
+    key = table.primary_key
+    if len(set(key)) != len(key):
+        message = f"the primary key has a column twice: {', '.join(key)}"
+        raise SqlValidationError(message, at=at)
+    buckets = table.distribution.columns if table.distribution is not None else ()
+    names = [each.name for each in table.columns]
+    physical = [each.name for each in table.columns if each.is_physical]
+    for what, given in (("the primary key", key), ("PARTITIONED BY", table.partitions), ("DISTRIBUTED BY", buckets)):
+        for name in given:
+            if name not in names:
+                message = f"{what} names '{name}', which is no column"
+                raise SqlValidationError(message, at=at, hint=nearest(name, names))
+            if name not in physical:
+                message = f"{what} names '{name}', which is no physical column"
+                raise SqlValidationError(message, at=at, hint=nearest(name, physical))
+    return table

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.model.secrets import shown_all
 from millstream.sql import syntax as s
-from millstream.sql.catalog import TableDefinition
+from millstream.sql.catalog import TableDefinition, TableDistribution
 from millstream.sql.parser.statements import StatementGrammar
 
 
@@ -41,11 +41,19 @@ def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: boo
     made = f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} (\n  {body}\n)"
     if table.comment:
         made += f" COMMENT {string(table.comment)}"
+    if table.distribution is not None:
+        made += f"\nDISTRIBUTED {_distribution(table.distribution)}"
     if table.partitions:
         made += f"\nPARTITIONED BY ({', '.join(map(quoted, table.partitions))})"
     if table.options:
         made += f"\nWITH (\n  {pairs(table.options)}\n)"
     return f"{made}\n"
+
+
+def _distribution(given: TableDistribution) -> str:
+    by = f"BY {given.kind or ''}({', '.join(map(quoted, given.columns))})"
+    buckets = "" if given.buckets is None else f"INTO {given.buckets} BUCKETS"
+    return " ".join(part for part in (by if given.columns else "", buckets) if part)
 
 
 def quoted(name: str) -> str:

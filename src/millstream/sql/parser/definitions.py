@@ -62,7 +62,16 @@ class DefinitionGrammar(QueryGrammar):
         self.expect_op("=")
         return key, self.string()
 
-    def _create_table(self, at: int, temporary: bool, replace: bool) -> s.Statement:
+    def _replace(self) -> s.Statement:
+        """REPLACE TABLE ... AS: the table must be there."""
+        at = self.advance().start
+        self.expect("TABLE")
+        made = self._create_table(at, temporary=False, replace=True, must_exist=True)
+        if made.query is None:
+            self.fail("AS SELECT", hint="REPLACE TABLE needs a query; ALTER TABLE changes a table")
+        return made
+
+    def _create_table(self, at: int, temporary: bool, replace: bool, *, must_exist: bool = False) -> s.CreateTable:
         missing = self._if_not_exists()
         name = self.path()
         columns: list[s.ColumnDef] = []
@@ -77,28 +86,50 @@ class DefinitionGrammar(QueryGrammar):
                         self.fail("no second watermark")
                     watermark = self._watermark()
                 elif self.is_word("PRIMARY", "KEY") or self.is_word("CONSTRAINT"):
+                    self._one_key(key)
                     constraint, key = self._primary_key()
                 else:
                     column = self._column()
                     columns.append(column)
                     if column.primary_key:
+                        self._one_key(key, column.at)
                         key = (column.name,)
                 if not self.take_op(","):
                     break
+                if self.is_op(")"):
+                    self.fail("a column", hint="is there a comma too many?")
             self.expect_op(")")
         comment = self.string() if self.take("COMMENT") else None
-        if self.take("DISTRIBUTED"):
-            self.take("BY")
-            while not self.is_word("WITH") and not self.is_op(";") and self.token.kind != "end":
-                self.advance()
+        distribution = self._distribution() if self.is_word("DISTRIBUTED") else None
         partitions = self.wrapped(self.name) if self.take("PARTITIONED", "BY") else ()
         options = self._options()
         like = self._like() if self.is_word("LIKE") else None
         query = self.query() if self.take("AS") else None
         return s.CreateTable(
             at, name, tuple(columns), watermark, key, False, partitions, options, comment, temporary, missing, replace,
-            like, query, constraint,
+            like, query, constraint, distribution, must_exist,
         )  # fmt: skip
+
+    def _one_key(self, key: tuple[str, ...], at: int | None = None) -> None:
+        if key:
+            self.fail("no second primary key", at=at, hint="one primary key can have several columns")
+
+    def _distribution(self) -> s.DistributionDef:
+        """DISTRIBUTED or DISTRIBUTION, and how."""
+        at = self.advance().start
+        kind: str | None = None
+        columns: tuple[str, ...] = ()
+        buckets: int | None = None
+        by = self.take("BY")
+        if by:
+            kind = self.take_any("HASH", "RANGE")
+            columns = self.wrapped(self.name)
+        if self.take("INTO"):
+            buckets = self.integer()
+            self.expect("BUCKETS")
+        elif not by:
+            self.fail("BY or INTO")
+        return s.DistributionDef(at, kind, columns, buckets)
 
     def _column(self) -> s.ColumnDef:
         at, name = self.at, self.name(any_word=True)
@@ -196,7 +227,9 @@ class DefinitionGrammar(QueryGrammar):
 
     def _alter(self) -> s.Statement:
         at = self.advance().start
-        self.take("TEMPORARY")
+        temporary = self.take("TEMPORARY")
+        if temporary:
+            self.take("SYSTEM")
         kind = self.take_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL", "MATERIALIZED")
         if kind is None:
             self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
@@ -208,7 +241,7 @@ class DefinitionGrammar(QueryGrammar):
             self.expect("AS")
             target = self.string()
             language = self.name(any_word=True).upper() if self.take("LANGUAGE") else "JAVA"
-            return s.Alter(at, kind, name, "AS", (target, language), exists)
+            return s.Alter(at, kind, name, "AS", (target, language), exists, temporary)
         if self.take("RENAME", "TO"):
             return s.Alter(at, kind, name, "RENAME", (self.path(),), exists)
         if self.take("SET"):
@@ -236,7 +269,13 @@ class DefinitionGrammar(QueryGrammar):
         if word != "MODIFY" and (
             self.is_word("PARTITION") or self.is_word("IF", "NOT") or self.is_word("IF", "EXISTS")
         ):
-            return self._refuse(at, f"ALTER TABLE {word} PARTITION", "partitions are what the table's connector finds")
+            return self._alter_partitions(at, name, exists, word)
+        following = self.ahead()
+        if word != "DROP" and self.is_word("DISTRIBUTION") and following.key in ("BY", "INTO"):
+            return s.Alter(at, "TABLE", name, f"{word} DISTRIBUTION", (self._distribution(),), exists)
+        if word == "DROP" and self.is_word("DISTRIBUTION") and (following.kind == "end" or following.text == ";"):
+            self.advance()
+            return s.Alter(at, "TABLE", name, "DROP DISTRIBUTION", (), exists)
         if word == "DROP":
             if self.take("WATERMARK"):
                 return s.Alter(at, "TABLE", name, "DROP WATERMARK", (), exists)
@@ -250,6 +289,22 @@ class DefinitionGrammar(QueryGrammar):
         self.take("COLUMN")
         parts = self.wrapped(self._alteration) if self.is_op("(") else (self._alteration(),)
         return s.Alter(at, "TABLE", name, word, parts, exists)
+
+    def _alter_partitions(self, at: int, name: tuple[str, ...], exists: bool, word: str) -> s.Statement:
+        given = self._if_not_exists() if word == "ADD" else self.take("IF", "EXISTS")
+        parts: list[s.PartitionDef] = []
+        while self.is_word("PARTITION") or not parts:
+            place = self.at
+            self.expect("PARTITION")
+            spec = self.wrapped(self._partition_value)
+            parts.append(s.PartitionDef(place, spec, self._options() if word == "ADD" else ()))
+            if word == "DROP" and not self.take_op(","):
+                break
+        return s.Alter(at, "TABLE", name, f"{word} PARTITIONS", (given, tuple(parts)), exists)
+
+    def _partition_value(self) -> tuple[str, s.Expr | None]:
+        name = self.name()
+        return name, self.expression() if self.take_op("=") else None
 
     def _alteration(self) -> object:
         if self.is_word("WATERMARK", "FOR"):

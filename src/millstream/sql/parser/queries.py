@@ -122,7 +122,8 @@ class QueryGrammar(ExpressionGrammar):
             source = self._sources()
         if self.take("WHERE"):
             where = self.expression()
-        if self.take("GROUP", "BY"):
+        if self.is_word("GROUP"):
+            self.expect("GROUP", "BY")
             group = self.many(self._group_item)
         if self.take("HAVING"):
             having = self.expression()
@@ -133,6 +134,8 @@ class QueryGrammar(ExpressionGrammar):
         return s.Select(at, items, source, where, group, having, windows, qualify, distinct, hints)
 
     def _item(self) -> tuple[s.Expr, str | None]:
+        if self.is_word("FROM") and self.ahead(-1).text == ",":
+            self.fail("an expression", hint="is there a comma too many before FROM?")
         expr = self.expression()
         return expr, self._alias()
 

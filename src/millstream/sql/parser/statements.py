@@ -14,7 +14,7 @@ from millstream.sql.parser.definitions import DefinitionGrammar, refusal
 _STATEMENTS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "ALTER", "DROP", "INSERT", "SHOW", "DESCRIBE", "DESC", "USE", "EXPLAIN"),
     *("EXECUTE", "COMPILE", "SET", "RESET", "LOAD", "UNLOAD", "BEGIN", "TRUNCATE", "ANALYZE", "DELETE", "UPDATE"),
-    *("ADD", "REMOVE", "CALL", "STOP", "TABLE"),
+    *("ADD", "REMOVE", "CALL", "STOP", "TABLE", "REPLACE"),
 )
 _SHOWN = (
     *("CATALOGS", "DATABASES", "TABLES", "VIEWS", "COLUMNS", "PARTITIONS", "FUNCTIONS", "MODULES", "JARS", "JOBS"),
@@ -143,7 +143,7 @@ class StatementGrammar(DefinitionGrammar):
     def _insert(self) -> s.Statement:
         at = self.advance().start
         overwrite = self.take_any("INTO", "OVERWRITE") or self.fail("INTO or OVERWRITE")
-        table = self.path()
+        table_at, table = self.at, self.path()
         hints = self.hints()
         partition: tuple[tuple[str, s.Expr | None], ...] = ()
         if self.take("PARTITION"):
@@ -156,11 +156,7 @@ class StatementGrammar(DefinitionGrammar):
         if self.take("ON", "CONFLICT"):
             self.expect("DO")
             conflict = self.take_any("DEDUPLICATE", "ERROR", "NOTHING") or self.fail("DEDUPLICATE, ERROR or NOTHING")
-        return s.Insert(at, table, query, columns, partition, overwrite == "OVERWRITE", hints, conflict)
-
-    def _partition_value(self) -> tuple[str, s.Expr | None]:
-        name = self.name()
-        return name, self.expression() if self.take_op("=") else None
+        return s.Insert(at, table, query, columns, partition, overwrite == "OVERWRITE", hints, conflict, table_at)
 
     def _begin(self) -> s.Statement:
         at = self.advance().start
@@ -197,6 +193,8 @@ class StatementGrammar(DefinitionGrammar):
             return self._insert()
         if self.is_word("CREATE"):
             return self._create()
+        if self.is_word("REPLACE"):
+            return self._replace()
         if self.is_any("STATEMENT", "EXECUTE"):
             at = self.at
             self.take("EXECUTE")
@@ -215,6 +213,8 @@ class StatementGrammar(DefinitionGrammar):
             while (word := self.take_any(*known)) is not None:
                 details.append(word)
                 self.take_op(",")
+            if self.token.kind == "word" and self.token.key not in _STATEMENTS and self.token.key != "STATEMENT":
+                self.fail("a detail, or what to explain", hint=nearest(self.token.key, known))
         return s.Explain(at, self._inner(), tuple(details))
 
     def _compile(self) -> s.Statement:

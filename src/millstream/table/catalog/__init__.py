@@ -14,6 +14,7 @@ from millstream.table.catalog.objects import (
     CatalogFunction,
     CatalogPartition,
     CatalogPartitionSpec,
+    Procedure,
 )
 from millstream.table.catalog.paths import ObjectIdentifier, ObjectPath
 from millstream.table.catalog.resolved_schema import Constraint, ResolvedSchema, UniqueConstraint, WatermarkSpec
@@ -36,6 +37,7 @@ __all__ = [
     "ObjectIdentifier",
     "ObjectPath",
     "PhysicalColumn",
+    "Procedure",
     "ResolvedSchema",
     "UniqueConstraint",
     "WatermarkSpec",

@@ -10,12 +10,13 @@ from typing import Any
 
 from millstream.sql import catalog as c
 from millstream.sql.errors import CatalogError, nearest
-from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction
+from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction, Procedure
 from millstream.table.catalog.paths import ObjectPath
+from millstream.table.catalog.table_notes import CatalogTableNotes
 
 
 @dataclass
-class Catalog:
+class Catalog(CatalogTableNotes):
     """A catalog of the session."""
 
     _catalog: c.Catalog
@@ -27,6 +28,11 @@ class Catalog:
             msg = f"there is no database '{name}' in catalog '{self._catalog.name}'"
             raise CatalogError(msg, hint=nearest(name, known))
         return known[name]
+
+    def _told(self, table_path: ObjectPath) -> tuple[c.CatalogObject, c.TableNotes]:
+        definition = self.get_table(table_path)._definition
+        notes = self._database(table_path.get_database_name()).notes
+        return definition, notes.setdefault(table_path.get_object_name(), c.TableNotes())
 
     def get_default_database(self) -> str:
         """The first database."""
@@ -111,14 +117,15 @@ class Catalog:
         if not self.table_exists(table_path) and ignore_if_not_exists:
             return
         self.get_table(table_path)
-        del self._database(table_path.get_database_name()).tables[table_path.get_object_name()]
+        self._database(table_path.get_database_name()).forget(table_path.get_object_name())
 
     def rename_table(self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool) -> None:
         """Give a table another name."""
         if not self.table_exists(table_path) and ignore_if_not_exists:
             return
         self.create_table(ObjectPath(table_path.get_database_name(), new_table_name), self.get_table(table_path), False)
-        self.drop_table(table_path, False)
+        database = self._database(table_path.get_database_name())
+        database.notes[new_table_name] = database.forget(table_path.get_object_name())
 
     def alter_table(self, table_path: ObjectPath, new_table: CatalogBaseTable, ignore_if_not_exists: bool) -> None:
         """Put another definition under a name."""
@@ -126,6 +133,16 @@ class Catalog:
             return
         self.get_table(table_path)
         self._database(table_path.get_database_name()).tables[table_path.get_object_name()] = new_table._definition
+
+    def list_procedures(self, database_name: str) -> list[str]:
+        """None: there are no procedures."""
+        self._database(database_name)
+        return []
+
+    def get_procedure(self, procedure_path: ObjectPath) -> Procedure:
+        """Refused: there are no procedures."""
+        msg = f"there is no procedure '{procedure_path}'"
+        raise CatalogError(msg, hint="procedures are not supported")
 
     def list_functions(self, database_name: str) -> list[str]:
         """All functions."""

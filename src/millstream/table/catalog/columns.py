@@ -90,12 +90,20 @@ class Column:
 class PhysicalColumn(Column):
     """A column that the record itself holds."""
 
+    def copy(self, new_data_type: t.DataType) -> PhysicalColumn:
+        """The same with another type."""
+        return replace(self, data_type=new_data_type)
+
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
     """A column computed from others."""
 
     expression: Any = None
+
+    def copy(self, new_data_type: t.DataType) -> ComputedColumn:
+        """The same with another type."""
+        return replace(self, data_type=new_data_type)
 
     def is_physical(self) -> bool:
         """It is not."""
@@ -120,6 +128,10 @@ class MetadataColumn(Column):
 
     metadata_key: str | None = None
     virtual: bool = False
+
+    def copy(self, new_data_type: t.DataType) -> MetadataColumn:
+        """The same with another type."""
+        return replace(self, data_type=new_data_type)
 
     def is_physical(self) -> bool:
         """It is not."""

@@ -79,6 +79,9 @@ class CatalogPartitionSpec:
     def __hash__(self) -> int:
         return hash(tuple(sorted(self._spec.items())))
 
+    def __str__(self) -> str:
+        return f"CatalogPartitionSpec({self._spec})"
+
 
 class CatalogFunction:
     """A function of a catalog."""
@@ -116,6 +119,10 @@ class CatalogFunction:
     def copy(self) -> CatalogFunction:
         """The same."""
         return CatalogFunction(self._class_name, self._language, self._options)
+
+
+class Procedure:
+    """What CALL would run; catalogs here have none."""
 
 
 class CatalogBaseTable:

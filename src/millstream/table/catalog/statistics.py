@@ -6,11 +6,13 @@ Does not know: how it was counted."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 
 class CatalogTableStatistics:
-    """How much a table holds."""
+    """How much a table holds; -1 for what nobody has counted."""
+
+    UNKNOWN: ClassVar[CatalogTableStatistics]
 
     def __init__(
         self,
@@ -46,6 +48,9 @@ class CatalogTableStatistics:
     def copy(self) -> CatalogTableStatistics:
         """The same."""
         return CatalogTableStatistics(*self._values, properties=self._properties)
+
+
+CatalogTableStatistics.UNKNOWN = CatalogTableStatistics(-1, -1, -1, -1)
 
 
 class CatalogColumnStatistics:

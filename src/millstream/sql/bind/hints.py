@@ -1,0 +1,57 @@
+"""Hints: that there are such, and that they are about tables of their query.
+
+Promises: a hint that is misspelt, or names a table that is not there, is refused, as in Flink.
+Does not know: what hints do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.sql import syntax as s
+from millstream.sql.errors import SqlValidationError, nearest
+
+_JOINS = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN")
+_OF_QUERIES = (*_JOINS, "LOOKUP", "STATE_TTL")
+_OF_TABLES = ("OPTIONS",)
+
+
+def check_query_hints(node: s.Select) -> None:
+    """Refuse hints of a SELECT that mean nothing."""
+    for hint in node.hints:
+        _known(hint, _OF_QUERIES, _OF_TABLES, "behind a table")
+        given = hint.words if hint.name in _JOINS else [key for key, _ in hint.options]
+        names = sorted(set(_names(node.source)))
+        for name in given if hint.name != "LOOKUP" else ():
+            if name not in names:
+                message = f"the hint {hint.name} names '{name}', which is no table of this query"
+                raise SqlValidationError(message, at=hint.at, hint=nearest(name, names))
+
+
+def check_table_hints(hints: tuple[s.Hint, ...]) -> None:
+    """Refuse hints behind a table that mean nothing."""
+    for hint in hints:
+        _known(hint, _OF_TABLES, _OF_QUERIES, "behind SELECT")
+
+
+def _known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...], place: str) -> None:
+    if hint.name in here:
+        return
+    if hint.name in elsewhere:
+        message = f"the hint {hint.name} does not belong here"
+        raise SqlValidationError(message, at=hint.at, hint=f"write it {place}")
+    message = f"there is no hint '{hint.name}'"
+    raise SqlValidationError(message, at=hint.at, hint=nearest(hint.name, here))
+
+
+def _names(source: s.Source | None) -> Iterator[str]:
+    """The names by which a query can call the tables of its FROM."""
+    if isinstance(source, s.Joined):
+        yield from _names(source.left)
+        yield from _names(source.right)
+        return
+    alias = getattr(source, "alias", None)
+    if alias is not None:
+        yield alias
+    if isinstance(source, s.TableName):
+        yield source.parts[-1]
+        yield ".".join(source.parts)

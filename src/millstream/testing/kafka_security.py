@@ -1,0 +1,99 @@
+"""Listeners of a test broker that want a log-in, encrypt, or both.
+
+Promises: the certificates are made for this broker, name 127.0.0.1 and end with its directory; `connection` gives what
+a client needs, in the words of Kafka's Java client, except that certificates are PEM files.
+Does not know: brokers' processes; millstream's connector."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from millstream.errors import UserError
+
+PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MODULES = "org.apache.kafka.common.security"
+
+
+class NoCertificates(UserError):
+    """Certificates could not be made."""
+
+    hint = "install openssl"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the certificates of a test broker could not be made: {why}")
+
+
+class SecureListeners:
+    """One listener for each of `PROTOCOLS`, on these ports. `users` are names and passwords; the listener SSL wants the
+    client's own certificate too."""
+
+    def __init__(self, directory: Path, ports: Sequence[int], users: Mapping[str, str]) -> None:
+        self._directory, self._users = directory, dict(users)
+        self._ports = dict(zip(PROTOCOLS, ports, strict=True))
+
+    def make_certificates(self) -> None:
+        """One pair for the broker, one for a client: `server.pem` and `client.pem` hold key and certificate, files
+        `.key` and `.crt` one of them."""
+        for name in ("server", "client"):
+            key, certificate = self._file(f"{name}.key"), self._file(f"{name}.crt")
+            names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+            kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "36500"]
+            _openssl("req", "-x509", *kind, *names, "-keyout", str(key), "-out", str(certificate))
+            self._file(f"{name}.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
+
+    def server_properties(self) -> str:
+        """More lines of the broker's server.properties; its listeners are named apart."""
+        lines: list[str] = []
+        plain = " ".join(f'user_{name}="{password}"' for name, password in self._users.items())
+        for listener in ("listener.name.sasl_plaintext", "listener.name.sasl_ssl"):
+            lines.append(f"{listener}.sasl.enabled.mechanisms={','.join(_MECHANISMS)}")
+            for mechanism in _MECHANISMS:
+                login = f"{_module(mechanism)} required {plain if mechanism == 'PLAIN' else ''};"
+                lines.append(f"{listener}.{mechanism.lower()}.sasl.jaas.config={login}")
+        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={self._file('server.pem')}"]
+        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self._file('client.crt')}"]
+        lines.append("listener.name.ssl.ssl.client.auth=required")
+        return "\n".join(lines) + "\n"
+
+    def listeners(self) -> str:
+        """The listeners, as server.properties names them."""
+        return ",".join(f"{protocol}://127.0.0.1:{port}" for protocol, port in self._ports.items())
+
+    def format_arguments(self) -> list[str]:
+        """What makes the users known to SCRAM when the broker's storage is formatted."""
+        said: list[str] = []
+        for name, password in self._users.items():
+            for mechanism in _MECHANISMS[1:]:
+                said += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
+        return said
+
+    def connection(self, protocol: str, mechanism: str, user: str | None) -> dict[str, str]:
+        """The properties of a client; of the first user if none is named."""
+        made = {"bootstrap.servers": f"127.0.0.1:{self._ports[protocol]}", "security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._file("server.crt"))}
+        if protocol == "SSL":
+            return made | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._file("client.pem"))}
+        name = user or next(iter(self._users))
+        login = f'{_module(mechanism)} required username="{name}" password="{self._users[name]}";'
+        return made | {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+
+    def _file(self, name: str) -> Path:
+        return self._directory / name
+
+
+def _module(mechanism: str) -> str:
+    return f"{_MODULES}.plain.PlainLoginModule" if mechanism == "PLAIN" else f"{_MODULES}.scram.ScramLoginModule"
+
+
+def _openssl(*arguments: str) -> None:
+    program = shutil.which("openssl")
+    if program is None:
+        raise NoCertificates(why="there is no program openssl")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise NoCertificates(why=" / ".join(done.stderr.splitlines()[-3:]))

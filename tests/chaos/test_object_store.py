@@ -1,0 +1,176 @@
+"""Checkpoints and savepoints on an object store: fsspec's own in memory, which shows an object when it is complete."""
+
+from __future__ import annotations
+
+import time
+
+import fsspec
+import pyarrow.fs
+import pytest
+from fsspec.implementations.arrow import ArrowFSWrapper
+
+from millstream.checkpoint.object_store import NoObjectStore
+from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, MissingFile, OutsideRoot, StorageFailure
+from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.connectors.files.filesystems import RemoteFiles
+from millstream.connectors.kafka.staging import Staging, StagingNotShared
+from millstream.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from millstream.datastream.state import ValueStateDescriptor
+from millstream.errors import UserError
+from millstream.model.sink import WriterContext
+from millstream.testing.feed import Feed
+from millstream.testing.memory_files import MemoryFileSystem, Named
+from millstream.testing.visible_output import VisibleOutput, shown
+
+ROOT = "memory://bucket/checkpoints"
+_stumbled: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def objects():
+    """The objects of the store, by name; none at first."""
+    store = fsspec.filesystem("memory")
+    store.rm("/", recursive=True)
+    _stumbled.clear()
+    return lambda: sorted(store.find("/"))
+
+
+def test_what_is_stored_is_there_under_its_name_and_nothing_else_is(objects):
+    storage = CheckpointStorage(ROOT, "job")
+    storage.check_writable()
+    made = storage.write("shared/a", b"state")
+    storage.publish(1, b"{}")
+    assert objects() == ["/bucket/checkpoints/job/chk-1/_metadata", "/bucket/checkpoints/job/shared/a"]
+    assert storage.read(made) == b"state"
+    assert storage.list_checkpoints() == [1]
+    assert storage.read_metadata(1) == b"{}"
+    storage.delete_checkpoint(1)
+    storage.delete(made.name)
+    assert storage.list_checkpoints() == []
+    assert objects() == []
+    with pytest.raises(MissingFile):
+        storage.read(made)
+    with pytest.raises(OutsideRoot):
+        storage.check_name("../other/secret")
+
+
+def test_one_of_two_drivers_makes_a_checkpoint():
+    first, second = CheckpointStorage(ROOT, "job"), CheckpointStorage(ROOT, "job")
+    first.publish(1, b"first", new=True)
+    with pytest.raises(CheckpointTaken):
+        second.publish(1, b"second", new=True)
+    assert second.read_metadata(1) == b"first"
+
+
+def test_a_log_grows_and_is_cut(objects):
+    storage = CheckpointStorage(ROOT, "job")
+    for number in range(3):
+        storage.append_log("epochs.log", b"%d" % number)
+    assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"0", b"1", b"2"]
+    storage.truncate_log("epochs.log", [b"2"])
+    storage.append_log("epochs.log", b"3")
+    assert storage.read_log("epochs.log") == [b"2", b"3"]
+    assert len(objects()) == 1
+
+
+def test_a_copy_is_seen_under_its_own_name_alone(tmp_path):
+    """What is copied to its final name must not be found under another one, which a crash would leave there."""
+    (tmp_path / "staged").write_bytes(b"rows")
+    seen = []
+
+    class Watched:
+        """Arrow's client of a store, as fsspec uses it."""
+
+        type_name = "watched"
+
+        def __getattr__(self, name):
+            seen.append((name, sorted(each.name for each in tmp_path.iterdir())))
+            return getattr(pyarrow.fs.LocalFileSystem(), name)
+
+    files = RemoteFiles("s3", ArrowFSWrapper(Watched()))
+    files.copy(str(tmp_path / "staged"), str(tmp_path / "part-0"))
+    assert (tmp_path / "part-0").read_bytes() == b"rows"
+    assert {name for _, names in seen for name in names} <= {"staged", "part-0"}, seen
+
+
+def test_what_a_store_says_is_told(monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("no such bucket")
+
+    monkeypatch.setattr(fsspec.filesystem("memory"), "pipe_file", refuse)
+    with pytest.raises(StorageFailure, match="no such bucket"):
+        CheckpointStorage(ROOT, "job").write("shared/a", b"state")
+
+
+class Stumble(MapFunction):
+    """Fails once, at a record that comes after a checkpoint."""
+
+    def map(self, value):
+        if value[1] == 30 and not _stumbled:
+            _stumbled.append(1)
+            raise ValueError("stumbled")
+        return value
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value[0], count
+
+
+@pytest.mark.usefixtures("inline_engine")
+def test_a_job_fails_recovers_stops_and_goes_on_from_its_savepoint(objects):
+    disk = MemoryFileSystem()
+    disk.make_dirs("/out")
+    files = Named.of(disk)
+
+    def start(feed, parallelism, **more):
+        configuration = Configuration()
+        settings = {
+            "execution.checkpointing.dir": ROOT,
+            "execution.checkpointing.interval": "1 ms",
+            "millstream.epoch.max-records": "8",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+            "parallelism.default": str(parallelism),
+        }
+        for name, value in (settings | more).items():
+            configuration.set_string(name, value)
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        values = env.from_source(feed, WatermarkStrategy.no_watermarks(), "feed").uid("feed").map(Stumble())
+        counted = values.key_by(lambda value: value[0], Types.STRING()).process(Count()).uid("count")
+        counted.sink_to(VisibleOutput(files, "/out")).uid("out")
+        return env.execute_async("counting")
+
+    feed = Feed.of(*((f"k{number % 4}", number) for number in range(40)))
+    client, deadline = start(feed, 2), time.monotonic() + 120
+    while len(shown(disk, "/out")) < 40 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    saved = client.stop_with_savepoint(False, "memory://bucket/savepoints").result(120)
+    assert _stumbled == [1]
+    assert saved.startswith("memory://bucket/savepoints/savepoint-")
+    feed.give(*((f"k{number % 4}", number) for number in range(40, 60))).close()
+    start(feed, 3, **{"execution.state-recovery.path": saved}).get_job_execution_result().result(120)
+    assert shown(disk, "/out") == sorted(str((f"k{number % 4}", number // 4 + 1)) for number in range(60))
+    assert {name.split("/")[2] for name in objects()} == {"savepoints"}  # jobs that have ended keep no checkpoints
+    files.forget()
+
+
+def test_what_shows_half_a_file_is_refused():
+    with pytest.raises(NoObjectStore, match="hdfs://"):
+        CheckpointStorage("hdfs://name/checkpoints", "job")
+
+
+def test_what_needs_a_directory_says_so():
+    context = WriterContext("job", "sink", 0, 1, 1, "a", 0, storage=f"{ROOT}/job")
+    with pytest.raises(StagingNotShared, match="memory://"):
+        Staging().create(context)
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.dir", ROOT)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    with pytest.raises(UserError, match="memory://"):
+        env.socket_text_stream("127.0.0.1", 1)

@@ -1,0 +1,57 @@
+"""Sessions of sessions are those of all rows, however rows were cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.sql import types as t
+from millstream.sql.columns import array_of, struct_of
+from millstream.sql.expressions import AggregateCall
+from millstream.sql.operators import moments
+from millstream.sql.operators.local_sessions import SessionParts, Sessions, session_schema
+
+SCHEMA = t.row_of(["k", "ts", "v"], [t.STRING, t.TimestampType(3), t.BIGINT], null=False)
+CALLS = (
+    AggregateCall("COUNT", (), t.BIGINT, ()),
+    AggregateCall("MAX", (2,), t.BIGINT, (t.BIGINT,)),
+    AggregateCall("SUM", (2,), t.BIGINT, (t.BIGINT,)),
+)
+PARTS = SessionParts("sessions", SCHEMA, (0,), 1, 5, CALLS)
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 60), st.none() | st.integers(-9, 9)), min_size=1
+)
+
+
+def array(rows: list[Any]) -> pa.Array:
+    return array_of([(key, moments.timestamp(time), value) for key, time, value in rows], None, SCHEMA)
+
+
+def as_rows(found: Sessions) -> list[tuple[Any, ...]]:
+    columns = [*(each.to_pylist() for each in (*found.keys, *found.parts)), found.starts.tolist(), found.ends.tolist()]
+    return sorted(zip(*columns, strict=True), key=repr)
+
+
+@given(ROWS, st.integers(0, 50), st.booleans())
+def test_sessions_of_sessions_are_those_of_all_rows(rows: list[Any], cut: int, singly: bool) -> None:
+    schema = session_schema(SCHEMA, (0,), CALLS)
+    pieces = []
+    for each in (rows[:cut], rows[cut:]):
+        if each:
+            made = PARTS.singly(array(each)) if singly else PARTS.chunk(array(each)).columns
+            pieces.append(struct_of(list(made), None, schema, len(made[0])))
+    assert as_rows(PARTS.of_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.of_rows(array(rows)))
+
+
+def test_a_session_may_lie_within_another() -> None:
+    rows = [("a", 0, 1), ("a", 4, 1), ("a", 8, 1), ("a", 2, 5), ("a", 14, 1)]
+    found = PARTS.of_sessions(
+        pa.concat_arrays(
+            struct_of(list(PARTS.chunk(array(each)).columns), None, session_schema(SCHEMA, (0,), CALLS), count)
+            for each, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))
+        )
+    )
+    assert as_rows(found) == [("a", 1, 1, 1, 1, 14, 19), ("a", 4, 5, 8, 4, 0, 13)]

@@ -1,0 +1,69 @@
+"""Rows that are added up by slice are in the windows they would be put into one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sql_cases import changelog, content, environment, materialised
+
+from millstream.sql.logical import WindowSpec
+from millstream.sql.operators.slices import can_slice, last_ends, slice_ends, start_of, window_ends
+from millstream.sql.operators.windows import assigned
+
+MOMENTS = st.lists(st.integers(-200, 200), min_size=1)
+WINDOWS = st.builds(
+    lambda kind, slide, times, offset: WindowSpec(kind, 0, slide * times, slide, offset),
+    st.sampled_from(("TUMBLE", "HOP", "CUMULATE")),
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.integers(-5, 5),
+)
+QUERIES = [
+    pytest.param(query, id=query["name"])
+    for query in content("windows")["queries"]
+    if "changelog" in query and "GROUP BY" in query["sql"].upper()
+]
+
+
+@given(MOMENTS, WINDOWS)
+def test_windows_of_slices_are_those_of_their_rows(moments: list[int], window: WindowSpec) -> None:
+    times = np.array(moments, dtype=np.int64)
+    rows, starts, ends = assigned(times, window)
+    found = set()
+    slices = slice_ends(times, window)
+    for row, each in enumerate(slices):
+        own = window_ends(np.array([each]), window)
+        found |= {(row, start_of(int(end), window), int(end)) for end in own}
+        assert last_ends(np.array([each]), window)[0] == own[-1]
+        for end in window_ends(np.unique(slices), window).tolist():  # a window has the slices from its start to its end
+            assert (start_of(end, window) < each <= end) == (end in own)
+    assert can_slice(window)
+    assert found == set(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_one_phase_tells_the_same_windows(query: dict[str, Any], inline_engine: None) -> None:
+    options = {"table.optimizer.agg-phase-strategy": "ONE_PHASE", "parallelism.default": "2"}
+    _, _, rows = changelog(environment(content("windows"), options), query["sql"])
+    assert materialised(rows) == materialised(query["changelog"])
+
+
+def test_columns_and_conditions_are_computed_before_windows(inline_engine: None) -> None:
+    rows = [[k, i, f"2024-01-01 00:00:{i:02d}"] for i in range(30) for k in ("a", "b")]
+    columns = {"k": "STRING", "v": "INT", "ts": "TIMESTAMP(3)"}
+    env = environment({"tables": {"t": {"columns": columns, "rows": rows, "watermark": {"ts": "ts"}}}})
+    sql = """SELECT k || '!', window_end, SUM(v * 2) FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND,
+        INTERVAL '10' SECOND) WHERE MOD(v, 2) = 0 GROUP BY k || '!', window_start, window_end"""
+    assert "WindowTableFunction" not in env.explain_sql(sql)  # each row is not put into its windows
+    _, _, found = changelog(env, sql)
+    totals = {end: sum(2 * v for v in range(0, 30, 2) if end - 10 <= v < end) for end in range(5, 40, 5)}
+    expected = {
+        ("+I", f"{k}!", f"2024-01-01 00:00:{end:02d}.000", str(total))
+        for k in ("a", "b")
+        for end, total in totals.items()
+    }
+    assert set(map(tuple, found)) == expected
