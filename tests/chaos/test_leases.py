@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,18 @@ def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
             assert first.status is JobStatus.SUSPENDED, number
             assert world.visible() == expected, number
             assert not [path for path in world.disk.files if path.endswith("/_metadata")], number
+
+
+def test_a_checkpoint_that_a_new_leader_committed_is_not_taken_back() -> None:
+    """A leader is stopped as soon as it has made a checkpoint. The next one commits what that names, and dies before
+    its fence; the first wakes up, and a third one leads."""
+    setup = replace(KEEPING_ONE, program=PROGRAMS["union"], epoch_records=30)
+    expected = reference(setup)
+    for number in publishing(setup):
+        for dies_after in range(6, 13):
+            with World() as world:
+                zombie(setup, world, number + 1, dies_after)
+                assert world.visible() == expected, (number, dies_after)
 
 
 def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> None:

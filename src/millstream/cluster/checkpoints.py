@@ -120,6 +120,10 @@ class Checkpoints:
             raise AllCheckpointsDamaged(self.storage.job, damaged)
         return None
 
+    def is_superseded(self, checkpoint: int) -> bool:
+        """Whether there is a later one."""
+        return max(self.storage.list_checkpoints(), default=0) > checkpoint
+
     def _verify(self, storage: CheckpointStorage, metadata: CheckpointMetadata) -> None:
         files = StateReader(storage)
         for handle in metadata.handles:

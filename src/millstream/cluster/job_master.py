@@ -513,13 +513,15 @@ class JobMaster:
         return None
 
     def _still_leading(self, made: int | None = None) -> None:
-        """Between a checkpoint and its commit: another driver may have begun a term. What it then `made` is no more."""
-        if self._submitted.leadership is None:
+        """Between a checkpoint and its commit: another driver may have begun a term, and commits what was `made` before
+        that; but not under a number that came free again later, which is taken back."""
+        leadership = self._submitted.leadership
+        if leadership is None:
             return
         try:
-            self._submitted.leadership.verify()
+            leadership.verify()
         except LeadershipLost:
-            if made is not None:
+            if made is not None and (self._checkpoints.is_superseded(made) or leadership.is_concluded()):
                 self._checkpoints.discard(made)
             raise
 

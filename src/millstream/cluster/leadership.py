@@ -8,7 +8,9 @@ A term begins with a fence: a checkpoint with the next number, which repeats the
 create-if-absent, so of the old leader's next checkpoint and the fence one exists. Is it the fence, the old leader can
 make no checkpoint any more, and so commit nothing new. Is it the old leader's, the new one goes on from there. A number
 may come free again when old checkpoints are deleted: so a leader looks at the lease once more after it made a
-checkpoint, and before it commits; whoever freed the number had taken a later term long before."""
+checkpoint, and before it commits; whoever freed the number had taken a later term long before, and left a checkpoint
+with a greater one, or the job has ended. Without either, the checkpoint was made before the fence: it stays, for the
+new leader may have committed what it names."""
 
 from __future__ import annotations
 
@@ -115,6 +117,10 @@ class Leadership:
         held = self._lease.held()
         if held is None or held.term != self.term:
             raise LeadershipLost(self.term, held.term if held else 0, held.holder if held else "nobody")
+
+    def is_concluded(self) -> bool:
+        """Whether the job has ended, here or elsewhere."""
+        return self._lease.outcome() is not None
 
     def conclude(self, status: str, cause: str | None) -> None:
         """The job has ended: nobody is to run it again."""
