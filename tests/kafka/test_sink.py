@@ -150,24 +150,34 @@ def test_output_is_seen_when_it_is_committed_and_committing_again_shows_nothing(
     assert [name for name in os.listdir(staging) if "@" in name] == []
 
 
-@pytest.mark.parametrize("point", ["before", "after"])
-def test_a_crash_around_the_commit_of_a_transaction_shows_nothing_twice(broker, topic, staging, monkeypatch, point):
-    """Before: all is written, nothing committed. After: only the mark can tell."""
+CALLS = ["opening transactions", "beginning a transaction", "marking the transaction", "committing"]
+
+
+@pytest.mark.parametrize("way", ["before", "after"])
+@pytest.mark.parametrize("place", [*range(len(CALLS)), "staging"])
+def test_a_crash_at_any_call_to_the_broker_shows_nothing_twice(broker, topic, staging, monkeypatch, place, way):
+    """Before or after it; behind the commit of the transaction only its mark can tell."""
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["c"])
+    seen = []
     with monkeypatch.context() as patch:
-        if point == "before":
-            call = transactions.Transactions._call
+        call = transactions.Transactions._call
 
-            def until_commit(self, asked, doing):
-                return cut() if doing == "committing" else call(self, asked, doing)
+        def until_cut(self, asked, doing):
+            seen.append(doing)
+            if len(seen) - 1 != place:
+                return call(self, asked, doing)
+            if way == "after":
+                call(self, asked, doing)
+            return cut()
 
-            patch.setattr(transactions.Transactions, "_call", until_commit)
-            patch.setattr(transactions.Transactions, "_give_up", lambda self: None)
-        else:
+        patch.setattr(transactions.Transactions, "_call", until_cut)
+        patch.setattr(transactions.Transactions, "_give_up", lambda self: None)
+        if place == "staging":
             patch.setattr(Staging, "remove", cut)
         with pytest.raises(PowerCut):
             sink.create_committer().commit(1, made)
+    assert seen == (CALLS if place == "staging" else CALLS[: place + 1])
     sink.create_committer().commit(1, made)
     assert broker.values(topic) == ["a", "b", "c"]
 
