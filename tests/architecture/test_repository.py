@@ -2,8 +2,9 @@
 
 import re
 import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
 
-import pytest
 from sources import REPOSITORY
 
 # Spelled in pieces, so that this file does not break its own rule.
@@ -12,12 +13,30 @@ LARGEST = 1 << 20
 
 
 def tracked() -> list[str]:
+    """The files of the project: what git knows, or in an archive all but what .gitignore names."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     try:
         answer = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True)
+        names = answer.stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout, so there is no list of its files")
-    return [name for name in answer.stdout.splitlines() if (REPOSITORY / name).is_file()]
+        names = unpacked(REPOSITORY)
+    return [name for name in names if (REPOSITORY / name).is_file()]
+
+
+def unpacked(folder: Path) -> list[str]:
+    """The files below a folder that no line of its .gitignore names."""
+    ignored = [line.rstrip("/") for line in (folder / ".gitignore").read_text().split()]
+    found = []
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if not any(fnmatch(part, pattern) for part in parts for pattern in [".git", *ignored]):
+            found.append("/".join(parts))
+    return found
+
+
+def test_an_archive_has_the_files_that_git_knows():
+    names = {name for name in unpacked(REPOSITORY) if (REPOSITORY / name).is_file()}
+    assert names == set(tracked())
 
 
 def test_no_file_names_a_path_of_this_machine():

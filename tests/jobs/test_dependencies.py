@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -139,11 +137,6 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-HAS_PIP = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
-needs_pip = pytest.mark.skipif(not HAS_PIP, reason="this Python has no pip")
-
-
-@needs_pip
 def test_requirements_are_installed_from_the_directory_given(
     env: StreamExecutionEnvironment, tmp_path: Path, wheels: Path
 ) -> None:
@@ -152,7 +145,6 @@ def test_requirements_are_installed_from_the_directory_given(
     assert collected(env, imported("brought_wheel")) == ["wheel 1", "wheel 2"]
 
 
-@needs_pip
 def test_requirements_that_cannot_be_had_are_refused(
     env: StreamExecutionEnvironment, tmp_path: Path, wheels: Path
 ) -> None:

@@ -8,26 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from millstream.connectors.jdbc import driver
 from millstream.connectors.jdbc.options import JdbcConnectionOptions
 from millstream.testing.postgres import NoPostgres, PostgresServer, postgres_server
 
-psycopg = pytest.importorskip("psycopg")
 sys.path.append(str(Path(__file__).parent))
 
-from postgres_faults import Faults, FaultyConnection  # noqa: E402
+from postgres_faults import Faults, FaultyConnection
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
+    """The real server. No package of Python's registry brings one, and only an administrator can install it: where the
+    machine has none, these tests say so and are left out."""
     try:
         with postgres_server() as running:
             yield running
             driver.forget_idle()
     except NoPostgres as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"there is no PostgreSQL to test against: {problem}; {problem.hint}")
 
 
 @dataclass(frozen=True)

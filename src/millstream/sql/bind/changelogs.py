@@ -5,39 +5,26 @@ Does not know: how rows are turned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind.expressions import ExpressionBinder
-from millstream.sql.bind.scope import Scope
+from millstream.sql.bind.table_arguments import BindSource, arguments_of, table_of
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.expressions import Ref
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder
 
-BindSource = Callable[["QueryBinder", s.Source, tuple[s.Hint, ...]], tuple[l.Plan, Scope]]
 CHANGELOG_FUNCTIONS = ("TO_CHANGELOG", "FROM_CHANGELOG")
-_PARAMETERS = ("INPUT", "OP", "OP_MAPPING")
+_PARAMETERS = ("input", "op", "op_mapping")
 _UPDATE_BEFORE, _UPDATE_AFTER = 1, 2
 
 
 def changelog_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """TO_CHANGELOG(input => TABLE t, op => DESCRIPTOR(op), op_mapping => MAP[...]) and its inverse."""
-    given = _arguments(call)
-    data = given.get("INPUT")
-    if isinstance(data, s.Subquery):
-        data = s.TableArgument(data.at, s.Derived(data.at, data.query))
-    if not isinstance(data, s.TableArgument):
-        message = f"the first argument of {call.name} must be a table"
-        raise SqlValidationError(message, at=call.at, hint=f"write {call.name}(input => TABLE t)")
-    plan, scope = bind(queries, data.table, ())
-    columns = ExpressionBinder(queries.session, scope, clause="in PARTITION BY")
-    found = [columns.bind(each) for each in data.partition]
-    partition = tuple(each.index for each in found if isinstance(each, Ref))
+    given = arguments_of(call, _PARAMETERS)
+    plan, partition = table_of(queries, call, given.get("INPUT"), bind, "input => TABLE t")
     op = _column(call, given.get("OP"))
     pairs = _pairs(call, given.get("OP_MAPPING"))
     if call.name == "TO_CHANGELOG":
@@ -108,22 +95,6 @@ def _kind(name: str, at: int) -> int:
         message = f"op_mapping has '{name}', which is no change"
         raise SqlValidationError(message, at=at, hint=nearest(name, l.CHANGES))
     return l.CHANGES.index(name)
-
-
-def _arguments(call: s.Call) -> dict[str, s.Expr]:
-    found: dict[str, s.Expr] = {}
-    for place, arg in enumerate(call.args):
-        if isinstance(arg, s.NamedArgument):
-            if arg.name.upper() not in _PARAMETERS:
-                message = f"{call.name} has no parameter '{arg.name}'"
-                raise SqlValidationError(message, at=arg.at, hint=nearest(arg.name, [p.lower() for p in _PARAMETERS]))
-            found[arg.name.upper()] = arg.value
-        elif place < len(_PARAMETERS):
-            found[_PARAMETERS[place]] = arg
-        else:
-            message = f"{call.name} takes {len(_PARAMETERS)} arguments at most"
-            raise SqlValidationError(message, at=arg.at)
-    return found
 
 
 def _column(call: s.Call, given: s.Expr | None) -> str:

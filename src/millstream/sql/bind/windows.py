@@ -6,7 +6,6 @@ Does not know: how rows are put into windows."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,13 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder
 from millstream.sql.bind.scope import Scope
+from millstream.sql.bind.table_arguments import BindSource, arguments_of, table_of
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions import Expression, Lit, Ref
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder
 
-BindSource = Callable[["QueryBinder", s.Source, tuple[s.Hint, ...]], tuple[l.Plan, Scope]]
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -35,13 +34,7 @@ _MS = datetime.timedelta(milliseconds=1)
 def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...)) and its kin."""
     given = _arguments(call)
-    data = given.get("DATA")
-    if isinstance(data, s.Subquery):
-        data = s.TableArgument(data.at, s.Derived(data.at, data.query))
-    if not isinstance(data, s.TableArgument):
-        message = f"the first argument of {call.name} must be a table"
-        raise SqlValidationError(message, at=call.at, hint=f"write {call.name}(TABLE t, DESCRIPTOR(ts), ...)")
-    plan, scope = bind(queries, data.table, ())
+    plan, partition = table_of(queries, call, given.get("DATA"), bind, "TABLE t, DESCRIPTOR(ts), ...")
     column = given.get("TIMECOL")
     if not isinstance(column, s.Descriptor) or len(column.columns) != 1:
         message = f"the second argument of {call.name} must be DESCRIPTOR(time column)"
@@ -54,11 +47,6 @@ def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan
     _check_time(plan.schema.types[time], name, call.name, column.at)
     binder = ExpressionBinder(queries.session, Scope(), clause="as the size of a window")
     sizes = {key: _millis(binder, given[key]) for key in ("SIZE", "SLIDE", "STEP", "GAP", "OFFSET") if key in given}
-    partition: tuple[int, ...] = ()
-    if data.partition:
-        columns = ExpressionBinder(queries.session, scope, clause="in PARTITION BY")
-        found = [columns.bind(each) for each in data.partition]
-        partition = tuple(each.index for each in found if isinstance(each, Ref))
     size = sizes.get("SIZE", sizes.get("GAP", 0))
     slide = sizes.get("SLIDE", sizes.get("STEP", size))
     _check_sizes(call, size, slide)
@@ -69,18 +57,7 @@ def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan
 
 def _arguments(call: s.Call) -> dict[str, s.Expr]:
     names = _PARAMETERS[call.name]
-    found: dict[str, s.Expr] = {}
-    for place, arg in enumerate(call.args):
-        if isinstance(arg, s.NamedArgument):
-            if arg.name.upper() not in names:
-                message = f"{call.name} has no parameter '{arg.name}'"
-                raise SqlValidationError(message, at=arg.at, hint=nearest(arg.name, names))
-            found[arg.name.upper()] = arg.value
-        elif place < len(names):
-            found[names[place]] = arg
-        else:
-            message = f"{call.name} takes {len(names)} arguments at most"
-            raise SqlValidationError(message, at=arg.at)
+    found = arguments_of(call, names)
     required = [name for name in names if name != "OFFSET"]
     missing = [name for name in required if name not in found]
     if missing:

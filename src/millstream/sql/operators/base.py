@@ -163,6 +163,12 @@ def rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:
     return tuples_of(array, schema), kinds_of(array, len(schema))
 
 
+def key_values(columns: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[Any]:
+    """The keys that stand in one column or in several, as `key_of` has them."""
+    values = [internal_values(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+
+
 def key_of(row: tuple[Any, ...], columns: tuple[int, ...]) -> Any:
     """The key of one row: a value, a tuple, or None for no columns."""
     if len(columns) == 1:

@@ -45,14 +45,13 @@ class ColumnarGroupAggregateOperator(EpochOperator):
 
     def _take(self, array: pa.Array) -> None:
         chunk = self._partials.regrouped(array) if self._spec.partial else self._partials.chunk(array)
-        width = len(self._spec.keys)
-        chunk = self._state.ordered(chunk)
-        keys = [chunk.column(i) for i in range(width)]
-        before, fresh = self._state.before(keys)
+        known = self._state.known(chunk)
+        width, chunk = len(self._spec.keys), known.chunk
+        keys = chunk.columns[:width]
         more = [chunk.column(width + i).cast(arrow_type(kind), safe=False) for i, kind in enumerate(self._part_kinds)]
-        after = self._partials.added(before, more)
-        self._state.keep(keys, after)
-        self._emit(keys, before, after, fresh)
+        after = self._partials.added(known.before, more)
+        self._state.keep(keys, after, known.hashes)
+        self._emit(keys, known.before, after, known.fresh)
 
     def _emit(self, keys: list[pa.Array], before: list[pa.Array], after: list[pa.Array], fresh: np.ndarray) -> None:
         old = self._partials.finished(before, self._functions)

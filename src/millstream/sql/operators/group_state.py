@@ -8,7 +8,7 @@ Does not know: what is added up."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,18 @@ import pyarrow as pa
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, internal_values, tuple_type_info, tuples_of
-from millstream.sql.operators.base import key_of
+from millstream.sql.operators.base import key_of, key_values
 from millstream.sql.operators.row_runs import KeyColumns, RowRuns
 from millstream.state.store import ABSENT
+
+
+class Known(NamedTuple):
+    """Keys with whatever belongs to them; their parts so far, and which of them have none yet."""
+
+    chunk: pa.RecordBatch
+    hashes: np.ndarray | None
+    before: list[pa.Array]
+    fresh: np.ndarray
 
 
 class GroupState:
@@ -55,31 +64,30 @@ class GroupState:
                 self._table.delete(None, key)
             array = array_of([((key,) if width == 1 else key) + value for key, value in stored], None, self._schema)
             columns = [array.field(i) for i in range(len(self._schema))]
-            self.keep(columns[:width], columns[width:])
+            self.keep(columns[:width], columns[width:], self._columns.hashes(columns[:width], len(stored)))
 
-    def ordered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
-        """Keys with whatever belongs to them in the order in which they are found best."""
+    def known(self, chunk: pa.RecordBatch) -> Known:
+        """The keys of a chunk, each of which is there once, in the order in which they are found best."""
         if not self._in_runs:
-            return chunk
+            return Known(chunk, None, *self._found_by_key(chunk.columns[: len(self._keys)]))
         hashes = self._columns.hashes(chunk.columns[: len(self._keys)], len(chunk))
-        return chunk.take(pa.array(np.argsort(hashes)))
+        order = np.argsort(hashes)
+        chunk, hashes = chunk.take(pa.array(order)), hashes[order]
+        return Known(chunk, hashes, *self._found_in_runs(chunk.columns[: len(self._keys)], hashes))
 
-    def before(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
-        """The parts of keys, each of which is asked for once; and which keys have none yet."""
-        return self._found_in_runs(keys) if self._in_runs else self._found_by_key(keys)
-
-    def keep(self, keys: Sequence[pa.Array], parts: Sequence[pa.Array]) -> None:
+    def keep(self, keys: Sequence[pa.Array], parts: Sequence[pa.Array], hashes: np.ndarray | None) -> None:
         """These are the parts of the keys from now on."""
-        if self._in_runs:
-            self._runs.add([*keys, *parts], self._columns.hashes(keys, len(keys[0])))
+        if hashes is not None:
+            self._runs.add([*keys, *parts], hashes)
             return
         values = [internal_values(column, kind) for column, kind in zip(parts, self._parts, strict=True)]
-        self._table.put_many(None, self._values(keys), list(zip(*values, strict=True)) or [()] * len(keys[0]))
+        rows = list(zip(*values, strict=True)) or [()] * len(keys[0])
+        self._table.put_many(None, key_values(keys, self._keys), rows)
 
-    def _found_in_runs(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
-        count, width = len(keys[0]), len(keys)
-        found = self._runs.find(keys, self._columns.hashes(keys, count), self._columns)
-        places = np.zeros(count, dtype=np.int64)
+    def _found_in_runs(self, keys: Sequence[pa.Array], hashes: np.ndarray) -> tuple[list[pa.Array], np.ndarray]:
+        width = len(keys)
+        found = self._runs.find(keys, hashes, self._columns)
+        places = np.zeros(len(hashes), dtype=np.int64)
         end = 1
         for each in found:
             places[each.mine] = np.arange(end, end + len(each.mine))
@@ -92,12 +100,8 @@ class GroupState:
 
     def _found_by_key(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
         live = self._table.reader(None)
-        stored = [live[key] for key in self._values(keys)]
+        stored = [live[key] for key in key_values(keys, self._keys)]
         fresh = np.fromiter((each is ABSENT for each in stored), dtype=bool, count=len(stored))
         known = [self._nothing if each is ABSENT else each for each in stored]
         columns = zip(zip(*known, strict=True), self._parts, strict=True)
         return [pa.array(column, arrow_type(kind)) for column, kind in columns], fresh
-
-    def _values(self, keys: Sequence[pa.Array]) -> list[Any]:
-        values = [internal_values(column, kind) for column, kind in zip(keys, self._keys, strict=True)]
-        return values[0] if len(values) == 1 else list(zip(*values, strict=True))

@@ -13,18 +13,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
 from millstream.sql.expressions import AggregateCall
-from millstream.sql.operators import moments
 from millstream.sql.operators.distinct_pairs import Coded, by_code, coded_partials
 from millstream.sql.operators.local_aggregate import LocalAggregateOperator
 from millstream.sql.operators.partials import ROWS
 from millstream.sql.operators.row_runs import dense_codes
+from millstream.sql.operators.slices import row_times
 
 
 class Sessions(NamedTuple):
@@ -92,11 +90,7 @@ class SessionParts:
         return self._partials.rows(self._partials.named([pa.array(sessions.starts), *sessions.parts]))
 
     def _times(self, array: pa.Array) -> np.ndarray:
-        times = moments.column_millis(array.field(self._time))
-        if (times == NO_TIMESTAMP).any():
-            message = "a row without a time cannot be put into a window: its time attribute is NULL"
-            raise UserFunctionFailed(self._name, message, "")
-        return times
+        return row_times(array.field(self._time), self._name)
 
     def _together(
         self,

@@ -24,6 +24,7 @@ from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators.base import key_values
 from millstream.sql.operators.distinct_pairs import coded_partials
 from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.local_sessions import SessionParts, Sessions
@@ -86,10 +87,7 @@ class SessionAggregateOperator(EpochOperator):
 
     def _keys(self, found: Sessions) -> list[Any]:
         kinds = [self._spec.input.types[i] for i in self._spec.partition]
-        values = [internal_values(key, kind) for key, kind in zip(found.keys, kinds, strict=True)]
-        if not values:
-            return [None] * len(found.starts)
-        return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+        return key_values(found.keys, kinds) if kinds else [None] * len(found.starts)
 
     def _add(self, key: Any, session: tuple[Any, ...], rows: int) -> None:
         stored = self._table.get(None, key)

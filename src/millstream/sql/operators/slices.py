@@ -29,10 +29,15 @@ def window_times(array: pa.Array, window: WindowSpec, context: OperatorContext) 
     """The time by which each row is put into windows."""
     if window.processing:
         return np.full(len(array), context.now, dtype=np.int64)
-    times = moments.column_millis(array.field(window.time))
+    return row_times(array.field(window.time), context.name)
+
+
+def row_times(column: pa.Array, operator: str) -> np.ndarray:
+    """The time of each row, which every row in a window must have."""
+    times = moments.column_millis(column)
     if (times == NO_TIMESTAMP).any():
         message = "a row without a time cannot be put into a window: its time attribute is NULL"
-        raise UserFunctionFailed(context.name, message, "")
+        raise UserFunctionFailed(operator, message, "")
     return times
 
 
