@@ -9,7 +9,7 @@ import pytest
 from kafka_running import LATEST, collected, environment, reading, waited_for
 
 from millstream.common import Types, WatermarkStrategy
-from millstream.connectors.kafka import cluster
+from millstream.connectors.kafka import cluster, reader
 from millstream.connectors.kafka.client import BrokerUnreachable
 from millstream.connectors.kafka.cluster import NoOffset, TopicMissing
 from millstream.connectors.kafka.enumerator import RecordsVanished
@@ -316,3 +316,14 @@ def test_what_is_missing_is_told_before_the_job_starts(broker, topic, monkeypatc
     with pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1"):
         collected(elsewhere.build())
     assert issubclass(BrokerUnreachable, ExternalError)
+
+
+def test_a_reader_fetches_far_ahead_for_few_partitions_unless_told_how_far(monkeypatch):
+    opened = []
+    monkeypatch.setattr(reader, "_Partition", lambda _split, settings, _reset: opened.append(settings))
+    for told in ({}, {"queued.max.messages.kbytes": 7}):
+        made = reader.KafkaReader(KafkaRecordDeserializationSchema.rows(), told, 10)
+        for number in range(6):
+            made._partition(f"topic-{number}")
+    ahead = [each["queued.max.messages.kbytes"] for each in opened]
+    assert ahead == [16 << 10] * 4 + [2 << 10] * 2 + [7] * 6

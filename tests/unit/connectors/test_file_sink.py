@@ -317,8 +317,9 @@ def test_a_base_path_that_cannot_be_written_is_refused_before_the_job(tmp_path):
 
 
 @pytest.fixture
-def _not_root():
-    """Nothing is forbidden to root: the real user, whose rights `os.access` asks for, is another one for a while."""
+def _not_root(tmp_path):
+    """Nothing is forbidden to root: the real user, whose rights `os.access` asks for, is another one for a while,
+    from when the directory of the test is there."""
     root = os.getuid() == 0
     if root:
         os.setreuid(65534, 0)
