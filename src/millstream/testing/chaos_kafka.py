@@ -1,4 +1,4 @@
-"""Python workers and drivers are killed while a job reads from Kafka and writes to it, exactly once.
+"""Python workers, executors and drivers are killed while a job on a cluster goes from Kafka to Kafka, exactly once.
 
 Promises: a consumer that reads what is committed finds the output of a run without faults: every line once, each key's
 in the order of its partition; how long the job took to go on after each kill is measured.
@@ -13,6 +13,7 @@ from millstream.testing.chaos_driven import options
 from millstream.testing.chaos_job import Specification, write_input
 from millstream.testing.chaos_kills import compare, kill_as_planned, kills_of
 from millstream.testing.kafka import KafkaBroker
+from millstream.testing.spark_cluster import SparkCluster
 
 _SIZES = {
     "ci": {"records": 16_000, "keys": 400, "epoch_records": 300, "kills": 8, "drivers": 1},
@@ -26,22 +27,20 @@ _PARTITIONS = 4
 def plan(seed: int, size: str) -> Trace:
     """Which process is killed after which epoch."""
     parameters = dict(_SIZES[size])
-    return Trace("kafka", seed, size, parameters, kills_of(seed, parameters, ("worker",), ("driver",)))
+    return Trace("kafka", seed, size, parameters, kills_of(seed, parameters, ("worker", "executor"), ("driver",)))
 
 
 def play(trace: Trace, directory: Path) -> Report:
     """Start a broker, run the job, kill as planned, and compare what is committed."""
     report = Report(trace)
     parameters = trace.parameters
-    with KafkaBroker() as broker:
+    with KafkaBroker() as broker, SparkCluster(workers=2) as cluster:
+        settings = options(directory, epoch_records=parameters["epoch_records"]) | cluster.settings()
         specification = Specification(
-            str(directory),
-            skew_seconds=86_400,
-            options=options(directory, epoch_records=parameters["epoch_records"]),
-            kafka=broker.bootstrap_servers,
+            str(directory), skew_seconds=86_400, options=settings, kafka=broker.bootstrap_servers
         )
         fill(broker, specification, trace)
-        kill_as_planned(specification, report)
+        kill_as_planned(specification, report, standby=1, cluster=cluster)
         found = committed(broker)
     compare(specification, directory, report, found)
     return report

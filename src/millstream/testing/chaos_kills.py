@@ -1,8 +1,9 @@
-"""Python workers and drivers are killed with `kill -9` while a job runs on this machine.
+"""Python workers and drivers are killed with `kill -9` while a job runs on this machine; what all such cases share.
 
 Promises: the output is that of a run without faults: every line once, each key's in order; how long the job took to go
-on after each kill is measured. The clocks of workers are a day wrong, in both directions.
-Does not know: clusters; see `chaos_executors`."""
+on after each kill is measured. The clocks of workers are a day wrong, in both directions. A machine that was killed
+comes back a little later, as another one would.
+Does not know: where the job reads and writes; see `chaos_kafka` and `chaos_executors`."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from millstream.testing.chaos import Report, Trace, percentile, too_busy
 from millstream.testing.chaos_driven import Drivers, fault_free, options, recovery_seconds
 from millstream.testing.chaos_job import Specification, write_input
 from millstream.testing.chaos_output import differences, digest, lines_by_file
-from millstream.testing.spark_cluster import kill, python_workers
+from millstream.testing.spark_cluster import SparkCluster, kill, python_workers
 
 LIMITS = {"worker": 3.0, "driver": 15.0, "executor": 8.0, "machine": 8.0}  # seconds, for 95 of 100 kills
 _SIZES = {
@@ -62,40 +63,56 @@ def play(trace: Trace, directory: Path) -> Report:
         str(directory), skew_seconds=86_400, options=options(directory, epoch_records=parameters["epoch_records"])
     )
     write_input(specification.input, trace.seed, records=parameters["records"], keys=parameters["keys"], files=4)
-    kill_as_planned(specification, report)
+    kill_as_planned(specification, report, standby=1)
     compare(specification, directory, report, lines_by_file(specification.output))
     return report
 
 
-def kill_as_planned(specification: Specification, report: Report) -> None:
-    """Run the job to its end, with the kills of the trace."""
+def kill_as_planned(
+    specification: Specification, report: Report, *, standby: int, cluster: SparkCluster | None = None
+) -> None:
+    """Run the job to its end, with the kills of the trace: on a cluster, or on this machine alone."""
     started = time.monotonic()
-    with Drivers(specification, standby=1) as drivers:
+    with Drivers(specification, standby=standby) as drivers:
         for step in report.trace.shown():
-            _kill(drivers, step, report)
+            _kill(drivers, cluster, step, report)
         drivers.wait(drivers.ended, "the end of the job", 600)
     report.figures["seconds"] = round(time.monotonic() - started, 1)
 
 
-def _kill(drivers: Drivers, step: Any, report: Report) -> None:
+def _kill(drivers: Drivers, cluster: SparkCluster | None, step: Any, report: Report) -> None:
+    kind, pick = step["kind"], step["pick"]
     drivers.wait(lambda: drivers.ended() or drivers.epoch() >= step["after_epoch"], f"epoch {step['after_epoch']}")
     time.sleep(step["wait_ms"] / 1000)
-    drivers.wait(
-        lambda: drivers.ended() or bool(drivers.leader() and python_workers(drivers.leader() or 0)), "a worker"
-    )
-    leader = drivers.leader()
-    if drivers.ended() or leader is None:
+    drivers.wait(lambda: drivers.ended() or bool(_living(kind, drivers, cluster)), f"a living {kind}")
+    living = _living(kind, drivers, cluster)
+    if drivers.ended() or not living:
         report.figures["too late"] = report.figures.get("too late", 0) + 1
         return
-    workers = python_workers(leader)
-    victim = leader if step["kind"] == "driver" else workers[step["pick"] % len(workers)]
     killed_at = time.monotonic()
-    kill(victim)
+    if kind == "machine" and cluster is not None:
+        cluster.kill_worker(pick % len(living))
+    else:
+        kill(living[pick % len(living)])
     drivers.fill()
-    measure(drivers, step["kind"], killed_at, report)
+    _measure(drivers, kind, killed_at, report)
+    if kind == "machine" and cluster is not None:
+        cluster.start_worker(pick % len(living))
 
 
-def measure(drivers: Drivers, kind: str, killed_at: float, report: Report) -> None:
+def _living(kind: str, drivers: Drivers, cluster: SparkCluster | None) -> list[int]:
+    """The processes of a kind that could be killed now; there are none until a driver leads."""
+    leader = drivers.leader()
+    if leader is None:
+        return []
+    if kind == "driver":
+        return [leader]
+    if cluster is None:
+        return python_workers(leader)
+    return {"worker": cluster.python_workers, "executor": cluster.executors, "machine": cluster.machines}[kind]()
+
+
+def _measure(drivers: Drivers, kind: str, killed_at: float, report: Report) -> None:
     """Wait until the job goes on, and note how long that took."""
     drivers.wait(
         lambda: drivers.ended() or recovery_seconds(drivers.told(), killed_at) is not None, f"life after a dead {kind}"

@@ -133,6 +133,10 @@ class SparkCluster:
     def _await_worker(self, number: int) -> None:
         self._told(f"worker-{number}", self._workers[number], r"Successfully registered with master (\S+)")
 
+    def machines(self) -> list[int]:
+        """The process ids of the workers, by number."""
+        return [self._workers[number].pid for number in sorted(self._workers)]
+
     def executors(self, worker: int | None = None) -> list[int]:
         """The process ids of the executors, of one worker or of all."""
         parents = {process.pid for number, process in self._workers.items() if worker in (None, number)}
