@@ -207,7 +207,7 @@ class JobMaster:
 
     def _lead(self, leadership: Leadership) -> Event | None:
         """Wait until this driver leads, then begin a term; or learn how the job ended elsewhere."""
-        outcome = leadership.wait(self._cancel.is_set)
+        outcome = leadership.wait(self._cancel.is_set, self._engine.prepare)
         if outcome is not None:
             self.failure = EndedElsewhere(outcome) if outcome.status == JobStatus.FAILED.name else None
             return Concluded(JobStatus[outcome.status], outcome.cause)

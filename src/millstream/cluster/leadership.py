@@ -30,6 +30,7 @@ _log = logging.getLogger("millstream.leadership")
 
 _RENEWALS = 4  # in the duration of a lease
 _LOOKS = 12  # of a waiting driver, in the duration of a lease
+_SETTLED = 4  # durations after which a leader has done what it does at its start
 
 GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so no two drivers' names meet
 
@@ -71,10 +72,14 @@ class Leadership:
         self._beat = 0
         self.term = 0
 
-    def wait(self, stopped: Callable[[], bool]) -> Outcome | None:
-        """Stand by until this driver leads, or the job has ended elsewhere: then how. Raises when `stopped` says so."""
+    def wait(self, stopped: Callable[[], bool], prepare: Callable[[], None] = lambda: None) -> Outcome | None:
+        """Stand by until this driver leads, or the job has ended elsewhere: then how. Raises when `stopped` says so.
+
+        `prepare` is called once when another driver has led for a while: not at once, for that one may just be
+        starting, on this machine."""
         watch = Watch()
-        told = False
+        since: float | None = None
+        prepared = False
         while not stopped():
             outcome = self._lease.outcome()
             if outcome is not None:
@@ -87,9 +92,12 @@ class Leadership:
                     self._lead(term, seen.holder if seen is not None else None)
                     return None
                 continue
-            if not told and seen is not None:
+            if since is None and seen is not None:
                 _log.info("standing by: %s leads in term %s", seen.holder, seen.term)
-                told = True
+                since = self._now()
+            if since is not None and not prepared and self._now() - since > _SETTLED * self._duration:
+                prepare()
+                prepared = True
             self._sleep(self._duration / _LOOKS)
         raise NotLeading
 

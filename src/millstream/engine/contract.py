@@ -82,6 +82,9 @@ class EpochResult:
 class Engine(Protocol):
     """Runs epochs."""
 
+    def prepare(self) -> None:
+        """Do what a later `deploy` would take time for, and hold nothing that another driver's engine needs."""
+
     def deploy(self, deployment: Deployment) -> None:
         """Make a program known to the workers; replaces an earlier one."""
 

@@ -25,6 +25,9 @@ class InlineEngine:
         self._deployment: Deployment | None = None
         self._attempts = itertools.count()
 
+    def prepare(self) -> None:
+        """There is nothing to prepare."""
+
     def deploy(self, deployment: Deployment) -> None:
         """Take a program over, through pickle as a worker would."""
         data = packed(deployment)

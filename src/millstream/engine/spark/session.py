@@ -71,6 +71,16 @@ def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
         return context
 
 
+def start_jvm(configuration: Mapping[str, str]) -> None:
+    """Have the JVM that `spark_context` will need, unless there is one."""
+    with _lock:
+        if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+            return
+        settings = resolve(configuration, slots=1, memory=_machine_memory())
+        with _starting(settings) as conf:
+            SparkContext._ensure_initialized(conf=conf)
+
+
 def start_seconds() -> float | None:
     """How long Spark took to start; None when it was not started here."""
     return None if _started is None else _started.seconds
@@ -114,17 +124,24 @@ def _submitted() -> dict[str, str]:
 
 
 def _start(settings: Mapping[str, str]) -> SparkContext:
-    master = settings["spark.master"]
-    _require_reachable(master)
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    _require_reachable(settings["spark.master"])
+    with _starting(settings) as conf:
+        return SparkContext(conf=conf)
+
+
+@contextmanager
+def _starting(settings: Mapping[str, str]) -> Iterator[SparkConf]:
+    """The environment in which to start, and what goes wrong in one sentence."""
     with _environment(_variables(settings)):
         try:
-            return SparkContext(conf=conf)
+            yield SparkConf(loadDefaults=False).setAll(list(settings.items()))
         except Py4JJavaError as error:
             reason = str(error.java_exception.getMessage())
         except PySparkRuntimeError as error:
             reason = str(error)
-    raise SparkNotStarted(master, reason.strip().splitlines()[0])
+        else:
+            return
+    raise SparkNotStarted(settings["spark.master"], reason.strip().splitlines()[0])
 
 
 def _require_reachable(master: str) -> None:
