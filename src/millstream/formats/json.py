@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
+from millstream.formats.json_lines import JsonLines
 from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
 from millstream.formats.json_writer import JsonWriter
 from millstream.formats.options import (
@@ -86,6 +87,7 @@ class JsonFormat(Format):
         self._reader = reader_of(shape, self._settings)
         self._writer = writer_of(shape, self._settings)
         self._columns = _columns(shape) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
+        self._lines = JsonLines(shape, self._of_texts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.shape, self._given)
@@ -126,7 +128,8 @@ class JsonFormat(Format):
         if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
             return None
         joined = b"\n".join(records)  # type: ignore[arg-type]
-        return self._decode_text(joined, len(records)) if joined.count(b"\n") == len(records) - 1 else None
+        feeds = np.flatnonzero(np.frombuffer(joined, dtype=np.uint8) == _FEED)
+        return self._decode_text(joined, feeds) if len(feeds) == len(records) - 1 else None
 
     def decode_lines(self, text: bytes) -> pa.Array | None:
         """As the contract promises: where every line is one object, however it goes on."""
@@ -135,10 +138,10 @@ class JsonFormat(Format):
         signs = np.frombuffer(text, dtype=np.uint8)
         if text.endswith(b"\n"):
             signs = signs[:-1]
-        ends = np.flatnonzero(signs == _FEED)
-        if not len(signs) or signs[0] != _OPENING or signs[-1] != _CLOSING or not _between_objects(signs, ends):
+        feeds = np.flatnonzero(signs == _FEED)
+        if not len(signs) or signs[0] != _OPENING or signs[-1] != _CLOSING or not _between_objects(signs, feeds):
             return None
-        return self._decode_text(text, len(ends) + 1)
+        return self._decode_text(text, feeds)
 
     def only(self, wanted: Wanted) -> JsonFormat | None:
         """As the contract promises."""
@@ -146,31 +149,36 @@ class JsonFormat(Format):
             return None
         return JsonFormat(self.shape.only(wanted), self._given)
 
-    def _decode_text(self, joined: bytes, count: int) -> pa.Array | None:
-        """Lines that are one object each, as far as brackets tell."""
-        if (_has(joined, b"aN") and b"NaN" in joined) or (_has(joined, b"In") and b"Inf" in joined):
-            return None
+    def _decode_text(self, text: bytes, feeds: np.ndarray) -> pa.Array | None:
+        """Lines that are one object each, as far as brackets tell, with line feeds between them."""
         try:
-            if not joined.isascii():
-                joined.decode("utf-8")
-            reading = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
-            table = arrow_json.read_json(pa.BufferReader(joined), reading, self._columns)
-            if table.num_rows != count:
+            if not text.isascii():
+                text.decode("utf-8")
+            columns = self._lines.columns(text, feeds) or self._parsed(text, len(feeds) + 1)
+            if columns is None:
                 return None
-            style, columns = self._settings.get(TIMESTAMP_FORMAT), []
-            for index, (_, child) in enumerate(self.shape.fields()):
-                columns.append(self._column(child, table.column(index).combine_chunks(), style))
-            return self.shape.array_of(columns, count)
+            read = [self._column(child, column) for child, column in zip(self.shape.children, columns, strict=True)]
+            return self.shape.array_of(read, len(feeds) + 1)
         except (pa.ArrowException, *REFUSED):
             return None
 
-    def _column(self, shape: Shape, read: pa.Array, style: str) -> pa.Array:
-        """What Arrow has read as an array of the shape."""
-        if arrow_leaf(shape):
-            return read
+    def _parsed(self, text: bytes, count: int) -> list[pa.Array] | None:
+        """The columns of the lines as Arrow's parser finds them."""
+        if (_has(text, b"aN") and b"NaN" in text) or (_has(text, b"In") and b"Inf" in text):
+            return None
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        table = arrow_json.read_json(pa.BufferReader(text), reading, self._columns)
+        return [column.combine_chunks() for column in table.columns] if table.num_rows == count else None
+
+    def _of_texts(self, shape: Shape, read: pa.Array) -> pa.Array:
+        """What texts mean to a kind of value that Arrow does not read."""
+        return array_of_texts(shape, read, self._reader.reader(shape), self._settings.get(TIMESTAMP_FORMAT))
+
+    def _column(self, shape: Shape, read: pa.Array) -> pa.Array:
+        """What was read as an array of the shape."""
         if shape.kind is not Kind.ROW:
-            return array_of_texts(shape, read, self._reader.reader(shape), style)
-        columns = [self._column(child, read.field(index), style) for index, child in enumerate(shape.children)]
+            return self._of_texts(shape, read) if read.type == pa.string() and not arrow_leaf(shape) else read
+        columns = [self._column(child, read.field(index)) for index, child in enumerate(shape.children)]
         fields = list(shape.type_info().arrow_type)
         columns += [pa.nulls(len(read), each.type) for each in fields[len(columns) :]]  # a row's kind: all inserted
         return pa.StructArray.from_arrays(columns, fields=fields, mask=read.is_null() if read.null_count else None)

@@ -1,17 +1,21 @@
 """Storage fails while a job runs: no space, I/O errors, read-only, stalls of half a minute, and processes that die.
 
 Promises: at whatever operation of epochs, checkpoints, commits, rescales, savepoints and of the recovery that happens,
-the output is in the end that of a run without faults. Every job is rescaled twice; some are stopped with a savepoint,
-and another job goes on from it; half of those that die, die once more while they recover. What came before a crash is
-lived once for all crashes of a job, and what comes after it once for all that leave the same behind.
+the output is in the end that of a run without faults, and no death leaves half a checkpoint. Of every program three jobs
+are put through it: one that is rescaled twice, one that is also stopped with a savepoint, and the one that goes on from
+that. At every operation of them a process dies (before, after, half-way), and storage fails in one way; where a death
+leaves something new to recover from, the recovery dies at every operation until it has made a checkpoint. What came
+before a crash is lived once for all crashes of a job, and what comes after it once for all that leave the same behind.
 Does not know: what the operations are for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,66 +23,107 @@ from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import EpochDone, Observation
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
-from millstream.testing.crash_states import History, fingerprint, recorded
+from millstream.testing.crash_states import History, Left, damaged, fingerprint, recorded, shape
 from millstream.testing.faults import CRASHES, Mode
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Life, Setup, World, reference, run
 
 ERRORS: tuple[Mode, ...] = ("enospc", "eio", "erofs", "stall")
+JOBS = ("rescaled", "stopped", "resumed")
 SAVED = "/savepoints"
-_SIZES = {"ci": (2, 60), "normal": (6, 400), "long": (17, None)}  # programs, points of each (None: every operation)
-_RESCALES = {2: 3, 4: 1}  # after which epoch to which parallelism
+CI = ("reminders", "side_output")  # keyed state, timers, windows, early and late output: every kind of file is touched
+_RESCALES = {1: 4, 4: 1}  # after which epoch to which parallelism
 _STOP_AFTER = 5
-_EPOCH, _REST = 15, 60  # records of an epoch, and of one when all has happened that will
+_REST = 1000  # records of an epoch, when all has happened that will
+
+
+class _Size(NamedTuple):
+    """How much is played: programs (None: those of CI), the least epochs of a job, how many deaths have another one
+    anywhere in the recovery, and whether a job fails where one before it has too, and only what follows is another."""
+
+    programs: int | None
+    epochs: int
+    again: float
+    repeated: bool
+
+
+_SIZES = {
+    "ci": _Size(None, 6, 0.0, False),
+    "normal": _Size(6, 6, 0.25, False),
+    "long": _Size(len(PROGRAMS), 20, 0.5, True),
+}
 
 
 def plan(seed: int, size: str) -> Trace:
     """Which operations of which programs fail, how, and for how many operations."""
-    programs, most = _SIZES[size]
+    programs, epochs, again, repeated = _SIZES[size]
     chance = np.random.default_rng([seed, 17])
-    steps = []
-    for name in sorted(map(str, chance.choice(sorted(PROGRAMS), programs, replace=False))):
-        points: list[tuple[int, Mode, bool]] = []
-        for savepoint in (False, True):
-            with World() as world:
-                count = len(run(_setup(name), world, listen=Script(savepoint=savepoint)).operations)
-            for number in range(count):  # every way to die, and one of the errors
-                modes = (*CRASHES, ERRORS[number % len(ERRORS)])
-                points += [(number, mode, savepoint) for mode in modes]
-        chosen = range(len(points)) if most is None else chance.choice(len(points), min(most, len(points)), False)
-        for place in sorted(map(int, chosen)):
-            number, mode, savepoint = points[place]
-            lasting = int(chance.integers(1, 8)) if mode in ERRORS[:3] else 1
-            again = int(chance.integers(0, 30)) if mode in CRASHES and chance.random() < 0.5 else None
-            steps.append(
-                {
-                    "program": name,
-                    "operation": number,
-                    "mode": mode,
-                    "lasting": lasting,
-                    "savepoint": savepoint,
-                    "again": again,
-                }
-            )
-    return Trace("storage", seed, size, {}, steps)
+    chosen = CI if programs is None else sorted(map(str, chance.choice(sorted(PROGRAMS), programs, replace=False)))
+    records = {name: _epoch_records(name, epochs) for name in chosen}
+    steps: list[Mapping[str, Any]] = []
+    with World() as world:
+        for name in chosen:
+            for job in JOBS:
+                points = Points(name, job, records[name], world)
+                begin = 0 if repeated or job != "stopped" else points.begun
+                found = [
+                    *_points(range(begin, len(points.history.operations)), again, chance),
+                    *_recovery_points(points),
+                ]
+                steps += [{"program": name, "job": job, **point} for point in found]
+    return Trace("storage", seed, size, {"epoch records": records}, steps)
 
 
-def _setup(program: str) -> Setup:
+def _points(operations: range, again: float, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
+    first = int(chance.integers(len(ERRORS)))
+    for number in operations:
+        for mode in CRASHES:
+            dies = chance.random() < again
+            yield _point(number, mode, (int(chance.integers(0, 30)), mode) if dies else None)
+        error = ERRORS[(first + number) % len(ERRORS)]
+        yield _point(number, error, lasting=int(chance.integers(1, 8)) if error != "stall" else 1)
+
+
+def _recovery_points(points: Points) -> Iterator[dict[str, Any]]:
+    for place in points.places():
+        recovery = points.recovery(*place)
+        for number in range(recovery.secured if recovery is not None else 0):
+            for mode in CRASHES:
+                yield _point(*place, (number, mode))
+
+
+def _point(number: int, mode: Mode, again: tuple[int, Mode] | None = None, lasting: int = 1) -> dict[str, Any]:
+    return {"operation": number, "mode": mode, "lasting": lasting, "again": None if again is None else list(again)}
+
+
+def _epoch_records(program: str, epochs: int) -> int:
+    """The largest epochs with which a program has so many of them."""
+    for records in (60, 40, 30, 20, 15, 10, 8, 7, 6, 5, 4, 3, 2):
+        with World() as world:
+            if len(run(_setup(program, records), world).epochs) >= epochs:
+                return records
+    return 1
+
+
+def _setup(program: str, records: int) -> Setup:
     strategy = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "20"}
-    return Setup(PROGRAMS[program], epoch_records=_EPOCH, checkpoint_every=1, options=strategy)
+    return Setup(PROGRAMS[program], epoch_records=records, checkpoint_every=1, options=strategy)
 
 
 class Script:
     """What is asked of the job while it runs: to be rescaled, and to stop with a savepoint."""
 
-    def __init__(self, *, savepoint: bool) -> None:
+    def __init__(self, *, rescales: Mapping[int, int], savepoint: bool) -> None:
+        self._rescales = dict(rescales)
         self._savepoint = savepoint
-        self._rescales = dict(_RESCALES)
+
+    @classmethod
+    def of(cls, job: str) -> Script:
+        """What is asked of one of the jobs."""
+        return cls(rescales=_RESCALES if job != "resumed" else {}, savepoint=job == "stopped")
 
     def __copy__(self) -> Script:
-        made = Script(savepoint=self._savepoint)
-        made._rescales = dict(self._rescales)
-        return made
+        return Script(rescales=self._rescales, savepoint=self._savepoint)
 
     def remembered(self) -> tuple[bool, frozenset[int]]:
         """What it will still ask for."""
@@ -105,58 +150,101 @@ class Outcome:
     resumed: bool
     failure: str | None
     right: bool
+    damaged: Sequence[str] = ()
 
-    def after_a_crash(self) -> Outcome:
-        """The same with one crash more."""
-        return replace(self, crashes=self.crashes + 1)
+    def after_crashes(self, more: int) -> Outcome:
+        """The same with crashes before it."""
+        return replace(self, crashes=self.crashes + more)
 
 
 class Points:
-    """The faults of one job: a program that is stopped with a savepoint, or not."""
+    """The faults of one job of a program. `history` is its life without any."""
 
-    def __init__(self, program: str, expected: list[str], *, savepoint: bool, world: World) -> None:
-        self._setup, self._expected, self._savepoint = _setup(program), expected, savepoint
-        self._world = world
-        self._history: History[Script] = recorded(self._setup, world, Script(savepoint=savepoint))
+    def __init__(self, program: str, job: str, records: int, world: World) -> None:
+        self._job, self._world = job, world
+        self._setup = _setup(program, records)
+        self._expected = reference(self._setup)
+        self._begin = World.empty(), float(World.BEGIN)
+        world.rewind(World.empty(), World.BEGIN)
+        if job == "resumed":
+            run(self._setup, world, listen=Script.of("stopped"))
+            self._begin = world.disk.copy(), world.clock.millis
+            self._setup = self._resuming() or self._setup
+        self.history: History[Script] = recorded(self._setup, world, Script.of(job))
+        self._recovery: tuple[tuple[int, Mode], History[Script] | None] | None = None
         self._known: dict[Any, Outcome] = {}
+
+    @property
+    def begun(self) -> int:
+        """The operation that plans the first epoch after the job was asked for what makes it another one than the job
+        before it: the first at a new parallelism, the one that ends it before a savepoint, the first from there."""
+        rescales = frozenset(_RESCALES)
+        asked: dict[str, Callable[[Script], bool]] = {
+            "rescaled": lambda script: script.remembered()[1] != rescales,
+            "stopped": lambda script: not script.remembered()[0],
+            "resumed": lambda _: True,
+        }
+        since = self.history.since(asked[self._job])
+        return next(n for n, each in enumerate(self.history.operations) if n >= since and each.kind == "append_bytes")
+
+    def places(self) -> list[tuple[int, Mode]]:
+        """Crashes that leave something new to recover from: the first operation of each shape since `begun`, where
+        it does more than begin a file or sync one."""
+        found: dict[tuple[str, str], int] = {}
+        for number, each in enumerate(self.history.operations[self.begun :], self.begun):
+            if each.target or not (each.kind in ("make_dirs", "sync_dir") or each.path.endswith(".tmp")):
+                found.setdefault(shape(each), number)
+        return [(number, "torn" if kind == "append_bytes" else "after") for (kind, _), number in found.items()]
+
+    def recovery(self, number: int, mode: Mode) -> History[Script] | None:
+        """The life after a crash; None when the job had told its end."""
+        if self._recovery is None or self._recovery[0] != (number, mode):
+            left = self.history.left(number, mode)
+            life = None if left.finished else recorded(self._setup, self._world, left.listener)
+            self._recovery = (number, mode), life
+        return self._recovery[1]
 
     def outcome(self, step: Mapping[str, Any]) -> Outcome:
         """Of one step of a trace."""
         number, mode, again = step["operation"], step["mode"], step["again"]
-        faults = [Faults(storage=(again, mode))] if again is not None else []
-        if mode not in CRASHES or number >= len(self._history.operations):
-            self._world.rewind(World.empty(), World.BEGIN)
-            first = Faults(storage=(number, mode), lasting=step["lasting"])
-            return self._lived(Script(savepoint=self._savepoint), [first, *faults])
-        left = self._history.left(number, mode)
-        rest = self._ended([]) if left.finished else self._lived(left.listener, faults)
-        return rest.after_a_crash()
+        if mode not in CRASHES:
+            self._world.rewind(self._begin[0].copy(), self._begin[1])
+            faults = Faults(storage=(number, mode), lasting=step["lasting"])
+            return self._ended([run(self._setup, self._world, faults, listen=Script.of(self._job))])
+        recovery = self.recovery(number, mode) if again is not None else None
+        if recovery is None or again[0] >= len(recovery.operations):
+            return self._after(self.history.left(number, mode)).after_crashes(1)
+        left = recovery.left(*again)  # whoever wanted something of the job has given up
+        gone = Left(Script(rescales={}, savepoint=False), left.finished)
+        return self._after(gone).after_crashes(2)
 
-    def _lived(self, script: Script, faults: list[Faults]) -> Outcome:
-        """Live on, with the faults that are still to come."""
-        key = (fingerprint(self._world), script.remembered()) if not faults else None
-        if key in self._known:
-            return self._known[key]
-        over = not faults and not any(script.remembered())  # nothing else happens to this job
-        setup = replace(self._setup, epoch_records=_REST) if over else self._setup
-        life = run(setup, self._world, faults[0] if faults else None, listen=script)
-        if life.crashed and not life.finished:
-            return self._lived(script, faults[1:]).after_a_crash()
-        outcome = self._ended([life])
-        if key is not None:
-            self._known[key] = outcome
-        return outcome
+    def _after(self, left: Left[Script]) -> Outcome:
+        """Live on without faults."""
+        key = fingerprint(self._world), left.finished or left.listener.remembered()
+        if key not in self._known:
+            broken = damaged(self._world.disk)
+            over = not any(left.listener.remembered())  # nothing else happens to this job
+            setup = replace(self._setup, epoch_records=_REST) if over else self._setup
+            lives = [] if left.finished else [run(setup, self._world, listen=left.listener)]
+            self._known[key] = replace(self._ended(lives), damaged=broken)
+        return self._known[key]
 
-    def _ended(self, lives: list[Life]) -> Outcome:
-        """The job has ended; if with a savepoint, another one goes on from it."""
+    def _resuming(self) -> Setup | None:
+        """The job that goes on from the savepoint, if there is one."""
         disk = self._world.disk
         made = disk.list(SAVED) if disk.exists(SAVED) else []
         whole = [name for name in made if disk.exists(f"{SAVED}/{name}/_metadata")]
-        resumes = self._savepoint and bool(whole) and self._world.visible() != self._expected
-        if resumes:
-            options = {**self._setup.options, "execution.state-recovery.path": f"{SAVED}/{max(whole)}"}
-            rest = replace(self._setup, job="resumed", epoch_records=_REST, options=options)
-            lives = [*lives, run(rest, self._world)]
+        if not whole:
+            return None
+        options = {**self._setup.options, "execution.state-recovery.path": f"{SAVED}/{max(whole)}"}
+        return replace(self._setup, job="resumed", options=options)
+
+    def _ended(self, lives: Sequence[Life]) -> Outcome:
+        """The job has ended; if with a savepoint, another one goes on from it."""
+        resuming = self._resuming() if self._job == "stopped" else None
+        resumes = resuming is not None and self._world.visible() != self._expected
+        if resuming is not None and resumes:
+            lives = [*lives, run(replace(resuming, epoch_records=_REST), self._world)]
         last = lives[-1] if lives else None
         finished = last is None or last.finished or last.status is JobStatus.FINISHED
         return Outcome(
@@ -168,20 +256,29 @@ class Points:
         )
 
 
+@contextmanager
+def _little_garbage() -> Iterator[None]:
+    """What is loaded by now stays: looking through it for cycles took a tenth of the time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def play(trace: Trace, _directory: Path) -> Report:
     """One fault at a time, each in the world of a job that begins."""
     report = Report(trace)
-    expected = {name: reference(_setup(name)) for name in {step["program"] for step in trace.steps}}
     outcomes: list[Outcome] = []
-    points: dict[tuple[str, bool], Points] = {}
-    with World() as world:
+    points: dict[tuple[str, str], Points] = {}
+    with World() as world, _little_garbage():
         for step in trace.shown():
-            program, savepoint = step["program"], step["savepoint"]
-            if (program, savepoint) not in points:
-                world.rewind(World.empty(), World.BEGIN)
-                points = {(program, savepoint): Points(program, expected[program], savepoint=savepoint, world=world)}
-            outcome = points[program, savepoint].outcome(step)
+            program, job = step["program"], step["job"]
+            if (program, job) not in points:
+                points = {(program, job): Points(program, job, trace.parameters["epoch records"][program], world)}
+            outcome = points[program, job].outcome(step)
             report.check(outcome.failure is None, f"{step}: {outcome.failure}")
+            report.check(not outcome.damaged, f"{step}: half a checkpoint is left: {outcome.damaged}")
             report.check(outcome.right, f"{step}: the output differs")
             outcomes.append(outcome)
     report.figures |= {

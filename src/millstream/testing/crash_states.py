@@ -2,19 +2,24 @@
 
 Promises: `recorded` lives a life without faults once; `left` puts a world into the state that a crash at any of its
 operations leaves, before it, after it or half-way, without living up to there again: a life without faults is a
-function of the world, and a crash does nothing but end it.
+function of the world, and a crash does nothing but end it. `shape` tells which operations do the same to the same kind
+of file; `damaged` names checkpoints that exist and are not whole.
 Does not know: what comes after a crash."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from millstream.checkpoint.savepoint import open_snapshot
+from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import Observation, StatusChanged
+from millstream.cluster.observations import CheckpointDone, Observation, StatusChanged
+from millstream.errors import MillstreamError
 from millstream.model.job_status import JobStatus
 from millstream.testing.faults import Mode, Operation
 from millstream.testing.memory_files import MemoryFileSystem
@@ -38,6 +43,7 @@ class _Frame(Generic[Told]):
     millis: float
     listener: Told
     finished: bool
+    secured: bool
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,15 @@ class History(Generic[Told]):
     world: World
     operations: tuple[Operation, ...]
     frames: tuple[_Frame[Told], ...]  # one more than operations: the last is the end
+
+    @property
+    def secured(self) -> int:
+        """How many operations it took until there was a checkpoint, its output was visible and older ones were gone."""
+        return next((n for n, frame in enumerate(self.frames) if frame.secured), len(self.operations))
+
+    def since(self, asked: Callable[[Told], bool]) -> int:
+        """The first operation after the listener had come to be such a one."""
+        return next(number for number, frame in enumerate(self.frames) if asked(frame.listener))
 
     def left(self, number: int, mode: Mode) -> Left[Told]:
         """Put the world into the state after a crash at an operation."""
@@ -82,25 +97,45 @@ def _tear(disk: MemoryFileSystem, operation: Operation, after: MemoryFileSystem)
 def recorded(setup: Setup, world: World, listener: Told) -> History[Told]:
     """Live a life without faults."""
     frames: list[_Frame[Told]] = []
-    finished = False
+    finished = secured = False
 
     def listen(observation: Observation, master: JobMaster) -> None:
-        nonlocal finished
+        nonlocal finished, secured
         finished = finished or (isinstance(observation, StatusChanged) and observation.status is JobStatus.FINISHED)
+        secured = secured or isinstance(observation, CheckpointDone)
         listener(observation, master)
 
     def note(_: int) -> None:
-        frames.append(_Frame(world.disk.copy(), world.clock.millis, copy(listener), finished))
+        frames.append(_Frame(world.disk.copy(), world.clock.millis, copy(listener), finished, secured))
 
     life = run(setup, world, listen=listen, meanwhile=note)
     note(len(frames))
     return History(world, tuple(life.operations), tuple(frames))
 
 
-_TEMPORARY = re.compile(r"-\d+-\d+-\d+\.tmp$")  # process, thread and attempt: nobody reads them back
+_TEMPORARY = re.compile(r"\.[^./]+-\d+-\d+-\d+\.tmp$")  # host, process, thread, attempt: nobody reads them back
+_STATE = re.compile(r"/operators/[^/]+/[^/]+")
+_NUMBER = re.compile(r"[0-9a-f]{8,}|\d+")
 
 
 def fingerprint(world: World) -> Any:
     """A value that is equal for worlds in which the same will happen."""
     files = sorted((_TEMPORARY.sub(".tmp", name), data) for name, data in world.disk.files.items())
     return tuple(files), frozenset(world.disk.directories), world.clock.millis
+
+
+def damaged(disk: MemoryFileSystem) -> list[str]:
+    """Checkpoints and savepoints that were published, but name what is not there: no crash may leave one."""
+    storage, found = CheckpointStorage("/", fs=disk), []
+    for path in sorted(path for path in disk.files if os.path.basename(path) == METADATA):
+        try:
+            open_snapshot(path, storage).verify()
+        except MillstreamError as problem:
+            found.append(f"{path}: {problem}")
+    return found
+
+
+def shape(operation: Operation) -> tuple[str, str]:
+    """What is done, and to which kind of file: the path without numbers, hashes and names of operators and states."""
+    path = _TEMPORARY.sub(".tmp", operation.target or operation.path)
+    return operation.kind, _NUMBER.sub("N", _STATE.sub("/operators/*/*", path))

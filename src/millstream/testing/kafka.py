@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 _UP_SECONDS = 60.0
+_UNSENT = 50_000  # records that a producer may hold, of the 100,000 that it can
 _CLUSTER = "bWlsbHN0cmVhbS10ZXN0cw"  # any 16 bytes
 _SETTINGS = """\
 process.roles=broker,controller
@@ -298,7 +299,7 @@ class KafkaBroker:
         for index, value in enumerate(values):
             at = timestamps[index] if timestamps is not None else 0
             producer.produce(topic, value, key, partition, timestamp=at, headers=list(headers) if headers else None)
-            producer.poll(0)
+            producer.poll(0 if len(producer) < _UNSENT else 0.1)
         left = producer.flush(30)
         if left:
             raise BrokerFailed(why=f"did not take {left} records", log=self.log)

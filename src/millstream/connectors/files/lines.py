@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-CHUNK = 1 << 20
+CHUNK = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
