@@ -1,5 +1,5 @@
-"""A standalone cluster of two machines: programs and their files get there, slots stay where their state is, and
-machines die without a trace in the output."""
+"""A standalone cluster of two machines: programs and their files get there, and slots stay where their state is. That
+its machines die is a case of chaos, `executors`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from millstream.testing import chaos_executors, chaos_kills
-from millstream.testing.chaos import Report, Trace
-from millstream.testing.chaos_driven import Drivers, options
-from millstream.testing.chaos_job import Specification, write_input
-from millstream.testing.chaos_output import lines_by_file
 from millstream.testing.spark_cluster import SparkCluster, kill, spark_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -130,27 +125,6 @@ def test_spark_submit_runs_the_same_program(program, cluster) -> None:
     own += ["--conf", "spark.executor.cores=1", "--driver-memory", "512m"]
     run([*command, *own, str(directory / "job.py"), str(directory), json.dumps(settings)], directory)
     check(rows(directory))
-
-
-def test_an_executor_and_a_machine_die_and_every_line_is_there_once(tmp_path: Path, cluster: SparkCluster) -> None:
-    parameters = {"records": 16_000, "keys": 300, "epoch_records": 300}
-    steps = [
-        {"after_epoch": 5, "wait_ms": 50, "kind": "executor", "pick": 0},
-        {"after_epoch": 18, "wait_ms": 120, "kind": "machine", "pick": 1},
-        {"after_epoch": 32, "wait_ms": 20, "kind": "executor", "pick": 1},
-    ]
-    report = Report(Trace("executors", 1, "ci", parameters, steps))
-    settings = options(tmp_path, epoch_records=300) | cluster.settings()
-    specification = Specification(str(tmp_path), options=settings)
-    write_input(specification.input, 1, records=16_000, keys=300, files=4)
-    with Drivers(specification) as drivers:
-        for step in steps:
-            chaos_executors._kill(cluster, drivers, step, report)
-        drivers.wait(drivers.ended, "the end of the job")
-    chaos_kills.compare(specification, tmp_path, report, lines_by_file(specification.output))
-    assert report.ok, report.lines()
-    assert len(report.figures["executor kills"]) == 2
-    assert len(report.figures["machine kills"]) == 1
 
 
 def test_nothing_is_left_running() -> None:
