@@ -1,7 +1,8 @@
 """Some key groups of a subtask's state, as of the end of the epoch that runs, as one file.
 
 Promises: the file holds what a reader of the state would see, and no more of the state than the limits allow is in
-memory for it, though never less than one key group; what has no key group is in the file of the first.
+memory for it, though never less than one key group; what has no key group is in the file of the first, but for chunks
+of many keys, which are spread over all.
 Does not know: chains of files, storage, which key groups are asked for and why."""
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from millstream.state.table import StateTable
 
 
 class Cut(NamedTuple):
-    """A part: the key groups it came to hold, the file, its entries."""
+    """A part: the key groups it came to hold, the file, its entries, and whether chunks of many keys are among them."""
 
     groups: KeyGroupRange
     data: bytes
     rows: int
+    chunks: bool = False
 
 
 class _Columns:
@@ -98,12 +100,29 @@ class _InStore:
         changed = self._changed.get(group)
         if changed is not None:
             self._found.add(changed.namespaces, changed.keys, changed.values)
+            size += sum(len(value) for value in changed.values if type(value) is bytes)  # of others it is not known
         return len(self._found.keys) - before, size
 
     def changes(self, groups: KeyGroupRange) -> Changes:
         """What was taken."""
         found, self._found = self._found, _Columns()
         return found.changes()
+
+
+class _Chunks(_InStore):
+    """Chunks of many keys in a store: by the key groups of their names, each of which counts for one of `ours`."""
+
+    def __init__(self, table: StateTable, grouper: KeyGrouper, ours: KeyGroupRange) -> None:
+        super().__init__(table, grouper)
+        self._ours, self._groups = ours, grouper.max_parallelism
+
+    def take(self, group: int) -> tuple[int, int]:
+        """The entries and bytes that count for one more key group."""
+        rows = size = 0
+        for each in range(group - self._ours.start, self._groups, len(self._ours)):
+            more, bigger = super().take(each)
+            rows, size = rows + more, size + bigger
+        return rows, size
 
 
 class Cutter:
@@ -121,11 +140,8 @@ class Cutter:
         if groups == ours and state.is_in_memory:
             return self._encoded(ours, {name: table.everything() for name, table in state.tables.items()})
         if not self._tables:
-            self._tables = {
-                name: (_InMemory if table.store is None else _InStore)(table, state.grouper)
-                for name, table in state.tables.items()
-                if table.schema.redistribution is Redistribution.KEYED
-            }
+            sources = {name: self._source(table) for name, table in state.tables.items()}
+            self._tables = {name: source for name, source in sources.items() if source is not None}
         rows = size = 0
         end = groups.start
         for taken, end in enumerate(groups, 1):
@@ -136,21 +152,20 @@ class Cutter:
                 break
         held = KeyGroupRange(groups.start, end)
         found = {name: source.changes(held) for name, source in self._tables.items()}
+        chunks = any(len(found[name]) for name, source in self._tables.items() if isinstance(source, _Chunks))
         if groups.start == ours.start:
-            found |= {name: _whole(table) for name, table in state.tables.items() if name not in found}
-        return self._encoded(held, found)
+            found |= {name: table.everything() for name, table in state.tables.items() if name not in found}
+        return self._encoded(held, found)._replace(chunks=chunks)
+
+    def _source(self, table: StateTable) -> _InMemory | _InStore | None:
+        """A table by key groups; None if it has none."""
+        state, way = self._state, table.schema.redistribution
+        if way is Redistribution.KEYED:
+            return (_InMemory if table.store is None else _InStore)(table, state.grouper)
+        spread = way is Redistribution.CUT and table.store is not None
+        return _Chunks(table, state.grouper, state.key_range) if spread else None
 
     def _encoded(self, groups: KeyGroupRange, found: Mapping[str, Changes]) -> Cut:
         written = [(self._state.tables[name].schema, changes) for name, changes in found.items()]
         data = deltas.encode(written, compressed=self._state.compressed)
         return Cut(groups, data, sum(len(changes) for _, changes in written))
-
-
-def _whole(table: StateTable) -> Changes:
-    if table.store is None:
-        return table.everything()
-    found = _Columns()
-    for namespace in table.namespaces():
-        for key, value in table.scan(namespace):
-            found.add([namespace], [key], [value])
-    return found.changes()

@@ -20,16 +20,19 @@ from millstream.state.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 class Part:
     """Which key groups a base counts for: `groups`. Its file holds those of `written`; later parts took over the rest.
 
-    `of` are all key groups of the subtask. What has no key group is in the part that begins where they begin."""
+    `of` are all key groups of the subtask. What has no key group is in the part that begins where they begin, but for
+    chunks of many keys, which are in any: a part has `chunks` or not."""
 
     groups: KeyGroupRange
     written: KeyGroupRange
     of: KeyGroupRange
+    chunks: bool = False
 
-    def to_json(self) -> dict[str, list[int]]:
+    def to_json(self) -> dict[str, Any]:
         """The part as plain values."""
         ranges = {"groups": self.groups, "written": self.written, "of": self.of}
-        return {name: [groups.start, groups.end] for name, groups in ranges.items()}
+        found: dict[str, Any] = {name: [groups.start, groups.end] for name, groups in ranges.items()}
+        return {**found, "chunks": True} if self.chunks else found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Part:
@@ -39,7 +42,7 @@ class Part:
         if not inside or of.end >= MAX_PARALLELISM_LIMIT:
             problem = f"{dict(data)} is no part of a base"
             raise ValueError(problem)
-        return cls(groups, written, of)
+        return cls(groups, written, of, bool(data.get("chunks")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The disk backend: one LMDB file per operator subtask and host, shared by all worker processes through the page cache.
 
 Promises: holds only accepted versions; applying changes and noting the version is one transaction; the entries of a
-table and key group lie together.
+table and key group lie together; large bytes are read where they lie.
 Does not know: deltas' files, caches, epochs. Nothing here needs to survive the host: a lost file is rebuilt."""
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _LAYOUT = b"\0layout"
 _LONGEST_KEY = 500
 _LONGEST_PART = 200  # of a table's name, and of a namespace
 _MAP_SIZE = 1 << 40  # an upper bound of the address range, not of memory
+_LARGE = 1 << 16  # bytes; LMDB gives a value of that many pages of its own, which begin at a multiple of eight
+_IN_PLACE = b"\0raw"  # before a large value, its namespace and key; what the codec writes begins otherwise
 
 
 class LmdbStore:
@@ -40,11 +42,12 @@ class LmdbStore:
         with self._environment.begin() as transaction:
             self.version = transaction.get(_VERSION, b"").decode()
         self._reading: Any = None
+        self._chunks: dict[str, list[tuple[Any, bytes | memoryview]]] = {}  # of the version that is read
 
     def arrange(self, grouper: KeyGrouper) -> None:
         """Keep entries by these key groups; a store that kept them by others is emptied."""
         self._grouper = grouper
-        self._layout = b"table, key group of %d, namespace, key" % grouper.max_parallelism
+        self._layout = b"table, key group of %d, namespace, key; large bytes in place" % grouper.max_parallelism
         self._end_reading()
         with self._environment.begin() as transaction:
             if transaction.get(_LAYOUT) == self._layout:
@@ -74,28 +77,38 @@ class LmdbStore:
 
     def _transaction(self) -> Any:
         if self._reading is None:
-            self._reading = self._environment.begin(buffers=False)
+            self._reading = self._environment.begin(buffers=True)
         return self._reading
 
     def get(self, table: str, namespace: Any, key: Any) -> Any:
         """The stored value or ABSENT."""
         group = key_group(key, self._grouper.max_parallelism)  # of a key that was not live: it was not seen lately
         found = self._transaction().get(self._address(table, group, namespace, key_bytes(key)))
-        return ABSENT if found is None else codec.decode(found)[2]
+        return ABSENT if found is None else _unpacked(found)[2]
 
     def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
         """Every (key, value) of a namespace, by key group and in the order of their bytes."""
+        return self._scan(table, namespace, in_place=False)
+
+    def chunks(self, table: str) -> Iterable[tuple[Any, bytes | memoryview]]:
+        """As `Store` promises."""
+        found = self._chunks.get(table)
+        if found is None:
+            found = self._chunks[table] = list(self._scan(table, None, in_place=True))
+        return found
+
+    def _scan(self, table: str, namespace: Any, *, in_place: bool) -> Iterator[tuple[Any, Any]]:
         head, space = self._around(table, namespace)
         cursor = self._transaction().cursor()
         found = cursor.set_range(head)
-        while found and cursor.key().startswith(head):
-            group = cursor.key()[len(head) : len(head) + 2]
+        while found and (first := bytes(cursor.key())).startswith(head):
+            group = first[len(head) : len(head) + 2]
             prefix = head + group + space
             if cursor.set_range(prefix):
                 for address, value in cursor:
-                    if not address.startswith(prefix):
+                    if not bytes(address).startswith(prefix):
                         break
-                    at, key, stored = codec.decode(value)
+                    at, key, stored = _unpacked(value, in_place=in_place)
                     if at == namespace:
                         yield key, stored
             following = int.from_bytes(group, "big") + 1
@@ -109,10 +122,10 @@ class LmdbStore:
         size = 0
         if cursor.set_range(prefix):
             for address, value in cursor:
-                if not address.startswith(prefix):
+                if not bytes(address).startswith(prefix):
                     break
                 size += len(value)
-                entries.append(codec.decode(value))
+                entries.append(_unpacked(value))
         namespaces, keys, values = (list(each) for each in zip(*entries, strict=True)) if entries else ([], [], [])
         return namespaces, keys, values, size
 
@@ -123,9 +136,9 @@ class LmdbStore:
         found: dict[Any, None] = {}
         if cursor.set_range(prefix):
             for address, value in cursor:
-                if not address.startswith(prefix):
+                if not bytes(address).startswith(prefix):
                     break
-                found[codec.decode(value)[0]] = None
+                found[_unpacked(value)[0]] = None
         return found
 
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
@@ -144,17 +157,17 @@ class LmdbStore:
                     address = self._address(table, group, namespace, key_bytes(key))
                     if isinstance(value, Patch):
                         before = transaction.get(address)
-                        value = value.on(None if before is None else codec.decode(before)[2])
+                        value = value.on(None if before is None else _unpacked(before)[2])
                     if gone:
                         transaction.delete(address)
                     else:
-                        transaction.put(address, codec.encode((namespace, key, value)))
+                        transaction.put(address, _packed(namespace, key, value))
             transaction.put(_VERSION, version.encode())
 
     def refresh(self) -> None:
         """See what other processes of this host wrote; what is read from now on is of that one version."""
         self._end_reading()
-        self.version = self._transaction().get(_VERSION, b"").decode()
+        self.version = bytes(self._transaction().get(_VERSION, b"")).decode()
 
     def release(self) -> None:
         """Stop reading: pages of a version that someone reads are not used again."""
@@ -164,11 +177,30 @@ class LmdbStore:
         if self._reading is not None:
             self._reading.abort()
             self._reading = None
+            self._chunks.clear()
 
     def close(self) -> None:
         """Let go of the file."""
         self._end_reading()
         self._environment.close()
+
+
+def _packed(namespace: Any, key: Any, value: Any) -> bytes:
+    """An entry as it is stored."""
+    if type(value) is not bytes or len(value) < _LARGE:
+        return codec.encode((namespace, key, value))
+    head = codec.encode((namespace, key))
+    return b"".join((_IN_PLACE, len(head).to_bytes(4, "little"), head, bytes(-len(head) % 8), value))
+
+
+def _unpacked(stored: bytes | memoryview, *, in_place: bool = False) -> tuple[Any, Any, Any]:
+    """Namespace, key and value of an entry; with `in_place`, large bytes as they lie."""
+    if stored[0]:
+        return codec.decode(stored)  # type: ignore[no-any-return]
+    end = 8 + int.from_bytes(stored[4:8], "little")
+    namespace, key = codec.decode(stored[8:end])
+    value = stored[end + -end % 8 :]
+    return namespace, key, value if in_place else bytes(value)
 
 
 def _short(part: bytes) -> bytes:

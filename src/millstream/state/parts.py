@@ -38,7 +38,7 @@ def needed(chain: Chain, wanted: KeyGroupRange) -> Iterator[Handle]:
     """The files of a chain without parts that have nothing to say about `wanted` key groups."""
     for handle in chain:
         part = handle.part
-        if part is None or part.written.start == part.of.start or part.groups.intersects(wanted):
+        if part is None or part.chunks or part.written.start == part.of.start or part.groups.intersects(wanted):
             yield handle
 
 

@@ -92,8 +92,8 @@ def _renew(
     cutter = Cutter(state)
     written: list[Handle] = []
     while len(written) < most and not is_renewed(after, epoch):
-        groups, data, rows = cutter.cut(next_groups(after, ours, limits), limits)
-        part = None if groups == ours else Part(groups, groups, ours)
+        groups, data, rows, chunks = cutter.cut(next_groups(after, ours, limits), limits)
+        part = None if groups == ours else Part(groups, groups, ours, chunks)
         handle = replace(_written(files, name(f".{len(written)}"), data, rows, epoch), base=True, part=part)
         written.append(handle)
         after = after.extended(handle)

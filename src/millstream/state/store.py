@@ -38,6 +38,10 @@ class Store(Protocol):
     def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
         """Every (key, value) of a namespace."""
 
+    def chunks(self, table: str) -> Iterable[tuple[Any, bytes | memoryview]]:
+        """Every (key, value) of a table of bytes without namespaces. Large ones are not copied: they are there until
+        the version that is read is released, and until then the same objects each time."""
+
     def namespaces(self, table: str) -> Iterable[Any]:
         """Every namespace that has entries."""
 

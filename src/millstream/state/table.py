@@ -68,6 +68,7 @@ class StateTable:
         self._spaced_dirty: dict[tuple[Any, Any], Any] = {}  # with the values, so that none is looked up again
         self._spaces: defaultdict[Any, dict[Any, None]] | None = None  # namespace -> keys, once someone asked
         self._written_directly = False
+        self._read_in_place = False
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self.listener: Callable[[Any, Any, Any], None] | None = None
         self._rebuild: Callable[[list[Any]], list[Any]] | None = None
@@ -176,6 +177,18 @@ class StateTable:
             if value is not ABSENT:
                 yield key, value
 
+    def chunks(self) -> Iterator[tuple[Any, bytes | memoryview]]:
+        """Every (key, value) of a table of bytes without namespaces, for this epoch: a store's large values are not
+        copied, nor are they kept in memory beyond the epoch that wrote them."""
+        self._read_in_place = True
+        if self.store is not None:
+            for key, value in self.store.chunks(self.schema.name):
+                if key not in self._live:
+                    yield key, value
+        for key, value in self._live.items():
+            if value is not ABSENT:
+                yield key, value
+
     def _keys(self, namespace: Any) -> dict[Any, Any]:
         """The live keys of a namespace."""
         return self._live if namespace is None else self._indexed().get(namespace, {})
@@ -259,6 +272,7 @@ class StateTable:
                 del self._live[place[1]]
             elif place[0] is not None and self.store is not None:  # windows do not come back
                 self._spaced.pop(place, None)
+        limit = 0 if self._read_in_place else limit
         if self.store is not None and limit is not None and len(self._live) + len(self._spaced) > limit:
             self.forget()
         self._end_epoch()

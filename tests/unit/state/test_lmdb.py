@@ -1,5 +1,6 @@
 """The disk backend: one version at a time, whatever names and keys are, whoever else writes."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,6 +88,27 @@ def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
     store.apply([("t", changes({(None, "c"): 1}))], "v2", afresh=False)
     store.refresh()
     assert (store.version, dict(store.scan("t", None))) == ("elsewhere", {"b": 1})
+
+
+def test_large_bytes_are_read_where_they_lie_for_as_long_as_their_version_is_read(store):
+    large = np.arange(1 << 15, dtype=np.int64)
+    values = {"small": b"few", "large": large.tobytes(), "larger": bytes(1 << 20)}
+    store.apply([("t", changes({(None, key): value for key, value in values.items()}))], "v1", afresh=True)
+    store.refresh()
+    first, again = dict(store.chunks("t")), dict(store.chunks("t"))
+    assert first == values
+    assert all(first[key] is again[key] for key in values)
+    found = np.frombuffer(first["large"], dtype=np.int64)
+    assert not found.flags.owndata
+    assert found.flags.aligned
+    assert (found == large).all()
+    assert dict(store.scan("t", None)) == values
+    assert store.get("t", None, "large") == values["large"]
+    assert type(store.get("t", None, "large")) is bytes
+    del found
+    store.apply([("t", changes({(None, "large"): ABSENT, (None, "small"): b"fewer"}))], "v2", afresh=False)
+    store.refresh()
+    assert dict(store.chunks("t")) == {"small": b"fewer", "larger": values["larger"]}
 
 
 def test_a_store_that_is_opened_again_is_where_it_was(tmp_path):

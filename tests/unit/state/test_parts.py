@@ -131,6 +131,9 @@ def test_what_is_left_of_the_files_is_the_state_at_any_time_and_parallelism(disk
                 found = [{at: value for at, value in part.content().items() if at[0] == table} for part in parts]
                 assert sum(map(len, found)) == len([at for at in model if at[0] == table])
                 assert {at: v for each in found for at, v in each.items()}.items() <= model.items()
+            chunks = {(*at[:2], f"00000/{at[2]}"): value for at, value in model.items() if at[0] == "chunks"}
+            for part in parts:
+                assert {at: value for at, value in part.content().items() if at[0] == "chunks"} == chunks
             own.state.advance(lineage, files.read)
             assert own.content() == model, "the worker that wrote it"
             own.state.close()
@@ -247,6 +250,33 @@ def test_another_parallelism_does_not_read_parts_of_other_key_groups(tmp_path):
     for handle in lineage.bases[1:]:
         assert (handle.name in files.reads) is handle.part.groups.intersects(range_of(3, 4, GROUPS))
     assert last.content() == {at: value for at, value in own.content().items() if grouper.of(at[2]) >= 12}
+
+
+def test_chunks_of_many_keys_are_spread_over_parts_and_all_are_read_at_another_parallelism(tmp_path):
+    files = Files()
+    own, lineage = Subtask(tmp_path, 1, 2), Lineage()
+    lineage = own.run(lineage, files, 1, [("chunks", None, f"c{each}", each) for each in range(40)])
+    for epoch in range(2, 20):
+        changes = [("chunks", None, f"c{epoch}", None), ("chunks", None, f"d{epoch}", epoch)]
+        lineage = own.run(lineage, files, epoch, changes, Rewrite(1, rows=10))
+        files.sweep(lineage)
+        assert all(handle.rows <= 20 for handle in lineage.bases)
+    assert len(lineage.bases) > 2
+    assert all(handle.epoch > 1 for handle in lineage.own), "files that nobody renews stay"
+    content = {(table, space, f"00000/{key}"): value for (table, space, key), value in own.content().items()}
+    assert len(content) == 40
+    other = Subtask(None, 0, 3)
+    other.state.advance(Lineage(restored=((1, lineage.own),)), files.read)
+    assert other.content() == content
+
+
+def test_chunks_that_the_epoch_itself_wrote_fill_a_part_too(tmp_path):
+    own = Subtask(tmp_path)
+    kind = Types.PRIMITIVE_ARRAY(Types.BYTE())
+    own.state.table("bytes", kind, Redistribution.CUT, key_type=Types.STRING(), cut=lambda value, _: value)
+    written = [("bytes", None, f"c{each}", bytes(1000)) for each in range(80)]
+    lineage = own.run(Lineage(), Files(), 1, written, Rewrite(1, size=5000))
+    assert 0 < lineage.bases[0].rows <= 20
 
 
 def test_a_base_of_one_file_is_renewed_in_parts_too(tmp_path):

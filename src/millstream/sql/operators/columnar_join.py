@@ -2,7 +2,7 @@
 
 Promises: each pair of rows that meets is told once, before the watermark that comes after the later of them; no Python
 for a row or a key.
-Does not know: rows that are taken back, outer joins, time; state on disk, where InnerJoinOperator looks up each key.
+Does not know: rows that are taken back, outer joins, time; whether state is in memory or on disk.
 
 The rows of an epoch meet what the other side has, and then those of the same epoch, by the hashes of their keys."""
 
@@ -78,15 +78,14 @@ class ColumnarJoinOperator(TableOperator):
 
     def _keep(self, side: int, array: pa.Array, *, meeting: bool = False) -> None:
         columns = [array.field(i) for i in range(len(self._schemas[side]))]
-        hashes = self._keys.hashes([columns[i] for i in self._spec.keys[side]], len(array))
+        rows = Sorted.of(self._keys.hashes([columns[i] for i in self._spec.keys[side]], len(array)))
         if meeting:
-            self._meet_others(side, columns, hashes)
-        self._runs[side].add(columns, hashes)
+            self._meet_others(side, columns, rows)
+        self._runs[side].add(columns, rows)
 
-    def _meet_others(self, side: int, columns: list[pa.Array], hashes: np.ndarray) -> None:
-        looked_for = Sorted(hashes)
+    def _meet_others(self, side: int, columns: list[pa.Array], rows: Sorted) -> None:
         for run in self._runs[1 - side].runs():
-            for mine, theirs in run.pairs(looked_for):
+            for mine, theirs in run.pairs(rows):
                 self._tell(side, columns, run, mine, theirs)
 
     def _tell(self, side: int, columns: list[pa.Array], run: Run, mine: np.ndarray, theirs: np.ndarray) -> None:

@@ -171,8 +171,8 @@ class ColumnarWindowJoinOperator(TableOperator):
             self._keys.hashes([key.take(pa.array(rows)) for key in keys], len(rows))
             for keys, rows in zip(sides, (own, others), strict=True)
         ]
-        right = Sorted(found[1])
-        for mine, places in Sorted(found[0]).pairs(right.hashes):
+        right = Sorted.of(found[1])
+        for mine, places in Sorted.of(found[0]).pairs(right.hashes):
             left_rows, right_rows = own[mine], others[right.order[places]]
             order = np.lexsort((right_rows, left_rows))
             left_rows, right_rows = left_rows[order], right_rows[order]

@@ -42,10 +42,9 @@ class JoinSpec(OperatorSpec):
     insert_only: bool = False
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator; one on whole columns where both tables only grow and are held in memory."""
+        """The operator; one on whole columns where both tables only grow."""
         if self.kind == "inner" and self.ttl == (None, None):
-            columnar = self.insert_only and context.state.is_in_memory
-            if columnar and can_meet(self.left, self.right, self.keys):
+            if self.insert_only and can_meet(self.left, self.right, self.keys):
                 return ColumnarJoinOperator(context, self)
             return InnerJoinOperator(context, self)
         return JoinOperator(context, self)

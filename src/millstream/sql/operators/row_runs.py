@@ -4,7 +4,7 @@ Promises: rows are found by the hash of their key with whole arrays, without Pyt
 another worker wrote is used as it was written. Runs become fewer and larger as they grow in number, so that a look-up
 costs a logarithm of the rows and a row is rewritten a logarithmic number of times. With `newest`, the rows of a key
 that are added replace those it had.
-Does not know: joins, ranks; state on disk, where keys are looked up singly.
+Does not know: joins, ranks; whether state is in memory or on disk.
 
 A run is one value of state: a record batch of the rows as they came, before whose columns stand the hashes of the keys
 in order and the row that each hash is of. So wide rows are written as they are, and only narrow columns are sorted."""
@@ -103,10 +103,14 @@ class Run:
     was written later."""
 
     name: str
-    data: bytes
-    hashes: np.ndarray
-    places: np.ndarray
+    data: bytes | memoryview
+    index: Sorted
     columns: list[pa.Array]
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """The hashes of the keys, in order."""
+        return self.index.hashes
 
     @property
     def age(self) -> tuple[int, ...]:
@@ -114,16 +118,10 @@ class Run:
         restored, _, own = self.name.rpartition("/")
         return (-restored.count("/") - bool(restored), *map(int, own.split("-")))
 
-    def by_row(self) -> np.ndarray:
-        """The hash of each row."""
-        found = np.empty_like(self.hashes)
-        found[self.places] = self.hashes
-        return found
-
     def pairs(self, looked_for: Sorted) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(row that is looked for, own row) of each pair of equal hashes."""
         for mine, found in looked_for.pairs(self.hashes):
-            yield mine, self.places[found]
+            yield mine, self.index.order[found]
 
 
 class Found(NamedTuple):
@@ -163,15 +161,16 @@ class RowRuns:
     def runs(self) -> list[Run]:
         """What is there, the oldest first. State may have been changed by another worker, or may be as before."""
         found: dict[str, Run] = {}
-        for name, data in self._table.scan(None):
+        for name, data in self._table.chunks():
             known = self._known.get(name)
             found[name] = known if known is not None and known.data is data else _run(name, data)
         self._known = found
         return sorted(found.values(), key=lambda run: run.age)
 
-    def add(self, columns: Sequence[pa.Array], hashes: np.ndarray) -> None:
+    def add(self, columns: Sequence[pa.Array], hashes: np.ndarray | Sorted) -> None:
         """Keep rows; they may be put together with runs that are there."""
-        if not len(hashes):
+        index = hashes if isinstance(hashes, Sorted) else Sorted.of(hashes)
+        if not len(index.order):
             return
         runs = self.runs()
         size = sum(column.nbytes for column in columns)
@@ -186,30 +185,29 @@ class RowRuns:
         for run in small:
             self._table.delete(None, run.name)
         name = f"{self._context.epoch}-{runs[-1].age[-1] + 1 if runs else 0}"
-        parts = [*((run.by_row(), run.columns) for run in small), (hashes, columns)]
+        parts = [*((run.index, run.columns) for run in small), (index, columns)]
         self._table.put(None, name, _written(*self._together(parts)))
 
-    def _together(self, parts: list[tuple[np.ndarray, Sequence[pa.Array]]]) -> tuple[np.ndarray, Sequence[pa.Array]]:
+    def _together(self, parts: list[tuple[Sorted, Sequence[pa.Array]]]) -> tuple[Sorted, Sequence[pa.Array]]:
         """Rows of several runs, the oldest first, as one: their hashes and columns."""
         if len(parts) == 1:
             return parts[0]
-        hashes = np.concatenate([each for each, _ in parts])
+        index = Sorted.together([each for each, _ in parts])
         tables = [columns for _, columns in parts]
         if self._newest:
-            counts = np.array([len(each) for each, _ in parts])
-            kept = self._newest_of(hashes, counts, tables)
+            counts = np.array([len(each.order) for each, _ in parts])
+            kept = self._newest_of(index, counts, tables)
             if not kept.all():
                 cut = np.split(kept, np.cumsum(counts)[:-1])
                 tables = [_rows_of(columns, rows) for columns, rows in zip(tables, cut, strict=True)]
-                hashes = hashes[kept]
-        return hashes, [pa.concat_arrays(column) for column in zip(*tables, strict=True)]
+                index = index.only(kept)
+        return index, [pa.concat_arrays(column) for column in zip(*tables, strict=True)]
 
-    def _newest_of(self, hashes: np.ndarray, counts: np.ndarray, tables: Sequence[Sequence[pa.Array]]) -> np.ndarray:
+    def _newest_of(self, index: Sorted, counts: np.ndarray, tables: Sequence[Sequence[pa.Array]]) -> np.ndarray:
         """Which rows no later part replaces, by the keys that it has."""
         part = np.repeat(np.arange(len(counts)), counts)
         keys = [pa.concat_arrays([columns[i] for columns in tables]) for i in self._keys]
-        order = np.argsort(hashes, kind="stable")  # of one hash, those of the newest part are last
-        ordered = hashes[order]
+        ordered, order = index.hashes, index.order  # of one hash, those of the newest part are last
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
         last = np.repeat(order[ends], np.diff(ends, prepend=-1))
         replaced = np.flatnonzero(part[order] != part[last])
@@ -218,7 +216,7 @@ class RowRuns:
             ours, theirs = ([key.take(pa.array(rows)) for key in keys] for rows in (old, new))
             if not same_keys(ours, theirs).all():
                 return self._newest_by_key(keys, part)
-        kept = np.ones(len(hashes), dtype=bool)
+        kept = np.ones(len(part), dtype=bool)
         kept[old] = False
         return kept
 
@@ -235,12 +233,12 @@ class RowRuns:
         runs = self.runs()
         if not runs:
             return None
-        hashes, columns = self._together([(run.by_row(), run.columns) for run in runs])
-        return struct_of(columns, None, self._schema, len(hashes))
+        index, columns = self._together([(run.index, run.columns) for run in runs])
+        return struct_of(columns, None, self._schema, len(index.order))
 
     def find(self, keys: Sequence[pa.Array], hashes: np.ndarray, columns: KeyColumns) -> list[Found]:
         """The rows of keys, each of which is asked for once; with `newest`, those that count."""
-        looked_for, found = Sorted(hashes), []
+        looked_for, found = Sorted.of(hashes), []
         newest = np.full(len(hashes), -1)
         for age, run in enumerate(self.runs()):
             others = [run.columns[i] for i in self._keys]
@@ -264,8 +262,9 @@ class RowRuns:
         """The rows of a run whose keys are in some key groups."""
         run = _run("", data)
         columns, kinds = [run.columns[i] for i in self._dealt], [self._schema.types[i] for i in self._dealt]
-        mine = of_key_groups(columns, kinds, self._context, groups, len(run.hashes))
-        return _written(run.by_row()[mine], _rows_of(run.columns, mine)) if len(mine) else ABSENT
+        mine = np.zeros(len(run.hashes), dtype=bool)
+        mine[of_key_groups(columns, kinds, self._context, groups, len(mine))] = True
+        return _written(run.index.only(mine), _rows_of(run.columns, mine)) if mine.any() else ABSENT
 
 
 def of_key_groups(
@@ -295,30 +294,49 @@ def _only(holds: np.ndarray, *arrays: np.ndarray) -> Iterator[np.ndarray]:
     return (each if holds.all() else each[holds] for each in arrays)
 
 
-def _rows_of(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
-    places = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
+def _rows_of(columns: Sequence[pa.Array], kept: np.ndarray) -> list[pa.Array]:
+    places = pa.array(np.flatnonzero(kept))
     return [column.take(places) for column in columns]
 
 
-def _written(hashes: np.ndarray, columns: Sequence[pa.Array]) -> bytes:
+def _written(index: Sorted, columns: Sequence[pa.Array]) -> bytes:
     """A run as state keeps it."""
-    places = np.argsort(hashes, kind="stable")
-    heads = [pa.array(hashes[places]), pa.array(places.astype(np.int32))]
+    heads = [pa.array(index.hashes), pa.array(index.order.astype(np.int32, copy=False))]
     names = ["hash", "row", *(str(i) for i in range(len(columns)))]
     return stream_bytes(pa.RecordBatch.from_arrays([*heads, *columns], names))
 
 
-def _run(name: str, data: bytes) -> Run:
+def _run(name: str, data: bytes | memoryview) -> Run:
     batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
-    return Run(name, data, batch.column(0).to_numpy(), batch.column(1).to_numpy(), batch.columns[2:])
+    return Run(name, data, Sorted(batch.column(0).to_numpy(), batch.column(1).to_numpy()), batch.columns[2:])
 
 
+@dataclass(frozen=True, slots=True)
 class Sorted:
-    """Hashes to look for, and which row each of them is of."""
+    """Hashes of rows in order, and which row each of them is of."""
 
-    def __init__(self, hashes: np.ndarray) -> None:
-        self.order = np.argsort(hashes, kind="stable")
-        self.hashes = hashes[self.order]
+    hashes: np.ndarray
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, hashes: np.ndarray) -> Sorted:
+        """The hash of each row, in order."""
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], order)
+
+    @classmethod
+    def together(cls, parts: Sequence[Sorted]) -> Sorted:
+        """The rows of one behind those of the others. Merging what is in order takes a fraction of sorting anew."""
+        hashes = np.concatenate([part.hashes for part in parts])
+        begins = np.cumsum([0, *(len(part.order) for part in parts)])
+        rows = np.concatenate([part.order + begin for part, begin in zip(parts, begins[:-1], strict=True)])
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], rows[order])
+
+    def only(self, kept: np.ndarray) -> Sorted:
+        """Without the rows that are not kept: of each row, `kept` says whether it is."""
+        there = kept[self.order]
+        return Sorted(self.hashes[there], (np.cumsum(kept) - 1)[self.order[there]])
 
     def pairs(self, others: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(own row, place among the others) of each pair of equal hashes; the others are in order, too.
