@@ -7,7 +7,7 @@ Does not know: expressions."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -199,6 +199,20 @@ def optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
+def _plain(kind: t.DataType) -> type | None:
+    """The Python type whose values are taken as they are, if they fit; None where each has to be looked at."""
+    match kind:
+        case t.CharType() | t.VarCharType():
+            return str
+        case t.BooleanType():
+            return bool
+        case t.IntegerType():
+            return int
+        case t.DoubleType():
+            return float
+    return None
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -315,13 +329,17 @@ class SqlTypeInfo(TypeInformation):
         self.kind = t.plain(kind)
         self.internal = internal
         self._arrow_type = arrow_type(self.kind)
+        self._plain = _plain(self.kind)
 
     @property
     def arrow_type(self) -> pa.DataType:
         """The Arrow type of the logical type."""
         return self._arrow_type
 
-    def _internal(self, values: Iterable[Any]) -> list[Any]:
+    def internals(self, values: Sequence[Any]) -> list[Any]:
+        """Values that a user gives as internal ones; `TypeMismatch` where one does not fit."""
+        if self._as_they_are(values) is not None:
+            return list(values)
         convert = converter(self.kind)
         made: list[Any] = []
         for index, value in enumerate(values):
@@ -331,9 +349,18 @@ class SqlTypeInfo(TypeInformation):
                 raise TypeMismatch(index, value, str(self.kind)) from None
         return made
 
+    def _as_they_are(self, values: Sequence[Any]) -> pa.Array | None:
+        """The column of values that are internal already; None where each has to be looked at."""
+        if self._plain is None or not set(map(type, values)) <= {self._plain, type(None)}:
+            return None
+        try:
+            return pa.array(values, self._arrow_type)
+        except (ValueError, OverflowError):
+            return None
+
     def conform(self, values: list[Any]) -> list[Any]:
         """As TypeInformation promises."""
-        made = self._internal(values)
+        made = self.internals(values)
         show = None if self.internal else external(self.kind)
         shown = made if show is None else [None if v is None else show(v) for v in made]
         return values if shown == values else shown
@@ -342,7 +369,8 @@ class SqlTypeInfo(TypeInformation):
         """As TypeInformation promises."""
         if self.internal:
             return pa.array(values, self._arrow_type)
-        return pa.array(self._internal(values), self._arrow_type)
+        found = self._as_they_are(values)
+        return pa.array(self.internals(values), self._arrow_type) if found is None else found
 
     def _from_array(self, array: pa.Array) -> list[Any]:
         found = internal_values(array, self.kind)

@@ -1,13 +1,13 @@
 """Expressions computed over whole columns.
 
 Promises: `compiled(expression)` is a function from a `Frame` of columns to a column or a constant, built once for an
-operator; a branch that is not taken (CASE, AND, OR) cannot fail.
+operator; a branch that is not taken (CASE, AND, OR) cannot fail; what occurs several times is computed once a frame.
 Does not know: operators, rows; functions say themselves how they are computed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, 
 from millstream.sql.fields import FieldRef
 from millstream.sql.functions import casts
 from millstream.sql.functions.library import function_named
+from millstream.sql.repeated import repeated
 
 Datum = Any  # pa.Array or pa.Scalar
 
@@ -38,11 +39,29 @@ class Frame:
     now: int = 0
     zone: str = "UTC"
     watermark: int | None = None
+    known: dict[Hashable, Any] = field(default_factory=dict)  # what was computed of these columns, and is asked again
+    chosen: tuple[Frame, pa.Array] | None = None  # the frame whose rows these are, and which of them
 
     def take(self, rows: np.ndarray) -> Frame:
         """Some of the rows."""
         chosen = pa.array(rows)
         return Frame([column.take(chosen) for column in self.columns], len(rows), self.now, self.zone, self.watermark)
+
+    def some(self, rows: pa.Array, columns: Sequence[pa.Array] | None = None) -> Frame:
+        """Some of the rows; a column is taken when it is read, and so is what is known. `columns` are those rows where
+        someone has them."""
+        taken = TakenColumns(self.columns, rows) if columns is None else columns
+        return Frame(taken, len(rows), self.now, self.zone, self.watermark, chosen=(self, rows))
+
+    def found(self, key: Hashable) -> Datum | None:
+        """What is known under a key, here or of the frame whose rows these are."""
+        value = self.known.get(key)
+        if value is None and self.chosen is not None:
+            whole, rows = self.chosen
+            value = whole.found(key)
+            if value is not None:
+                self.known[key] = value = value if isinstance(value, pa.Scalar) else value.take(rows)
+        return value
 
     def part(self, column: int, index: int) -> pa.Array:
         """A field of a column of rows."""
@@ -74,10 +93,28 @@ class TakenColumns(Sequence[pa.Array]):
 
 
 Computed = Callable[[Frame], Datum]
+Shared = Mapping[Expression, Hashable]  # what is computed once a frame, and the key under which a frame knows it
 
 
-def compiled(expression: Expression) -> Computed:
-    """The function that computes an expression."""
+def compiled(expression: Expression, shared: Shared | None = None) -> Computed:
+    """The function that computes an expression; without `shared`, what occurs in it several times is."""
+    found = repeated([expression]) if shared is None else shared
+    key = found.get(expression)
+    compute = _computed(expression, found)
+    return compute if key is None else _once(key, compute)
+
+
+def _once(key: Hashable, compute: Computed) -> Computed:
+    def run(frame: Frame) -> Datum:
+        value = frame.found(key)
+        if value is None:
+            value = frame.known[key] = compute(frame)
+        return value
+
+    return run
+
+
+def _computed(expression: Expression, shared: Shared) -> Computed:
     match expression:
         case Ref(index=index):
             return lambda frame: frame.columns[index]
@@ -87,20 +124,20 @@ def compiled(expression: Expression) -> Computed:
         case Sym(word=word):
             return lambda _frame: word
         case Convert():
-            return _cast(expression)
+            return _cast(expression, shared)
         case FieldRef(operand=Ref(index=column), index=index):
             return lambda frame: frame.part(column, index)
         case FieldRef(operand=operand, index=index):
-            row = compiled(operand)
+            row = compiled(operand, shared)
             return lambda frame: _field(row(frame), index)
         case Choose():
-            return _choose(expression)
+            return _choose(expression, shared)
         case UserCall():
-            return _user(expression)
+            return _user(expression, shared)
         case Apply(function="AND" | "OR"):
-            return _logic(expression)
+            return _logic(expression, shared)
         case Apply():
-            return _apply(expression)
+            return _apply(expression, shared)
     raise AssertionError(expression)
 
 
@@ -110,9 +147,9 @@ def _field(datum: Datum, index: int) -> Datum:
     return pc.struct_field(datum, [index])
 
 
-def _apply(expression: Apply) -> Computed:
+def _apply(expression: Apply, shared: Shared) -> Computed:
     function = function_named(expression.function)
-    args = [compiled(each) for each in expression.args]
+    args = [compiled(each, shared) for each in expression.args]
     evaluate, kind = function.evaluate, expression.type
     kinds = [each.type for each in expression.args]
 
@@ -132,8 +169,8 @@ def _said(name: str, problem: BaseException) -> str:
     return f"{name}: {text or type(problem).__name__}"
 
 
-def _cast(expression: Convert) -> Computed:
-    operand = compiled(expression.operand)
+def _cast(expression: Convert, shared: Shared) -> Computed:
+    operand = compiled(expression.operand, shared)
     source, target, safe = expression.operand.type, expression.type, expression.safe
 
     def run(frame: Frame) -> Datum:
@@ -157,12 +194,13 @@ def as_array(datum: Datum, count: int) -> pa.Array:
 def truth(datum: Datum, count: int) -> np.ndarray:
     """Where a condition is true; NULL is not."""
     array = as_array(datum, count)
-    made: np.ndarray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(bool)
+    known = pc.fill_null(array, False) if array.null_count else array
+    made: np.ndarray = known.to_numpy(zero_copy_only=False).astype(bool, copy=False)
     return made
 
 
-def _logic(expression: Apply) -> Computed:
-    left, right = compiled(expression.args[0]), compiled(expression.args[1])
+def _logic(expression: Apply, shared: Shared) -> Computed:
+    left, right = (compiled(each, shared) for each in expression.args)
     both = expression.function == "AND"
     combine = pc.and_kleene if both else pc.or_kleene
 
@@ -189,8 +227,8 @@ def _spread(values: pa.Array, rows: np.ndarray, count: int) -> pa.Array:
     return values.take(pa.array(places, mask=places < 0))
 
 
-def _choose(expression: Choose) -> Computed:
-    args = [compiled(each) for each in expression.args]
+def _choose(expression: Choose, shared: Shared) -> Computed:
+    args = [compiled(each, shared) for each in expression.args]
     conditions, results, otherwise = args[0:-1:2], args[1:-1:2], args[-1]
     kind = arrow_type(expression.type)
 
@@ -232,8 +270,8 @@ def _choose(expression: Choose) -> Computed:
     return run
 
 
-def _user(expression: UserCall) -> Computed:
-    args = [compiled(each) for each in expression.args]
+def _user(expression: UserCall, shared: Shared) -> Computed:
+    args = [compiled(each, shared) for each in expression.args]
     kinds = [each.type for each in expression.args]
     shows = [external(kind) for kind in kinds]
     function, kind = expression.function, expression.type
@@ -254,8 +292,9 @@ def _user(expression: UserCall) -> Computed:
 class Projection:
     """Several expressions over one frame."""
 
-    def __init__(self, expressions: Sequence[Expression]) -> None:
-        self._computed = [compiled(each) for each in expressions]
+    def __init__(self, expressions: Sequence[Expression], shared: Shared | None = None) -> None:
+        found = repeated(expressions) if shared is None else shared
+        self._computed = [compiled(each, found) for each in expressions]
         self._types = [arrow_type(each.type) for each in expressions]
 
     def columns(self, frame: Frame) -> list[pa.Array]:
@@ -270,8 +309,8 @@ class Projection:
 class Condition:
     """A condition over one frame."""
 
-    def __init__(self, expression: Expression) -> None:
-        self._computed = compiled(expression)
+    def __init__(self, expression: Expression, shared: Shared | None = None) -> None:
+        self._computed = compiled(expression, shared)
 
     def holds(self, frame: Frame) -> np.ndarray:
         """Where it is true."""

@@ -85,8 +85,11 @@ _ALWAYS = {
 _LOCAL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 _LOCAL = {
-    # Blocks go from one local process to another: compressing them would only cost time.
+    # Blocks go from one local process to another: compressing them and adding them up would only cost time, and so
+    # would a file for each target that is copied into one: large blocks went through Spark in half of the time.
     "spark.shuffle.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.shuffle.sort.bypassMergeThreshold": "0",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

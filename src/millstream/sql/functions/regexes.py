@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.functions import plain_regex
+from millstream.sql.functions.once_each import once_each
 from millstream.sql.functions.registry import by_row, define
 
 _S = "string"
@@ -58,7 +59,7 @@ def _extract_column(frame: Any, args: list[Any], kinds: list[t.DataType], kind: 
     named = None if not plain or None in constants else plain_regex.naming(*constants)
     if named is None:
         return by_row(_regexp_extract)(frame, args, kinds, kind)
-    return pc.struct_field(pc.extract_regex(args[0], named), [0])
+    return once_each(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, named), [0]))
 
 
 define(

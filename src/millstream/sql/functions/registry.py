@@ -15,6 +15,7 @@ import pyarrow as pa
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.functions.once_each import once_each
 
 Evaluate = Callable[[Any, list[Any], list[t.DataType], t.DataType], Any]
 TypeRule = Callable[[list[t.DataType]], t.DataType]
@@ -246,14 +247,17 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
         data = [arg for arg in args if not isinstance(arg, str)]
         constant = all(isinstance(arg, pa.Scalar) for arg in data)
         count = 1 if constant else frame.count
+        if strict and count and not constant and _only_first(args):
+            others = zip(args[1:], kinds[1:], strict=True)
+            rest = [arg if isinstance(arg, str) else _values(arg, each, 1)[0] for arg, each in others]
+            if None in rest:
+                return pa.nulls(count, arrow_type(kind))
+            return once_each(args[0], lambda values: _mapped(function, values, rest, kinds[0], kind))
         columns = [
             [word] * count if word is not None else _values(arg, each, count)
             for word, arg, each in zip(words, args, kinds, strict=True)
         ]
-        rest = [column[0] for column in columns[1:]] if count else []
-        if strict and count and not constant and _only_first(args) and None not in rest:
-            made = [None if value is None else function(value, *rest) for value in columns[0]]
-        elif strict:
+        if strict:
             made = [None if None in values else function(*values) for values in _rows(columns, count)]
         else:
             made = [function(*values) for values in _rows(columns, count)]
@@ -261,6 +265,13 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
         return array[0] if constant else array
 
     return evaluate
+
+
+def _mapped(
+    function: Callable[..., Any], values: pa.Array, rest: list[Any], source: t.DataType, kind: t.DataType
+) -> pa.Array:
+    found = internal_values(values, source)
+    return pa.array([None if value is None else function(value, *rest) for value in found], arrow_type(kind))
 
 
 def _only_first(args: list[Any]) -> bool:

@@ -22,7 +22,7 @@ from millstream.sql.columns import array_of, internal_values, key_type_info, kin
 from millstream.sql.evaluate import EvaluationFailed, Frame
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.key_tuples import once_each, tuple_hashes
-from millstream.sql.operators.late_rows import LateBatch, LateRows, column_of
+from millstream.sql.operators.late_rows import LateBatch, LateRows, column_of, columns_of
 from millstream.sql.user_functions import functions_in
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
@@ -112,6 +112,10 @@ class TableOperator(Operator):
         """The columns of a batch, to compute over."""
         columns = [array.field(i) for i in range(width)]
         return Frame(columns, len(array), self.context.now, self.zone, self.watermark)
+
+    def frame_of(self, batch: Batch, width: int) -> Frame:
+        """The same, without making columns that nobody reads."""
+        return Frame(columns_of(batch, width), len(batch), self.context.now, self.zone, self.watermark)
 
     def emit_array(self, array: pa.Array) -> None:
         """Emit rows as they are."""

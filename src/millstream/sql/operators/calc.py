@@ -5,7 +5,7 @@ Does not know: keys, state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,13 @@ import pyarrow as pa
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
-from millstream.sql.columns import struct_of
-from millstream.sql.evaluate import Condition, EvaluationFailed, Projection, TakenColumns
+from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.expressions import Expression, Ref
 from millstream.sql.fields import FieldRef
 from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.late_rows import LateBatch, Picked, Plain, Some
+from millstream.sql.operators.late_rows import LateRows, Picked, Plain, Some, columns_of, kinds_in
+from millstream.sql.repeated import repeated
 
 
 @dataclass(frozen=True)
@@ -43,48 +43,49 @@ class CalcOperator(TableOperator):
 
     def __init__(self, context: OperatorContext, spec: CalcSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
+        exprs, condition = spec.exprs or (), spec.condition
+        shared = repeated(exprs if condition is None else (condition, *exprs))
         self._width = len(spec.input)
-        self._condition = None if spec.condition is None else Condition(spec.condition)
-        self._projection = None if spec.exprs is None else Projection(spec.exprs)
-        self._picked = [each.index for each in spec.exprs or () if isinstance(each, Ref)]
-        self._only_picks = self._condition is None and len(self._picked) == len(spec.exprs or ()) > 0
-        self._only_reads = all(map(_reads, spec.exprs or ()))
+        self._condition = None if condition is None else Condition(condition, shared)
+        self._projection = None if spec.exprs is None else Projection(exprs, shared)
+        picked = [each.index for each in exprs if isinstance(each, Ref)]
+        self._picked = picked if exprs and len(picked) == len(exprs) else None
+        self._only_reads = all(map(_reads, exprs))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Compute."""
-        if self._only_picks and isinstance(batch, LateBatch):
-            self.emit_late(Picked(batch.late, self._picked), batch.kinds)
-            return
-        array = batch.array()
+        columns, kinds = columns_of(batch, self._width), kinds_in(batch, self._width)
+        frame = Frame(columns, len(batch), self.context.now, self.zone, self.watermark)
         try:
             if self._condition is not None:
-                holds = self._condition.holds(self.frame(array, self._width))
+                holds = self._condition.holds(frame)
                 if not holds.all():
-                    self._some(array, np.flatnonzero(holds))
+                    self._some(frame, columns, kinds, np.flatnonzero(holds))
                     return
-            if self._projection is not None:
-                columns = self._projection.columns(self.frame(array, self._width))
-                array = struct_of(columns, array.field(self._width), self.output, len(array))
+            if self._projection is None:
+                self.emit_late(columns, kinds)
+            elif self._picked is not None:
+                self.emit_late(Picked(columns, self._picked), kinds)
+            else:
+                self.emit_late(Plain(self._projection.columns(frame), len(batch)), kinds)
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
-        self.emit_array(array)
 
-    def _some(self, array: pa.Array, places: np.ndarray) -> None:
+    def _some(self, frame: Frame, columns: LateRows, kinds: pa.Array | None, places: np.ndarray) -> None:
         """Go on with some of the rows; columns that nobody reads are left alone."""
         if not len(places):
             return
         rows = pa.array(places)
+        kinds = None if kinds is None else kinds.take(rows)
         if self._projection is None:
-            self.emit_array(array.take(rows))
-            return
-        whole = self.frame(array, self._width)
-        kinds = array.field(self._width)
-        kinds = None if kinds.null_count == len(kinds) else kinds.take(rows)
-        if self._only_reads:
-            self.emit_late(Some(Plain(self._projection.columns(whole), len(array)), places), kinds)
-            return
-        frame = replace(whole, columns=TakenColumns(whole.columns, rows), count=len(places))
-        self.emit_array(struct_of(self._projection.columns(frame), kinds, self.output, len(places)))
+            self.emit_late(Some(columns, places), kinds)
+        elif self._picked is not None:
+            self.emit_late(Some(Picked(columns, self._picked), places), kinds)
+        elif self._only_reads and isinstance(columns, Plain):
+            self.emit_late(Some(Plain(self._projection.columns(frame), frame.count), places), kinds)
+        else:
+            gathered = None if isinstance(columns, Plain) else Some(columns, places)
+            self.emit_late(Plain(self._projection.columns(frame.some(rows, gathered)), len(places)), kinds)
 
 
 def _reads(expression: Expression) -> bool:

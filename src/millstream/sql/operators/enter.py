@@ -111,13 +111,26 @@ def _columns_reader(have: t.RowType, want: t.RowType) -> Callable[[Sequence[pa.A
     plan: list[tuple[int | None, Any]] = []
     for name, kind in zip(want.names, want.types, strict=True):
         place = places.get(name)
-        plan.append((None, arrow_type(kind)) if place is None else (place, _reader(have.types[place], kind)))
+        plan.append((None, _nulls(arrow_type(kind))) if place is None else (place, _reader(have.types[place], kind)))
 
     def read(arrays: Sequence[pa.Array], count: int) -> list[pa.Array] | None:
-        made = [pa.nulls(count, how) if place is None else how(arrays[place]) for place, how in plan]
+        made = [how(count) if place is None else how(arrays[place]) for place, how in plan]
         return None if any(each is None for each in made) else made
 
     return read
+
+
+def _nulls(kind: pa.DataType) -> Callable[[int], pa.Array]:
+    """Makes columns of NULL, all of them parts of one."""
+    longest = pa.nulls(0, kind)
+
+    def some(count: int) -> pa.Array:
+        nonlocal longest
+        if len(longest) < count:
+            longest = pa.nulls(count, kind)
+        return longest.slice(0, count)
+
+    return some
 
 
 def _reader(have: t.DataType, want: t.DataType) -> Callable[[pa.Array], pa.Array | None]:

@@ -230,6 +230,14 @@ def columns_of(batch: Batch, width: int) -> LateRows:
     return Plain([array.field(i) for i in range(width)], len(array))
 
 
+def kinds_in(batch: Batch, width: int) -> pa.Array | None:
+    """The kinds of change of a batch of a table's rows; None where all are inserts."""
+    if isinstance(batch, LateBatch):
+        return batch.kinds
+    kinds = batch.array().field(width)
+    return None if kinds.null_count == len(kinds) else kinds
+
+
 def column_of(batch: Batch, column: int) -> pa.Array:
     """A column of a batch of a table's rows."""
     return batch.late[column] if isinstance(batch, LateBatch) else batch.array().field(column)

@@ -22,20 +22,20 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql import types as t
 from millstream.sql.columns import (
+    SqlTypeInfo,
     array_of,
     column,
-    converter,
     internal_values,
     is_nested,
-    optional,
     struct_of,
     tuples_of,
 )
-from millstream.sql.evaluate import Condition, EvaluationFailed, Projection
+from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.expressions import Expression
 from millstream.sql.lookup import CachePolicy, Key, LookupCache, TableLookup
 from millstream.sql.lookup_reload import Reload
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.late_rows import Beside, LateRows, Plain, Some, columns_of, kinds_in
 from millstream.sql.whole_tables import WholeTable
 
 _THREADS = 8
@@ -93,7 +93,7 @@ class LookupJoinOperator(TableOperator):
         self._cache = LookupCache(policy) if isinstance(policy, CachePolicy) else None
         self._kept: dict[Key, list[Any]] = {}
         self._read: tuple[int, int] | None = None  # when the whole table was read, first and last
-        self._makers = [optional(converter(kind)) for kind in spec.lookup.schema.types]
+        self._kinds_found = [SqlTypeInfo(kind) for kind in spec.lookup.schema.types]
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._projection = None if spec.exprs is None else Projection(spec.exprs)
         self._joined = None if spec.joined is None else Condition(spec.joined)
@@ -102,10 +102,11 @@ class LookupJoinOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Ask for the keys of the batch, then join."""
-        spec, array = self._spec, batch.array()
-        places, keys = distinct([array.field(i) for i in spec.keys], [spec.left.types[i] for i in spec.keys])
+        spec, width = self._spec, len(self._spec.left)
+        columns = columns_of(batch, width)
+        places, keys = distinct([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
         try:
-            self._join(array, places, keys, self._answers(keys))
+            self._join(columns, kinds_in(batch, width), places, keys, self._answers(keys))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
 
@@ -163,15 +164,16 @@ class LookupJoinOperator(TableOperator):
             self._opened = True
         pieces = [keys[i : i + table.most] for i in range(0, len(keys), table.most)]
         answers = self._at_once(pieces) if table.asynchronous else [table.lookup.find(piece) for piece in pieces]
-        flat: list[tuple[Any, ...]] = []
+        given: list[Sequence[Any]] = []
         owners: list[Key] = []
         for piece, answer in zip(pieces, answers, strict=True):
             for key in piece:
-                for row in answer.get(key, ()):
-                    flat.append(tuple([make(value) for make, value in zip(self._makers, row, strict=True)]))
-                    owners.append(key)
+                found = answer.get(key, ())
+                given += found
+                owners += [key] * len(found)
         shown: dict[Key, list[Any]] = {key: [] for key in keys}
-        kept, rows = self._calculated(flat)
+        columns = zip(self._kinds_found, zip(*given, strict=True), strict=True) if given else ()
+        kept, rows = self._calculated(list(zip(*(kind.internals(each) for kind, each in columns), strict=True)))
         for place, row in zip(kept, rows, strict=True):
             shown[owners[place]].append(row)
         return shown
@@ -210,40 +212,42 @@ class LookupJoinOperator(TableOperator):
 
     # ------------------------------------------------------------------------------------------------------- joining
 
-    def _join(self, array: pa.Array, places: np.ndarray, keys: list[Key], answers: dict[Key, list[Any]]) -> None:
+    def _join(
+        self,
+        columns: LateRows,
+        kinds: pa.Array | None,
+        places: np.ndarray,
+        keys: list[Key],
+        answers: dict[Key, list[Any]],
+    ) -> None:
         """`places` says which of the keys each row has, the number of keys for a row with none."""
         found = self._right_columns([row for key in keys for row in answers[key]])
         sizes = np.array([*(len(answers[key]) for key in keys), 0], np.int64)
         counts, firsts = sizes[places], (np.cumsum(sizes) - sizes)[places]
-        left = np.repeat(np.arange(len(array)), counts)
+        every = np.arange(columns.size)
+        left = np.repeat(every, counts)
         steps = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
         right = np.repeat(firsts, counts) + steps
         if self._joined is not None and len(left):
-            pairs = self._pairs(array, found, pa.array(left), pa.array(right), len(left))
-            holds = self._joined.holds(self.frame(pairs, len(self.output)))
+            pairs = _pairs(columns, found, left, pa.array(right))
+            holds = self._joined.holds(Frame(pairs, len(left), self.context.now, self.zone, self.watermark))
             left, right = left[holds], right[holds]
         partners = pa.array(right)
         if self._spec.kind == "left":
-            alone = np.setdiff1d(np.arange(len(array)), left)
+            alone = np.setdiff1d(every, left)
             whole = np.concatenate([left, alone])
             order = np.argsort(whole, kind="stable")
             chosen = np.concatenate([right, np.zeros(len(alone), np.int64)])[order]
             left = whole[order]
             partners = pa.array(chosen, mask=np.isin(left, alone))
-        if len(left):
-            self.emit_array(self._pairs(array, found, pa.array(left), partners, len(left)))
+        told = None if kinds is None else kinds.take(pa.array(left))
+        self.emit_late(_pairs(columns, found, left, partners), told)
 
     def _right_columns(self, rows: list[tuple[Any, ...]]) -> list[pa.Array]:
         """The columns of what was found; one row of nulls where nothing was, for places that point nowhere."""
         kinds = self._spec.right.types
         values = zip(*rows, strict=True) if rows else ((None,) for _ in kinds)
         return [column(list(each), kind) for each, kind in zip(values, kinds, strict=True)]
-
-    def _pairs(self, array: pa.Array, found: list[pa.Array], left: pa.Array, right: pa.Array, count: int) -> pa.Array:
-        taken = array.take(left)
-        width = len(self._spec.left)
-        columns = [taken.field(i) for i in range(width)] + [each.take(right) for each in found]
-        return struct_of(columns, taken.field(width), self.output, count)
 
     def close(self) -> None:
         """The job is over: let go of threads and connections."""
@@ -259,6 +263,13 @@ class LookupJoinOperator(TableOperator):
         if self._opened:
             self._opened = False
             self._spec.lookup.lookup.close()
+
+
+def _pairs(columns: LateRows, found: Sequence[pa.Array], left: np.ndarray, right: pa.Array) -> LateRows:
+    """Rows, each beside one that was found for it."""
+    once_each = len(left) == columns.size and bool((left == np.arange(columns.size)).all())
+    mine = columns if once_each else Some(columns, left)
+    return Beside(mine, Plain([each.take(right) for each in found], len(left)))
 
 
 def distinct(columns: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> tuple[np.ndarray, list[Key]]:

@@ -73,9 +73,8 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Look at the rows and pass them on."""
-        array = batch.array()
         try:
-            (marks,) = self._projection.columns(self.frame(array, len(self.output)))
+            (marks,) = self._projection.columns(self.frame_of(batch, len(self.output)))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
         found = pc.max(pc.cast(marks, pa.timestamp("ms", marks.type.tz), safe=False))

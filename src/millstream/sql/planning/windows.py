@@ -22,7 +22,7 @@ from millstream.sql.operators.windows import WindowAggregateSpec
 from millstream.sql.physical import FORWARD, Operation, by_hash
 from millstream.sql.planning.contract import Planning
 from millstream.sql.planning.placement import Placements
-from millstream.sql.rules.share_equal_plans import is_pure
+from millstream.sql.repeated import is_pure
 
 
 def plan_window_aggregate(

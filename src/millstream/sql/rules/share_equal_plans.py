@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from millstream.sql import logical as l
 from millstream.sql.catalog import TableDefinition
-from millstream.sql.expressions import Apply, Expression, UserCall, walk
-from millstream.sql.functions.library import function_named
+from millstream.sql.repeated import is_pure
 from millstream.sql.rewriting import everywhere
 
 
@@ -65,11 +64,3 @@ def _repeatable(node: l.Plan) -> bool:
         case l.SetOperation() | l.Rank() | l.Expand():
             return True
     return False
-
-
-def is_pure(expression: Expression) -> bool:
-    """Whether an expression has the same value whenever it is computed: no user's function, no chance, no clock."""
-    return not any(
-        isinstance(each, UserCall) or (isinstance(each, Apply) and not function_named(each.function).deterministic)
-        for each in walk(expression)
-    )
