@@ -1,14 +1,16 @@
 """The short versions of the cases of chaos; the long ones are run with `make chaos`."""
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from millstream.cli.main import main
-from millstream.testing import chaos
+from millstream.testing import chaos, chaos_storage
 
-IN_PROCESS = ("leaders", "rescale", "damage", "storage", "clocks", "hostile", "poison")
+IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
 WITH_BROKER = ("brokers",)
 ON_SPARK = ("kafka", "executors", "pressure")  # "kills" is "kafka" with files
 
@@ -16,6 +18,19 @@ ON_SPARK = ("kafka", "executors", "pressure")  # "kills" is "kafka" with files
 @pytest.mark.parametrize("case", IN_PROCESS)
 def test_everything_holds(case: str, tmp_path: Path) -> None:
     report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    assert report.ok, "\n".join(report.lines())
+
+
+@cache
+def _storage() -> chaos.Trace:
+    return chaos.planned("storage", 1, "ci")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("program", chaos_storage.CI)
+def test_every_fault_of_storage_is_survived(program: str, tmp_path: Path) -> None:
+    trace = _storage()
+    report = chaos.played(replace(trace, steps=[each for each in trace.steps if each["program"] == program]), tmp_path)
     assert report.ok, "\n".join(report.lines())
 
 

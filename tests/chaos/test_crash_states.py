@@ -2,36 +2,92 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import product
 
 from millstream.testing import chaos, chaos_storage
-from millstream.testing.crash_states import fingerprint, recorded
+from millstream.testing.chaos_storage import Script
+from millstream.testing.crash_states import fingerprint, recorded, shape
 from millstream.testing.faults import CRASHES
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, run
 
+SETUP = Setup(PROGRAMS["side_output"], epoch_records=30, checkpoint_every=1)
+
 
 def test_a_crash_leaves_what_the_record_says():
     """For each kind of operation and each way to die: the last operation of that kind."""
-    setup = Setup(PROGRAMS["session"], epoch_records=15, checkpoint_every=1)
     with World() as world:
-        history = recorded(setup, world, chaos_storage.Script(savepoint=True))
+        history = recorded(SETUP, world, Script.of("stopped"))
         last = {each.kind: number for number, each in enumerate(history.operations)}
         assert {"write_bytes", "append_bytes", "make_dirs", "replace", "remove", "sync_dir"} <= set(last)
         for number, mode in product(last.values(), CRASHES):
             left = history.left(number, mode)
-            script = chaos_storage.Script(savepoint=True)
+            script = Script.of("stopped")
             with World() as other:
-                life = run(setup, other, Faults(storage=(number, mode)), listen=script)
+                life = run(SETUP, other, Faults(storage=(number, mode)), listen=script)
                 assert life.crashed
                 assert fingerprint(world) == fingerprint(other), (history.operations[number], mode)
                 assert (left.listener.remembered(), left.finished) == (script.remembered(), life.finished)
 
 
+def test_a_crash_of_a_recovery_leaves_what_its_record_says():
+    """The same for the life after a crash between a checkpoint and its commit, and after one inside a savepoint."""
+    with World() as world:
+        history = recorded(SETUP, world, Script.of("stopped"))
+        made = [number for number, each in enumerate(history.operations) if each.target.endswith("/_metadata")]
+        savepoint = next(number for number in made if "/savepoints/" in history.operations[number].target)
+        for first in (made[2], savepoint - 1):
+            left = history.left(first, "after")
+            recovery = recorded(SETUP, world, copy(left.listener))
+            assert 0 < recovery.secured < len(recovery.operations)
+            last = {each.kind: number for number, each in enumerate(recovery.operations[: recovery.secured])}
+            for kind, mode in product(("append_bytes", "write_bytes", "replace"), CRASHES):
+                number = last[kind]
+                left = recovery.left(number, mode)
+                script = Script.of("stopped")
+                with World() as other:
+                    run(SETUP, other, Faults(storage=(first, "after")), listen=script)
+                    life = run(SETUP, other, Faults(storage=(number, mode)), listen=script)
+                    assert life.crashed
+                    assert fingerprint(world) == fingerprint(other), (recovery.operations[number], mode)
+                    assert (left.listener.remembered(), left.finished) == (script.remembered(), life.finished)
+
+
+def test_the_programs_of_ci_do_everything_to_storage_that_any_program_does():
+    trace, played, touched = chaos.planned("storage", 1, "ci"), set(), set()
+    with World() as world:
+        for job, (name, records) in product(chaos_storage.JOBS, trace.parameters["epoch records"].items()):
+            points = chaos_storage.Points(name, job, records, world)
+            played |= {shape(points.history.operations[each["operation"]]) for each in _steps(trace, name, job)}
+    for name, job in product(PROGRAMS, ("rescaled", "stopped")):
+        with World() as world:
+            life = run(Setup(PROGRAMS[name], epoch_records=6, checkpoint_every=1), world, listen=Script.of(job))
+            touched |= set(map(shape, life.operations))
+    assert touched <= played
+
+
+def _steps(trace, program, job):
+    return [each for each in trace.steps if (each["program"], each["job"]) == (program, job)]
+
+
 def test_a_point_says_what_it_says_when_it_is_played_alone(tmp_path):
     """Nothing that one fault has left changes what is seen of the next."""
     trace = chaos.planned("storage", 3, "ci")
-    trace = chaos.Trace("storage", 3, "ci", {}, trace.steps[::30])
+    trace = chaos.Trace("storage", 3, "ci", trace.parameters, trace.steps[::600])
     alone = [chaos.played(trace.sliced(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
     together = chaos.played(trace, tmp_path).figures
     assert {name: sum(each[name] for each in alone) for name in together} == together
+
+
+def test_a_crash_of_a_recovery_comes_to_the_same_end_derived_and_lived():
+    """Also one that the recovery does not live to see."""
+    with World() as world:
+        points = chaos_storage.Points("side_output", "stopped", 40, world)
+        number, mode = points.places[1]
+        again = [[4, "torn"], [9, "after"], [20, "before"], [10_000, "after"]]
+        steps = [{"operation": number, "mode": mode, "lasting": 1, "again": each} for each in again]
+        derived = [points.outcome(step) for step in steps]
+        points.places = ()  # as any other crash
+        assert [points.outcome(step) for step in steps] == derived
+        assert [each.crashes for each in derived] == [2, 2, 2, 1]

@@ -1,8 +1,8 @@
 """Storage fails while a job runs: no space, I/O errors, read-only, stalls of half a minute, and processes that die.
 
 Promises: at whatever operation of epochs, checkpoints, commits, rescales, savepoints and of the recovery that happens,
-the output is in the end that of a run without faults, and no death leaves half a checkpoint. Of every program three jobs
-are put through it: one that is rescaled twice, one that is also stopped with a savepoint, and the one that goes on from
+the output is in the end that of a run without faults, and no death leaves half a checkpoint. Three jobs of a program
+are put through it: one that is rescaled twice, one that is also stopped with a savepoint, the one that goes on from
 that. At every operation of them a process dies (before, after, half-way), and storage fails in one way; where a death
 leaves something new to recover from, the recovery dies at every operation until it has made a checkpoint. What came
 before a crash is lived once for all crashes of a job, and what comes after it once for all that leave the same behind.
@@ -14,6 +14,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ def _points(operations: range, again: float, chance: np.random.Generator) -> Ite
 
 
 def _recovery_points(points: Points) -> Iterator[dict[str, Any]]:
-    for place in points.places():
+    for place in points.places:
         recovery = points.recovery(*place)
         for number in range(recovery.secured if recovery is not None else 0):
             for mode in CRASHES:
@@ -187,7 +188,8 @@ class Points:
         since = self.history.since(asked[self._job])
         return next(n for n, each in enumerate(self.history.operations) if n >= since and each.kind == "append_bytes")
 
-    def places(self) -> list[tuple[int, Mode]]:
+    @cached_property
+    def places(self) -> Sequence[tuple[int, Mode]]:
         """Crashes that leave something new to recover from: the first operation of each shape since `begun`, where
         it does more than begin a file or sync one."""
         found: dict[tuple[str, str], int] = {}
@@ -211,11 +213,19 @@ class Points:
             self._world.rewind(self._begin[0].copy(), self._begin[1])
             faults = Faults(storage=(number, mode), lasting=step["lasting"])
             return self._ended([run(self._setup, self._world, faults, listen=Script.of(self._job))])
-        recovery = self.recovery(number, mode) if again is not None else None
-        if recovery is None or again[0] >= len(recovery.operations):
-            return self._after(self.history.left(number, mode)).after_crashes(1)
-        left = recovery.left(*again)  # whoever wanted something of the job has given up
-        gone = Left(Script(rescales={}, savepoint=False), left.finished)
+        left = self.history.left(number, mode)
+        if again is None or left.finished:
+            return self._after(left).after_crashes(1)
+        recovery = self.recovery(number, mode) if (number, mode) in self.places else None
+        if recovery is not None and again[0] < len(recovery.operations):
+            finished = recovery.left(*again).finished
+        else:
+            left = self.history.left(number, mode)
+            life = run(self._setup, self._world, Faults(storage=tuple(again)), listen=left.listener)
+            if not life.crashed:
+                return self._ended([life]).after_crashes(1)
+            finished = life.finished
+        gone = Left(Script(rescales={}, savepoint=False), finished)  # whoever wanted something has given up
         return self._after(gone).after_crashes(2)
 
     def _after(self, left: Left[Script]) -> Outcome:
