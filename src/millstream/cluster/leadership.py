@@ -30,7 +30,7 @@ _log = logging.getLogger("millstream.leadership")
 
 _RENEWALS = 4  # in the duration of a lease
 _LOOKS = 12  # of a waiting driver, in the duration of a lease
-_SETTLED = 4  # durations after which a leader has done what it does at its start
+_SETTLED = 10  # durations after which a leader has done what it does at its start
 
 GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so no two drivers' names meet
 
