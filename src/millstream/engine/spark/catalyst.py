@@ -37,8 +37,12 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
-# A JVM that only moves blocks is started with the quick compiler; one that computes queries wants the good one.
-OPTIMIZING_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+# A JVM that only moves blocks is started with the quick compiler, and for large blocks; one that computes queries wants
+# the good one, and shuffles rows as Spark does.
+OPTIMIZING_JVM = {
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.shuffle.sort.bypassMergeThreshold": "200",
+}
 _ROWS_TOGETHER = 65536
 _MOST_KNOWN = 200
 _MARKS = ("millstream.", "[USER_RAISED_EXCEPTION] ")
