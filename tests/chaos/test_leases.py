@@ -83,9 +83,13 @@ def test_a_leader_that_renews_keeps_the_lease(tmp_path: Path) -> None:
             first.renew()
         return looks > 200
 
+    prepared: list[float] = []
+    before = clock.precise()
     with pytest.raises(NotLeading):
-        second.wait(stopped)
+        second.wait(stopped, lambda: prepared.append(clock.precise() - before))
     first.verify()
+    assert len(prepared) == 1
+    assert prepared[0] > 30  # the leader has long begun
 
 
 def test_who_waits_learns_how_the_job_ended(tmp_path: Path) -> None:
@@ -351,9 +355,9 @@ def test_an_old_leader_does_not_write_to_the_log_of_a_later_term() -> None:
 class Impatient(Leadership):
     """A driver that is cancelled as soon as it waits."""
 
-    def wait(self, stopped):
+    def wait(self, stopped, prepare):
         stopped.__self__.set()
-        return super().wait(stopped)
+        return super().wait(stopped, prepare)
 
 
 def test_a_cancelled_standby_leaves_the_leaders_job_alone() -> None:

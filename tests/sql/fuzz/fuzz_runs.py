@@ -44,6 +44,17 @@ def shown(value: Any) -> str:
 
 
 def by_millstream(case: Case, *, batch: bool = False, options: dict[str, str] | None = None) -> Answer:
+    """The rows that are left when a whole job has ended."""
+    counts: Answer = Counter()
+    with environment(case, batch=batch, options=options).execute_sql(case.sql).collect() as rows:
+        for row in rows:
+            sign = 1 if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
+            counts[tuple(map(shown, row))] += sign
+    return Counter({row: count for row, count in counts.items() if count})
+
+
+def environment(case: Case, *, batch: bool, options: dict[str, str] | None = None) -> TableEnvironment:
+    """An environment that has the tables."""
     settings = EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()
     env = TableEnvironment.create(settings)
     env.get_config().set("parallelism.default", "1")
@@ -57,12 +68,7 @@ def by_millstream(case: Case, *, batch: bool = False, options: dict[str, str] | 
             f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'values', 'data-id' = '{name}', "
             f"'changelog-mode' = '{mode}')"
         )
-    counts: Answer = Counter()
-    with env.execute_sql(case.sql).collect() as rows:
-        for row in rows:
-            sign = 1 if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
-            counts[tuple(map(shown, row))] += sign
-    return Counter({row: count for row, count in counts.items() if count})
+    return env
 
 
 def _row(table: Table, sign: int, row: tuple[str | None, ...]) -> Row:
