@@ -42,7 +42,7 @@ def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("case", ON_SPARK)
 def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
     report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
