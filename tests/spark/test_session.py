@@ -136,18 +136,30 @@ def test_blocks_cross_an_exchange(spark_context):
 QUIET = """
 import os, sys
 from millstream.engine.spark import session
+from pyspark import SparkContext
 before = dict(os.environ)
-context = session.spark_context({"millstream.spark.master": "local[1]", "spark.driver.memory": "512m"}, 1)
-assert os.environ == before
+settings = {"millstream.spark.master": "local[1]", "spark.driver.memory": "512m"}
+prepared = None
+if sys.argv[1:]:
+    session.start_jvm(settings)
+    session.start_jvm(settings)
+    assert SparkContext._active_spark_context is None
+    prepared = SparkContext._gateway.proc
+context = session.spark_context(settings, 1)
+noted = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")  # by PySpark, which reads them again later
+assert {**os.environ, **{name: None for name in noted}} == {**before, **{name: None for name in noted}}
 jvm = context._gateway.proc
+assert prepared in (None, jvm)
 print(context.parallelize(range(10), 1).sum())
 session.stop()
 assert jvm.poll() is not None
 """
 
 
-def test_spark_starts_and_stops_without_a_word():
-    answer = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, timeout=200, check=False)
+@pytest.mark.parametrize("prepared", [(), ("with its JVM started before",)])
+def test_spark_starts_and_stops_without_a_word(prepared):
+    command = [sys.executable, "-c", QUIET, *prepared]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "45\n", "")
 
 

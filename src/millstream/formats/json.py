@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
-from millstream.formats.json_lines import JsonLines
+from millstream.formats.json_lines import FormReader
 from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
 from millstream.formats.json_writer import JsonWriter
 from millstream.formats.options import (
@@ -87,7 +87,7 @@ class JsonFormat(Format):
         self._reader = reader_of(shape, self._settings)
         self._writer = writer_of(shape, self._settings)
         self._columns = _columns(shape) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
-        self._lines = JsonLines(shape, self._of_texts)
+        self._lines = FormReader(shape, self._of_texts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.shape, self._given)

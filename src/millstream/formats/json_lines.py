@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from millstream.formats.json_forms import Form, Path, ValueKind, form_of
 from millstream.formats.shapes import BITS, Kind, Shape
-from millstream.formats.signs import QUOTE, Signs
+from millstream.formats.signs import QUOTE, Signs, valid
 from millstream.formats.vectors import arrow_leaf
 
 LEAST = 3000  # lines; fewer are read faster by a parser
@@ -43,23 +43,7 @@ class _Learned:
     least: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The lines of one form: which they are, and where the values at wanted places begin and end, or which whole
-    numbers they are."""
-
-    form: Form
-    rows: _Ints
-    starts: dict[int, _Ints]
-    ends: dict[int, _Ints]
-    wholes: dict[int, _Ints]
-
-    def place(self, path: Path) -> int | None:
-        """Which place has the value of a field."""
-        return next((at for at, each in enumerate(self.form.places) if each.path == path), None)
-
-
-class JsonLines:
+class FormReader:
     """Reads lines into the columns of a row's fields. `convert` makes values of texts, for kinds that are not read
     from text by Arrow."""
 
@@ -163,15 +147,15 @@ class _Lines:
 
     def part(self, learned: _Learned, rows: _Ints) -> tuple[_Part, _Ints]:
         """Those of the rows that have the form, and the others."""
-        walk = self._walk(learned, rows)
+        part = self._walk(learned, rows)
         others = np.ones(len(self.starts), bool)
-        others[walk.rows] = False
-        return _Part(learned.form, walk.rows, walk.starts, walk.ends, walk.wholes), rows[others[rows]]
+        others[part.rows] = False
+        return part, rows[others[rows]]
 
-    def _walk(self, learned: _Learned, rows: _Ints) -> _Walk:
+    def _walk(self, learned: _Learned, rows: _Ints) -> _Part:
         """Through the lines that have a form, from value to value."""
         form, signs, least = learned.form, self.signs, learned.least
-        walk = _Walk(rows, self.starts[rows], self.ends[rows])
+        walk = _Part(form, rows, self.starts[rows], self.ends[rows])
         for number, place in enumerate(form.places):
             if not len(walk.rows):
                 return walk
@@ -215,9 +199,11 @@ class _Lines:
 
 
 @dataclass
-class _Walk:
-    """How far one has come in lines that may have a form, and what was found on the way."""
+class _Part:
+    """Lines that have one form as far as one has come in them, and what was found at wanted places: where values begin
+    and end, and which whole numbers they are."""
 
+    form: Form
     rows: _Ints
     at: _Ints
     limit: _Ints
@@ -233,6 +219,10 @@ class _Walk:
         for found in (self.starts, self.ends, self.wholes):
             found.update({number: each[good] for number, each in found.items()})
         return True
+
+    def place(self, path: Path) -> int | None:
+        """Which place has the value of a field."""
+        return next((at for at, each in enumerate(self.form.places) if each.path == path), None)
 
 
 @dataclass(frozen=True)
@@ -297,5 +287,4 @@ class _Columns:
 
 def _with_nulls(values: np.ndarray, there: np.ndarray | None) -> pa.Array:
     """Numbers as they are, and null where there is none."""
-    bits = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(values)])
+    return pa.Array.from_buffers(pa.int64(), len(values), [valid(there), pa.py_buffer(values)])

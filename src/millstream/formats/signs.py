@@ -84,10 +84,8 @@ class Signs:
         offsets[:-1:2], offsets[1::2], offsets[-1:] = starts, ends, ends[-1:]
         every = pa.StringArray.from_buffers(2 * count, pa.py_buffer(offsets), pa.py_buffer(self.text))
         taken = every.take(pa.array(np.arange(0, 2 * count, 2)))  # between two of them are those that are not wanted
-        if there is None:
-            return taken
         _, where, data = taken.buffers()
-        return pa.StringArray.from_buffers(count, where, data, pa.py_buffer(np.packbits(there, bitorder="little")))
+        return pa.StringArray.from_buffers(count, where, data, valid(there))
 
 
 class Windows:
@@ -113,6 +111,11 @@ class Windows:
     def _have(self, piece: bytes, offset: int) -> np.ndarray:
         words, wanted = self.words(offset), np.uint64(int.from_bytes(piece, "little"))
         return np.asarray((words if len(piece) == 8 else words & np.uint64((1 << 8 * len(piece)) - 1)) == wanted)
+
+
+def valid(there: np.ndarray | None) -> pa.Buffer | None:
+    """What an Arrow array needs to know where it has values; None for everywhere."""
+    return None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
 def _first(marks: np.ndarray) -> np.ndarray:

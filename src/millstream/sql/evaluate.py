@@ -43,9 +43,8 @@ class Frame:
     chosen: tuple[Frame, pa.Array] | None = None  # the frame whose rows these are, and which of them
 
     def take(self, rows: np.ndarray) -> Frame:
-        """Some of the rows."""
-        chosen = pa.array(rows)
-        return Frame([column.take(chosen) for column in self.columns], len(rows), self.now, self.zone, self.watermark)
+        """Some of the rows, by their places."""
+        return self.some(pa.array(rows))
 
     def some(self, rows: pa.Array, columns: Sequence[pa.Array] | None = None) -> Frame:
         """Some of the rows; a column is taken when it is read, and so is what is known. `columns` are those rows where

@@ -5,7 +5,7 @@ on the user's terminal. A worker that takes the place of a dead one has the engi
 forked: importing them would be most of the time of a recovery. What lives on from task to task is not searched for
 cycles after each of them, as PySpark does (25 ms a task for the modules alone, more with state), but in a small share
 of the worker's time. Memory of columns that were let go of is kept for the next ones: getting it from the system again
-for every column took two thirds of the time of a query. Everything else is PySpark's.
+for every column took up to a quarter of the time of a query. Everything else is PySpark's.
 Does not know: tasks. What a task raises is told to Spark by PySpark's worker itself and never comes here."""
 
 from __future__ import annotations

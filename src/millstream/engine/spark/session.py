@@ -1,7 +1,8 @@
 """The Spark of this process: found, or started with the settings the engine needs.
 
-Promises: at most one Spark per process; the environment of the process is afterwards as it was; nothing of Spark's log
-reaches the terminal unless asked for; `stop` ends what was started here, JVM included, and nothing else.
+Promises: at most one Spark per process; the environment of the process is afterwards as it was, but for two settings
+that PySpark notes there for itself; nothing of Spark's log reaches the terminal unless asked for; `stop` ends what was
+started here, JVM included, and nothing else.
 Does not know: epochs, blocks or jobs."""
 
 from __future__ import annotations

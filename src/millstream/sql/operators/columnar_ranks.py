@@ -25,7 +25,7 @@ from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.late_rows import Beside, LateRows, Plain, Several, Some, columns_of
 from millstream.sql.operators.ordering import Order
 from millstream.sql.operators.rank_state import RankState
-from millstream.sql.operators.row_runs import KeyColumns, can_be_hashed, dense_codes, same_keys
+from millstream.sql.operators.row_runs import KeyColumns, Sorted, can_be_hashed, dense_codes, same_keys
 from millstream.sql.operators.stable_order import stable_order
 
 
@@ -121,7 +121,7 @@ class ColumnarRankOperator(TableOperator):
         if rows is not None:
             columns = [rows.field(i) for i in range(len(self._ranking.input))]
             partitions = [columns[i] for i in self._ranking.partition]
-            self._state.runs.add(columns, self._keys.hashes(partitions, len(rows)))
+            self._state.runs.add(columns, Sorted.of(self._keys.hashes(partitions, len(rows))))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Gather."""
@@ -183,7 +183,7 @@ class ColumnarRankOperator(TableOperator):
             return
         self._tell(rows, before, after, changed)
         staying = np.sort(kept[changed.any(axis=1)[group[kept]]])  # in this order those of equal order are as they came
-        self._state.runs.add(list(Some(rows, staying)), hashes[group[staying]])
+        self._state.runs.add(list(Some(rows, staying)), Sorted.of(hashes[group[staying]]))
 
     def _same(self, rows: LateRows, ours: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Where rows are equal to others; columns in which most differ are looked at first."""

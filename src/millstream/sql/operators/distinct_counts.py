@@ -32,7 +32,7 @@ from millstream.sql.operators.distinct_pairs import (
     marked,
     pairs_of,
 )
-from millstream.sql.operators.row_runs import KeyColumns, RowRuns
+from millstream.sql.operators.row_runs import KeyColumns, RowRuns, Sorted
 from millstream.state.store import ABSENT
 
 Counted = tuple[int, int | None]  # the column of the values, and that of the filter
@@ -147,7 +147,8 @@ class _Seen:
             array = array_of(rows, None, self._schema)
             columns = [array.field(i) for i in range(len(self._schema))]
             own = self._key_numbers.hashes(columns[: self._width], len(rows))
-            self._runs.add(columns, _mixed(own, self._value_numbers.hashes([columns[-2]], len(rows))))
+            hashes = _mixed(own, self._value_numbers.hashes([columns[-2]], len(rows)))
+            self._runs.add(columns, Sorted.of(hashes))
 
     def new(self, pairs: Pairs, groups: Groups, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Note what was seen; the number of the key and the bits that are new, of each pair that has some. `numbers`
@@ -163,7 +164,7 @@ class _Seen:
         bits = pairs.marks & ~before
         some = np.flatnonzero(bits)
         marks = pa.array((before | bits)[some])
-        self._runs.add([*(column.take(pa.array(some)) for column in columns), marks], hashes[some])
+        self._runs.add([*(column.take(pa.array(some)) for column in columns), marks], Sorted.of(hashes[some]))
         return pairs.owners[some], bits[some]
 
     def _new_by_key(self, pairs: Pairs, groups: Groups) -> tuple[np.ndarray, np.ndarray]:

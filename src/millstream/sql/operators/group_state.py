@@ -17,7 +17,7 @@ from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, internal_values, tuple_type_info, tuples_of
 from millstream.sql.operators.base import key_of, key_values
-from millstream.sql.operators.row_runs import KeyColumns, RowRuns
+from millstream.sql.operators.row_runs import KeyColumns, RowRuns, Sorted
 from millstream.state.store import ABSENT
 
 
@@ -78,7 +78,7 @@ class GroupState:
     def keep(self, keys: Sequence[pa.Array], parts: Sequence[pa.Array], hashes: np.ndarray | None) -> None:
         """These are the parts of the keys from now on."""
         if hashes is not None:
-            self._runs.add([*keys, *parts], hashes)
+            self._runs.add([*keys, *parts], Sorted.of(hashes))
             return
         values = [internal_values(column, kind) for column, kind in zip(parts, self._parts, strict=True)]
         rows = list(zip(*values, strict=True)) or [()] * len(keys[0])

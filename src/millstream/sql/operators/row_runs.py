@@ -167,9 +167,8 @@ class RowRuns:
         self._known = found
         return sorted(found.values(), key=lambda run: run.age)
 
-    def add(self, columns: Sequence[pa.Array], hashes: np.ndarray | Sorted) -> None:
+    def add(self, columns: Sequence[pa.Array], index: Sorted) -> None:
         """Keep rows; they may be put together with runs that are there."""
-        index = hashes if isinstance(hashes, Sorted) else Sorted.of(hashes)
         if not len(index.order):
             return
         runs = self.runs()
