@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import gc
+import weakref
 from decimal import Decimal
 
 import pytest
 
 from millstream.common import Row, RowKind, Types
+from millstream.connectors.jdbc import driver
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
@@ -144,3 +147,16 @@ def test_what_cannot_be_written_to_is_refused_before_the_job_starts(database, it
     plain = JdbcSink.builder().with_table("items", ["id", "name"]).build_at_least_once(database.options)
     with pytest.raises(UserError, match="can only insert"):
         written(plain, [Row.of_kind(RowKind.DELETE, 1, "a")])
+
+
+def test_a_session_that_is_garbage_closes_its_connection_before_anything_complains(database):
+    older = driver.connected(database.url)  # finalizers of a cycle run in the order of age
+    driver.give_back(database.url, older)
+    session = driver.Session(database.url)
+    assert session.connection() is older
+    cycle = [session, older]
+    cycle.append(cycle)
+    gone = weakref.ref(older)
+    del session, older, cycle
+    gc.collect()  # a connection that is let go of open is a warning, and so a failure
+    assert gone() is None

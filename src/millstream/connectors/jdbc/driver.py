@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -131,11 +132,17 @@ class Session:
         self._conninfo = conninfo
         self._setup = setup
         self._connection: Any = None
+        self._unowned: Any = None
 
     def connection(self) -> Any:
         """The open connection."""
         if self._connection is None or self._connection.closed:
+            self.drop()
             self._connection = borrowed(self._conninfo)
+            # of an attempt that nobody ended, the writer is let go of as it is; in a cycle of garbage this comes before
+            # the connection's own finalizer, which would complain
+            self._unowned = weakref.finalize(self, discard, self._connection)
+            self._unowned.atexit = False  # a forked process may not close what is its parent's
             if self._setup is not None:
                 self._connection.execute(self._setup)
         return self._connection
@@ -161,19 +168,19 @@ class Session:
 
     def drop(self) -> None:
         """Close the connection: whatever it had begun is undone."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
+        if (connection := self._released()) is not None:
             discard(connection)
-
-    def __del__(self) -> None:
-        # of an attempt that nobody ended: its writer is let go of as it is
-        self.drop()
 
     def close(self) -> None:
         """Give the connection back."""
+        if (connection := self._released()) is not None:
+            give_back(self._conninfo, connection)
+
+    def _released(self) -> Any:
         connection, self._connection = self._connection, None
         if connection is not None:
-            give_back(self._conninfo, connection)
+            self._unowned.detach()
+        return connection
 
 
 def _first_line(problem: Exception) -> str:
