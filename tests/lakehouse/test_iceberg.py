@@ -9,7 +9,6 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
@@ -45,6 +44,12 @@ def written(sink, rows, **where):
     return json.loads(json.dumps(staged))
 
 
+def made(loader, *partition_by):
+    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing(*partition_by).build()
+    sink.check()
+    return sink
+
+
 def snapshots(loader):
     with loader.opened() as (_, table):
         return [each.summary for each in table.metadata.snapshots]
@@ -56,8 +61,7 @@ def names(loader):
 
 
 def test_rows_are_in_the_table_after_the_commit_and_once(loader):
-    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
-    sink.check()
+    sink = made(loader)
     staged = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2, subtask=1)
     assert names(loader) == []
     for _ in range(3):
@@ -72,7 +76,7 @@ def test_rows_are_in_the_table_after_the_commit_and_once(loader):
 
 
 def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, monkeypatch):
-    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    sink = made(loader)
     staged = written(sink, [Row(1, "a")])
     table_class = __import__("pyiceberg.table").table.Table
     real = table_class._do_commit
@@ -95,9 +99,9 @@ def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, mo
 
 
 def test_what_is_aborted_is_removed(loader):
-    sink = IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    sink = made(loader)
     staged = written(sink, [Row(1, "a")])
-    path = f"{sink.location.removeprefix('file://')}/{staged[0]['path']}"
+    path = f"{sink.form.location.removeprefix('file://')}/{staged[0]['path']}"
     assert os.path.exists(path)
     sink.create_committer().abort(staged)
     assert not os.path.exists(path)
@@ -157,13 +161,9 @@ def test_every_type_comes_back(loader):
 
 
 def test_a_partitioned_table_is_written_by_partition(loader):
-    with loader.opened() as (catalog, _):
-        catalog.create_namespace("shop")
-        table = catalog.create_table("shop.items", pa.schema([("id", pa.int64()), ("name", pa.string())]))
-        with table.update_spec() as spec:
-            spec.add_identity("name")
+    made(loader, "name")
     sink = IcebergSink.for_row(loader, ROWS).build()
-    assert sink.partition_by == ("name",)
+    assert sink.form.partition_by == ("name",)
     staged = written(sink, [Row(n, f"p{n % 2}") for n in range(6)])
     assert len(staged) == 2
     sink.create_committer().commit(1, staged)
@@ -175,7 +175,12 @@ def test_a_partitioned_table_is_written_by_partition(loader):
 def test_what_cannot_be_written_is_refused(loader):
     with pytest.raises(UserError, match=r"the catalog has no table shop\.items"):
         IcebergSink.for_row(loader, ROWS).build()
-    IcebergSink.for_row(loader, ROWS).create_table_if_missing().build()
+    late = IcebergSink.for_row(loader, ROWS).create_table_if_missing("name").build()
+    with loader.opened() as (_, table):
+        assert table is None  # it is made as the job starts
+    made(loader)
+    with pytest.raises(UserError, match="has changed since"):
+        late.check()
     other = Types.ROW_NAMED(["id", "nome"], [Types.LONG(), Types.STRING()])
     with pytest.raises(UserError, match="the table has"):
         IcebergSink.for_row(loader, other).build()

@@ -11,6 +11,7 @@ import cloudpickle
 import pytest
 
 from millstream.connectors.kafka.records import KafkaRecord
+from millstream.errors import MillstreamError
 from millstream.formats import format_names
 from millstream.model.row import Row, RowKind
 from millstream.model.sink import WriterContext
@@ -18,7 +19,7 @@ from millstream.model.source import Boundedness
 from millstream.sql.builtin_connectors import offered
 from millstream.sql.connectors import connector_of
 from millstream.sql.errors import SqlError
-from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.table import EnvironmentSettings, ExplainDetail, TableEnvironment
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
@@ -195,6 +196,20 @@ def test_a_lakehouse_table_is_read_as_it_was_written(env: TableEnvironment, tmp_
     )
     assert rows_of(env, f"SELECT {columns} FROM lake WHERE id < 3") == given
     assert rows_of(env, "SELECT COUNT(*) FROM lake")[-1] == (3,)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_lakehouse_table_is_made_with_its_partitions_by_the_insert_and_not_by_explaining_it(
+    env: TableEnvironment, tmp_path: Path, kind: str
+) -> None:
+    with_ = f"WITH ({_lake(kind, tmp_path)})"
+    env.execute_sql(f"CREATE TABLE lake (id INT, dt STRING) PARTITIONED BY (dt) {with_}")
+    env.explain_sql("INSERT INTO lake VALUES (1, 'x')", ExplainDetail.JSON_EXECUTION_PLAN)
+    with pytest.raises(MillstreamError, match=r"no table|does not exist"):
+        env.execute_sql("SELECT * FROM lake")
+    env.execute_sql("INSERT INTO lake VALUES (1, 'x'), (2, 'y')").wait()
+    assert rows_of(env, "SELECT * FROM lake") == [(1, "x"), (2, "y")]
+    assert {path.name for path in tmp_path.rglob("dt=*")} == {"dt=x", "dt=y"}
 
 
 def test_versions_of_a_delta_table_can_be_read(env: TableEnvironment, tmp_path: Path) -> None:

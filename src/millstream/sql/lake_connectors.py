@@ -90,11 +90,11 @@ def _read_iceberg(context: TableContext) -> TableSource:
 
 
 def _write_iceberg(context: TableContext) -> TableSink:
-    builder = IcebergSink.for_row(_iceberg(context), _row_type(context.written)).create_table_if_missing()
-    builder = builder.overwrite(context.overwrite)
-    sink = told(context, builder.build)
-    if context.definition.partitions and sink.partition_by != context.definition.partitions:
-        message = f"it is PARTITIONED BY {context.definition.partitions}, the table in the catalog is not"
+    by = context.definition.partitions
+    builder = IcebergSink.for_row(_iceberg(context), _row_type(context.written)).create_table_if_missing(*by)
+    sink = told(context, builder.overwrite(context.overwrite).build)
+    if by and sink.seen is not None and sink.seen.partition_by != by:
+        message = f"it is PARTITIONED BY {by}, the table in the catalog is not"
         raise context.fail(message, "create the table with these partitions in the catalog, or leave them out here")
     return TableSink(sink, parallelism=context.integer("sink.parallelism"))
 

@@ -7,8 +7,10 @@ Does not know: storage beyond what Arrow opens."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,15 +31,23 @@ class CannotAppend(UserError):
 
 
 @dataclass(frozen=True)
+class TableForm:
+    """Where a table has its files, and what is in them."""
+
+    location: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Appends rows to a table. `location` and `schema` are those of the table, read when the sink was built; `replaces`
-    is the snapshot whose rows go when others come, None where all stay."""
+    """Appends rows to a table. `seen` is its form when the sink was built, None of a table that is made as the job
+    starts, with the partitions `by`; `replaces` is the snapshot whose rows go when others come, None where all stay."""
 
     loader: TableLoader
     row_type: RowTypeInfo
-    location: str
-    schema: pa.Schema
-    partition_by: tuple[str, ...] = ()
+    seen: TableForm | None
+    by: tuple[str, ...] = ()
     replaces: int | None = None
 
     @staticmethod
@@ -45,21 +55,30 @@ class IcebergSink(Sink):
         """A sink for rows of a type."""
         return IcebergSink.Builder(loader, row_type)
 
+    @functools.cached_property
+    def form(self) -> TableForm:
+        """The form of the table, which must be there."""
+        if self.seen is not None:
+            return self.seen
+        with self.loader.opened() as (_, table):
+            return _form(self.loader, table, self.row_type)
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Writes Parquet files that are no part of the table yet."""
-        columns = (self.row_type, self.schema, self.partition_by)
-        return ParquetWriter(self.location, "data", *columns, context, partition_columns_inside=True)
+        columns = (self.row_type, self.form.schema, self.form.partition_by)
+        return ParquetWriter(self.form.location, "data", *columns, context, partition_columns_inside=True)
 
     def create_committer(self) -> Committer:
         """Makes them part of it."""
         return IcebergCommitter(self)
 
     def check(self) -> None:
-        """The table must be there, with the columns it had when the sink was built."""
-        with self.loader.opened() as (_, table):
-            if table is None:
-                raise NoSuchTable(self.loader.table)
-            if _columns(table, self.row_type) != self.schema or _partition_by(table) != self.partition_by:
+        """The table must be there, as it was when the sink was built; one that was to be made is made."""
+        with self.loader.opened() as (catalog, table):
+            if table is None and self.seen is None:
+                table = _created(catalog, self.loader, self.row_type, self.by)
+            found = _form(self.loader, table, self.row_type)
+            if found != (self.seen or replace(found, partition_by=self.by or found.partition_by)):
                 message = f"the table {self.loader.table} has changed since the sink was built"
                 raise CannotAppend(message, hint="build the sink again")
 
@@ -69,6 +88,7 @@ class IcebergSink(Sink):
         def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
             self._loader, self._row_type = loader, row_type
             self._create = self._overwrite = False
+            self._by: tuple[str, ...] = ()
 
         def overwrite(self, overwrite: bool = True) -> IcebergSink.Builder:
             """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
@@ -76,24 +96,40 @@ class IcebergSink(Sink):
             self._overwrite = overwrite
             return self
 
-        def create_table_if_missing(self) -> IcebergSink.Builder:
-            """Make the table, and its namespace, with the columns of the rows."""
-            self._create = True
+        def create_table_if_missing(self, *partition_by: str) -> IcebergSink.Builder:
+            """As the job starts, make the table, and its namespace, with the columns of the rows and partitions."""
+            self._create, self._by = True, partition_by
             return self
 
         def build(self) -> IcebergSink:
             """The sink."""
-            with self._loader.opened() as (catalog, table):
+            with self._loader.opened() as (_, table):
                 if table is None and self._create:
-                    catalog.create_namespace_if_not_exists(self._loader.table.rpartition(".")[0])
-                    wide = pa.schema([_iceberg_field(field) for field in table_schema(self._row_type)])
-                    table = catalog.create_table_if_not_exists(self._loader.table, schema=wide)
-                if table is None:
-                    raise NoSuchTable(self._loader.table)
-                schema, by = _columns(table, self._row_type), _partition_by(table)
+                    return IcebergSink(self._loader, self._row_type, None, self._by)
+                seen = _form(self._loader, table, self._row_type)
                 current = table.current_snapshot() if self._overwrite else None
                 replaces = None if current is None else current.snapshot_id
-                return IcebergSink(self._loader, self._row_type, table.location(), schema, by, replaces)
+                return IcebergSink(self._loader, self._row_type, seen, replaces=replaces)
+
+
+def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
+    if table is None:
+        raise NoSuchTable(loader.table)
+    return TableForm(table.location(), _columns(table, row_type), _partition_by(table))
+
+
+def _created(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple[str, ...]) -> Any:
+    """The table, made by us or by another who was faster."""
+    catalog.create_namespace_if_not_exists(loader.table.rpartition(".")[0])
+    wide = pa.schema([_iceberg_field(field) for field in table_schema(row_type)])
+    with (
+        contextlib.suppress(pyiceberg("exceptions").TableAlreadyExistsError),
+        catalog.create_table_transaction(loader.table, schema=wide) as creation,
+        creation.update_spec() as spec,
+    ):
+        for name in by:
+            spec.add_identity(name)
+    return catalog.load_table(loader.table)
 
 
 def _iceberg_field(field: pa.Field) -> pa.Field:
@@ -145,8 +181,8 @@ class IcebergCommitter(Committer):
         mark = f"{_EPOCH}.{owner}"
         if _is_committed(table, mark, epoch, staged):
             return
-        scheme = "" if "://" in self._sink.location else "file://"
-        paths = [f"{scheme}{self._sink.location}/{file.path}" for file in files]
+        scheme = "" if "://" in self._sink.form.location else "file://"
+        paths = [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
         exceptions = pyiceberg("exceptions")
         try:
             with table.transaction() as transaction:
@@ -180,11 +216,11 @@ class IcebergCommitter(Committer):
         """The files that were there when the sink was built and still are, in the partitions that get rows."""
         before = {task.file.file_path for task in table.scan(snapshot_id=self._sink.replaces).plan_files()}
         still = [task.file for task in table.scan().plan_files() if task.file.file_path in before]
-        return [file for file in still if not self._sink.partition_by or file.partition in written]
+        return [file for file in still if not self._sink.form.partition_by or file.partition in written]
 
     def reached(self, watermark: int, now: int) -> None:
         """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
-        if self._sink.replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
+        if self._sink.replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
             return
         with self._sink.loader.opened() as (_, table):
             if table is not None and self._replaced(table, []):
@@ -193,7 +229,7 @@ class IcebergCommitter(Committer):
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
-        remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
+        remove(self._sink.form.location, [StagedFile.from_json(data) for data in committables])
 
 
 def _is_committed(table: Any, mark: str, epoch: int, staged: str) -> bool:
