@@ -1,12 +1,14 @@
 """Slots keep their Python workers, as long as each has a core of its own."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.engine.spark import placement
 
 pytestmark = pytest.mark.usefixtures("spark_context")
 
@@ -39,3 +41,15 @@ def test_a_slot_keeps_its_worker():
     assert sorted(found) == [0, 1]
     assert [len(processes) for processes in found.values()] == [1, 1], "slots wandered"
     assert found[0] != found[1]
+
+
+def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
+    coming = [0, 0, 1, 1, 2, 3, 4]
+    anchor = placement.Anchor(SimpleNamespace(master="spark://one:7077"), 4)
+    monkeypatch.setattr(placement, "running_slots", lambda context: coming.pop(0) if len(coming) > 1 else coming[0])
+    anchor._await_slots()
+    assert coming == [4]
+    monkeypatch.setattr(placement, "_NEXT", 0.05)
+    coming[:] = [1, 2]
+    anchor._await_slots()  # no more come: the job begins with what there is
+    assert coming == [2]

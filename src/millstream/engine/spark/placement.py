@@ -10,12 +10,14 @@ the same partitioner partition by partition, and prefers the host where most of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
 from dataclasses import dataclass, replace
 
 from pyspark import SparkContext
 
-from millstream.engine.spark.stages import Blocks, Stages, addressed
+from millstream.engine.spark.stages import Blocks, Stages
+
+_FIRST, _NEXT, _LOOK = 10.0, 1.0, 0.02  # seconds: for the first executor, for one more, between two looks
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Anchor:
 
     def laid(self, stages: Stages) -> Laid:
         """The anchors, laid anew if executors have come that hold none."""
+        if self._laid is None and not self._alone and not _on_demand(self._context):
+            self._await_slots()
         executors = 1 if self._alone else _executors(self._context)
         before, self._executors = self._executors, executors
         if self._laid is not None and executors == before:
@@ -53,11 +57,22 @@ class Anchor:
             self._laid = replace(self._laid, pinned=pinned)
             return self._laid
         self.close()
-        seeds = self._context.parallelize(range(self.slots), self.slots)._jrdd.rdd()
+        seeds = stages.seeds()
         if not self._alone:
-            seeds = stages.exchanged(stages.staged(seeds, _anchor)).cache()
+            seeds = stages.exchanged(seeds).cache()
         self._laid = Laid(seeds, not self._alone, pinned)
         return self._laid
+
+    def _await_slots(self) -> None:
+        """Executors of a new context come one after another: wait while they do, and for the first a little longer.
+
+        Slots that began in whatever workers there are would begin again, with their state, in workers of their own."""
+        latest, known = time.monotonic(), 0
+        while (running := running_slots(self._context)) < self.slots:
+            latest, known = (time.monotonic(), running) if running != known else (latest, known)
+            if time.monotonic() - latest > (_NEXT if known else _FIRST):
+                return
+            time.sleep(_LOOK)
 
     def _holders(self) -> int:
         """How many executors hold an anchor."""
@@ -72,16 +87,15 @@ class Anchor:
         self._laid = None
 
 
-def _anchor(slot: int, seeds: Iterable[bytes]) -> Iterator[bytes]:
-    """An empty block for the slot itself."""
-    list(seeds)
-    return addressed([(slot, b"")])
-
-
 def running_slots(context: SparkContext) -> int:
     """The tasks that can run at once now."""
     scala = context._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def _on_demand(context: SparkContext) -> bool:
+    """Whether executors come only when there are tasks for them."""
+    return str(context.getConf().get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
 
 
 def _executors(context: SparkContext) -> int:

@@ -58,6 +58,12 @@ class Stages:
         self._java_rdd = getattr(jvm, "org.apache.spark.api.java.JavaRDD")
         self._kept: list[Broadcast[Any]] = []  # commands of the epoch that is being made
 
+    def seeds(self) -> Blocks:
+        """An empty block for each slot, where there is nothing yet; no Python is needed to make them."""
+        jvm: Any = self._context._jvm
+        frames = (bytearray(frame) for frame in addressed((slot, b"") for slot in range(self.slots)))
+        return self._context._jsc.parallelize(_listed(jvm, frames), self.slots).rdd()
+
     def staged(self, before: Blocks, run: Run) -> Blocks:
         """A stage that runs slots in whatever workers there are."""
         return self._stage(before, run, self._usual)
