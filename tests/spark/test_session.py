@@ -141,8 +141,8 @@ before = dict(os.environ)
 settings = {"millstream.spark.master": "local[1]", "spark.driver.memory": "512m"}
 prepared = None
 if sys.argv[1:]:
-    session.start_jvm(settings)
-    session.start_jvm(settings)
+    session.warm_up(settings)
+    session.warm_up(settings)
     assert SparkContext._active_spark_context is None
     prepared = SparkContext._gateway.proc
 context = session.spark_context(settings, 1)

@@ -19,7 +19,7 @@ from millstream.engine.spark.batch_job import batch_job
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.placement import Anchor, running_slots
-from millstream.engine.spark.session import spark_context, start_jvm
+from millstream.engine.spark.session import spark_context, warm_up
 from millstream.engine.spark.stage import Parts
 from millstream.engine.spark.stages import Stages
 from millstream.errors import ExternalError
@@ -46,8 +46,8 @@ class SparkEngine:
         self._bundle: Any = None
 
     def prepare(self) -> None:
-        """Start a JVM, but no Spark in it."""
-        start_jvm(self._settings)
+        """Start a JVM and warm it up; no Spark runs in it yet."""
+        warm_up(self._settings)
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program."""

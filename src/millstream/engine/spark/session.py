@@ -24,7 +24,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from millstream.engine.spark.java import find_java
-from millstream.engine.spark.settings import is_local, refuse_unusable, resolve
+from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
 from millstream.errors import ExternalError
 from millstream.options import SPARK_MASTER
 
@@ -72,14 +72,18 @@ def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
         return context
 
 
-def start_jvm(configuration: Mapping[str, str]) -> None:
-    """Have the JVM that `spark_context` will need, unless there is one."""
+def warm_up(configuration: Mapping[str, str]) -> None:
+    """Have the JVM that `spark_context` will need, and in it the classes: most of the time of Spark's start is theirs.
+
+    A Spark of this process alone is started in it and stopped again; where there is a JVM already, nothing is done."""
     with _lock:
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         settings = resolve(configuration, slots=1, memory=_machine_memory())
         with _starting(settings) as conf:
             SparkContext._ensure_initialized(conf=conf)
+        with _starting({**settings, **ALONE}) as conf:
+            SparkContext(conf=conf).stop()
 
 
 def start_seconds() -> float | None:

@@ -84,14 +84,18 @@ _ALWAYS = {
 # The JVM moves bytes and schedules; two cores are better spent on Python than on compiling and collecting in parallel.
 _LOCAL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+#: A Spark that nobody else is part of.
+ALONE = {"spark.master": "local[1]", **_LOOPBACK}
+
 _LOCAL = {
     # Blocks go from one local process to another: compressing them and adding them up would only cost time, and so
     # would a file for each target that is copied into one: large blocks went through Spark in half of the time.
     "spark.shuffle.compress": "false",
     "spark.shuffle.checksum.enabled": "false",
     "spark.shuffle.sort.bypassMergeThreshold": "0",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **_LOOPBACK,
 }
 
 _CLUSTER = {
