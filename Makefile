@@ -35,6 +35,7 @@ bench: $(READY)  ## throughput and latency of this machine
 	$(PYTHON) benchmarks/run.py
 
 chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared
+	$(VENV)/bin/millstream doctor --archive-classes
 	$(VENV)/bin/millstream chaos all --size long
 
 fuzz-sql: $(READY)  ## 20,000 random queries: as streams, as Catalyst and as DuckDB answer them

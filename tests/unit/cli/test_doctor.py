@@ -40,6 +40,7 @@ def test_a_version_that_was_not_asked_for_fails(name, version, monkeypatch):
 def test_a_check_that_crashes_is_a_failure_and_the_others_still_run(monkeypatch):
     monkeypatch.setattr(doctor, "loopback", lambda: 1 / 0)
     monkeypatch.setattr(doctor, "java", lambda: Finding("java", Status.OK, "21"))
+    monkeypatch.setattr(doctor, "classes", lambda archive: Finding("classes", Status.OK, "not archived"))
     findings = {finding.check: finding for finding in doctor.examine()}
     assert findings["loopback"].status is Status.FAIL
     assert findings["python"].status is Status.OK

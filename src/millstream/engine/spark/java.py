@@ -29,12 +29,14 @@ class JavaHome:
     """A usable Java: its `java` program, its version as it reports it, and where it was found.
 
     `home` is what `JAVA_HOME` must be for Spark: a folder whose `bin/java` runs the program without the flags that
-    a trimmed runtime refuses and a full one warns about."""
+    a trimmed runtime refuses and a full one warns about, and with the archive of Spark's classes once there is one
+    (`class_archive`); `archive` is None where nothing can be kept."""
 
     home: Path
     java: Path
     version: str
     found_in: str
+    archive: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
         if isinstance(version, Rejection):
             rejected.append(version)
             continue
-        java = Path(program)
-        return JavaHome(wrapped(java, _cache(environment)), java, version, place)
+        java, cache = Path(program), _cache(environment)
+        archive = None if cache is None else cache / f"spark-{_digest(f'{java} {version} {_jars()}')}.jsa"
+        return JavaHome(wrapped(java, cache, archive), java, version, place, archive)
     raise JavaNotFound(tuple(rejected))
 
 
@@ -116,20 +119,24 @@ def major(version: str) -> int:
     return int(match[1]) if match else 0
 
 
-def wrapped(java: Path, cache: Path | None) -> Path:
+def wrapped(java: Path, cache: Path | None, archive: Path | None = None) -> Path:
     """A Java home whose `bin/java` runs `java` without the flag that asks for the incubating vector module.
 
     Spark always passes that flag. Only its linear algebra gains from the module; without it a trimmed runtime starts,
-    and a full one starts faster and without a warning. The wrapper is written once per runtime, atomically."""
+    and a full one starts faster and without a warning. An archive that does not fit is passed over without a word. The
+    wrapper is written once per runtime, atomically."""
     script = (
         "#!/bin/sh\n"
         "for argument do\n"
         "  shift\n"
         f'  [ "$argument" = {shlex.quote(_DROPPED_FLAG)} ] || set -- "$@" "$argument"\n'
         "done\n"
-        f'exec {shlex.quote(str(java))} "$@"\n'
     )
-    digest = hashlib.sha256(script.encode()).hexdigest()[:16]
+    if archive is not None:
+        place = shlex.quote(str(archive))
+        script += f"[ ! -r {place} ] || set -- -XX:SharedArchiveFile={place} '-Xlog:cds*=off' \"$@\"\n"
+    script += f'exec {shlex.quote(str(java))} "$@"\n'
+    digest = _digest(script)
     if cache is not None:
         target = cache / f"java-{digest}"
         try:
@@ -141,6 +148,16 @@ def wrapped(java: Path, cache: Path | None) -> Path:
     target = Path(tempfile.mkdtemp(prefix="millstream-java-"))
     _write_program(target / "bin" / "java", script)
     return target
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _jars() -> str:
+    """Where this environment's Spark is; another one has another path."""
+    spec = importlib.util.find_spec("pyspark")
+    return "" if spec is None or spec.origin is None else str(Path(spec.origin).parent / "jars")
 
 
 def _write_program(program: Path, script: str) -> None:

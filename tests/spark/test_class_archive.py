@@ -1,0 +1,46 @@
+"""A Java that starts from the archive of Spark's classes, and one that it does not fit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from millstream.engine.spark import class_archive
+from millstream.engine.spark.java import find_java
+
+pytestmark = pytest.mark.spark
+
+JARS = f"{importlib.util.find_spec('pyspark').submodule_search_locations[0]}/jars/*"
+FEW = f"""
+import sys
+lines = ["java/lang/Object", "org/apache/spark/launcher/Main", "@lambda-proxy and so on"]
+open(sys.argv[1] + "/1.classes", "w").write("\\n".join(lines))
+print({JARS!r})
+"""
+
+
+def said(home: Path, *arguments: str) -> str:
+    """What Java itself says before the program does."""
+    command = [str(home / "bin" / "java"), *arguments, "-cp", JARS, "org.apache.spark.launcher.Main"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False).stdout
+
+
+def test_java_takes_classes_from_the_archive_where_it_fits(tmp_path, monkeypatch):
+    java = find_java({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    monkeypatch.setattr(class_archive, "_PROGRAM", "raise SystemExit('no Spark here')")
+    with pytest.raises(class_archive.ClassesNotArchived, match="no Spark here"):
+        class_archive.made(java)
+    assert [file.name for file in (tmp_path / "millstream").iterdir()] == [java.home.name], "nothing half-made stays"
+    read = "org.apache.spark.launcher.Main source: "
+    assert f"{read}shared" not in said(java.home, "-Xlog:class+load")
+    monkeypatch.setattr(class_archive, "_PROGRAM", FEW)
+    archive = class_archive.made(java)
+    assert class_archive.made(java) == archive == java.archive
+    assert f"{read}shared objects file" in said(java.home, "-Xlog:class+load")
+    archive.write_bytes(b"of another Java")
+    assert said(java.home) == "", "what does not fit is passed over without a word"
+    assert f"{read}" in said(java.home, "-Xlog:class+load")
