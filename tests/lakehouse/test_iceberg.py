@@ -175,6 +175,8 @@ def test_a_partitioned_table_is_written_by_partition(loader):
 def test_what_cannot_be_written_is_refused(loader):
     with pytest.raises(UserError, match=r"the catalog has no table shop\.items"):
         IcebergSink.for_row(loader, ROWS).build()
+    with pytest.raises(UserError, match=r"partitioned by \['day'\]"):
+        IcebergSink.for_row(loader, ROWS).create_table_if_missing("day").build()
     late = IcebergSink.for_row(loader, ROWS).create_table_if_missing("name").build()
     with loader.opened() as (_, table):
         assert table is None  # it is made as the job starts

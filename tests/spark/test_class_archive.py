@@ -18,7 +18,7 @@ JARS = f"{importlib.util.find_spec('pyspark').submodule_search_locations[0]}/jar
 FEW = f"""
 import sys
 lines = ["java/lang/Object", "org/apache/spark/launcher/Main", "@lambda-proxy and so on"]
-open(sys.argv[1] + "/1.classes", "w").write("\\n".join(lines))
+open(sys.argv[1], "w").write("\\n".join(lines))
 print({JARS!r})
 """
 

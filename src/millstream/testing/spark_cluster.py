@@ -142,11 +142,6 @@ class SparkCluster:
         parents = {process.pid for number, process in self._workers.items() if worker in (None, number)}
         return [each.pid for each in processes() if each.parent in parents and _EXECUTOR in each.command]
 
-    def is_whole(self) -> bool:
-        """Whether each machine has an executor that has begun to work."""
-        executors = self.executors()
-        return len(executors) == self._count * self._cores and all(map(python_workers, executors))
-
     def python_workers(self) -> list[int]:
         """The process ids of the Python workers of all executors."""
         return [pid for executor in self.executors() for pid in python_workers(executor)]

@@ -105,6 +105,9 @@ class IcebergSink(Sink):
             """The sink."""
             with self._loader.opened() as (_, table):
                 if table is None and self._create:
+                    if unknown := set(self._by) - set(self._row_type.get_field_names()):
+                        message = f"the table cannot be partitioned by {sorted(unknown)}: its rows have no such field"
+                        raise CannotAppend(message, hint=f"they have {self._row_type.get_field_names()}")
                     return IcebergSink(self._loader, self._row_type, None, self._by)
                 seen = _form(self._loader, table, self._row_type)
                 current = table.current_snapshot() if self._overwrite else None

@@ -1,7 +1,7 @@
 """An archive of Spark's classes as Java has read and checked them, from which Spark starts sooner.
 
-Promises: it is made once for a Java and a Spark, whole or not at all, of the classes that a small job takes on a driver
-and on an executor. A Java finds it by itself (`java`), and one that it does not fit starts as if there were none.
+Promises: it is made once for a Java and a Spark, whole or not at all, of the classes that small jobs take. A Java finds
+it by itself (`java`), and one that it does not fit starts as if there were none.
 Does not know: who starts Java later."""
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 from millstream.engine.spark import session
-flags = f"-XX:+UseSerialGC -Xshare:off -XX:DumpLoadedClassList={sys.argv[1]}/%p.classes"
+flags = f"-XX:+UseSerialGC -Xshare:off -XX:DumpLoadedClassList={sys.argv[1]}"
 context = session.spark_context({
-    "millstream.spark.master": "local-cluster[1,1,512]",
-    "spark.executor.memory": "512m",
+    "millstream.spark.master": "local[1]",
     "spark.driver.extraJavaOptions": flags,
-    "spark.executor.extraJavaOptions": flags,
 }, 1)
 pairs = context.parallelize([(1, 2)] * 10, 2).partitionBy(2).cache()
 assert pairs.union(pairs).count() == 20
@@ -56,16 +54,19 @@ def made(java: JavaHome) -> Path:
         message = "there is no home directory to keep it in"
         raise ClassesNotArchived(message)
     if not java.archive.exists():
-        with tempfile.TemporaryDirectory(prefix=".archive-", dir=java.archive.parent) as folder:
-            _make(java, Path(folder)).replace(java.archive)
+        try:
+            java.archive.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".archive-", dir=java.archive.parent) as folder:
+                _make(java, Path(folder)).replace(java.archive)
+        except OSError as problem:
+            raise ClassesNotArchived(str(problem)) from problem
     return java.archive
 
 
 def _make(java: JavaHome, folder: Path) -> Path:
-    path = _answer([sys.executable, "-c", _PROGRAM, str(folder)]).strip().splitlines()[-1]
-    lines = {line for file in folder.glob("*.classes") for line in file.read_text().splitlines()}
     names, draft = folder / "names", folder / "draft.jsa"
-    names.write_text("\n".join(sorted(filter(_CLASS.fullmatch, lines))))
+    path = _answer([sys.executable, "-c", _PROGRAM, str(names)]).strip().splitlines()[-1]
+    names.write_text("\n".join(filter(_CLASS.fullmatch, names.read_text().splitlines())))
     dump = ["-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={draft}", "-Xlog:disable"]
     _answer([str(java.java), "-XX:+UseSerialGC", "-cp", path, *dump])
     if not draft.exists():
@@ -79,7 +80,7 @@ def _answer(command: list[str]) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
-    except (OSError, subprocess.TimeoutExpired) as problem:
+    except subprocess.TimeoutExpired as problem:
         raise ClassesNotArchived(str(problem)) from problem
     if done.returncode != 0:
         raise ClassesNotArchived(done.stderr or done.stdout)
