@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millstream.table import DataTypes, TableEnvironment
+from millstream.table import Bitmap, DataTypes, TableEnvironment
 from millstream.table import expressions as e
 from millstream.table.expression import (
     Expression,
@@ -30,7 +30,20 @@ PAIRS = lit({"a": 1, "b": 2})
 TEXT = lit("Hello World")
 JSON = lit('{"a": {"b": [1, 2]}, "c": "d"}')
 
+BITS, OTHER_BITS = lit([1, 2, -1]).bitmap_build(), lit([2, 3]).bitmap_build()
+
 VALUES: dict[str, tuple[Expression, Any]] = {
+    # bitmaps
+    "bitmap_build": (BITS, Bitmap([1, 2, -1])),
+    "bitmap_to_bytes": (OTHER_BITS.bitmap_to_bytes(), Bitmap([2, 3]).to_bytes()),
+    "bitmap_from_bytes": (lit(Bitmap([7]).to_bytes()).bitmap_from_bytes(), Bitmap([7])),
+    "bitmap_to_array": (BITS.bitmap_to_array(), [1, 2, -1]),
+    "bitmap_to_string": (BITS.bitmap_to_string(), "{1,2,4294967295}"),
+    "bitmap_cardinality": (BITS.bitmap_cardinality(), 3),
+    "bitmap_and": (BITS.bitmap_and(OTHER_BITS), Bitmap([2])),
+    "bitmap_or": (BITS.bitmap_or(OTHER_BITS), Bitmap([1, 2, 3, -1])),
+    "bitmap_xor": (BITS.bitmap_xor(OTHER_BITS), Bitmap([1, 3, -1])),
+    "bitmap_andnot": (BITS.bitmap_andnot(OTHER_BITS), Bitmap([1, -1])),
     # operators
     "__abs__": (abs(lit(-3)), 3),
     "__add__": (lit(1) + 2, 3),
@@ -237,6 +250,8 @@ VALUES: dict[str, tuple[Expression, Any]] = {
     "array": (e.array(1, 2), [1, 2]),
     "map_": (e.map_("a", 1), {"a": 1}),
     "map_from_arrays": (e.map_from_arrays(e.array("a"), e.array(1)), {"a": 1}),
+    "object_of": (e.object_of("User", "name", "Bob", "age", 42), ("Bob", 42)),
+    "object_update": (e.object_of("User", "name", "Bob", "age", 42).object_update("age", 43), ("Bob", 43)),
     "row": (e.row(1, "a"), (1, "a")),
     "atan2": (e.atan2(0, 1), 0.0),
     "coalesce": (e.coalesce(e.null_of(DataTypes.INT()), 2), 2),
@@ -277,6 +292,14 @@ VALUES: dict[str, tuple[Expression, Any]] = {
     },
 }
 AGGREGATED: dict[str, tuple[Expression, Any]] = {
+    "bitmap_build_agg": (col("n").bitmap_build_agg(), Bitmap([1, 2, 3])),
+    "bitmap_build_cardinality_agg": (col("n").bitmap_build_cardinality_agg(), 3),
+    "bitmap_and_agg": (e.array(col("n"), 9).bitmap_build().bitmap_and_agg(), Bitmap([9])),
+    "bitmap_and_cardinality_agg": (e.array(col("n"), 9).bitmap_build().bitmap_and_cardinality_agg(), 1),
+    "bitmap_or_agg": (e.array(col("n"), 9).bitmap_build().bitmap_or_agg(), Bitmap([1, 2, 3, 9])),
+    "bitmap_or_cardinality_agg": (e.array(col("n"), 9).bitmap_build().bitmap_or_cardinality_agg(), 4),
+    "bitmap_xor_agg": (e.array(col("n"), 2).bitmap_build().bitmap_xor_agg(), Bitmap([1, 2, 3])),
+    "bitmap_xor_cardinality_agg": (e.array(col("n"), 2).bitmap_build().bitmap_xor_cardinality_agg(), 3),
     "sum": (col("n").sum, 6),
     "sum0": (col("n").sum0, 6),
     "min": (col("n").min, 1),

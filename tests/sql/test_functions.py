@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sql_cases import GOLDEN, content
 
+from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session
 from millstream.sql.bind.scope import Scope
 from millstream.sql.catalog import Catalogs
@@ -25,7 +26,7 @@ CASES = [
 def computed(sql: str) -> tuple[str, str]:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
     value = constant(bound, now=1_700_000_000_000)
-    shown = f"x'{value.hex()}'" if isinstance(value, bytes) else None
+    shown = f"x'{value.hex()}'" if isinstance(value, bytes) and t.is_bytes(bound.type) else None
     return str(bound.type), "<NULL>" if value is None else shown or to_text(value, bound.type)
 
 

@@ -116,3 +116,26 @@ def test_an_error_points_at_its_place_and_helps(text: str, place: int, said: str
         parse_statement(text)
     assert caught.value.at == place
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("VARCHAR", "STRING"),
+        ("CHARACTER VARYING(4)", "VARCHAR(4)"),
+        ("CHAR VARYING", "STRING"),
+        ("CHARACTER", "CHAR(1)"),
+        ("VARBINARY", "BYTES"),
+        ("BINARY VARYING(3)", "VARBINARY(3)"),
+        ("ROW<a INT 'it''s'>", "ROW<`a` INT 'it''s'>"),
+    ],
+)
+def test_a_type_has_every_name_that_flink_gives_it(written: str, kind: str) -> None:
+    assert str(parse_type(written)) == kind
+    assert parse_type(kind) == parse_type(written)
+
+
+@pytest.mark.parametrize("written", ["INTERVAL HOUR TO DAY", "INTERVAL YEAR TO DAY", "INTERVAL DAY TO DAY"])
+def test_an_interval_goes_from_a_coarse_unit_to_a_fine_one(written: str) -> None:
+    with pytest.raises(SqlError, match=f"there is no {written}"):
+        parse_type(written)

@@ -40,6 +40,7 @@ PROTOCOL = 5
 _GLOBAL_WINDOW = "millstream.model.windows:GlobalWindow"
 _OWN_CLASSES = frozenset(
     {
+        "millstream.model.bitmap:Bitmap",
         "millstream.model.functions.join:TaggedUnion",
         "millstream.model.row:Row",
         "millstream.model.row:RowKind",

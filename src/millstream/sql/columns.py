@@ -16,13 +16,16 @@ import pyarrow as pa
 
 from millstream.model import codec
 from millstream.model.arrow_types import TypeMismatch, python_values
+from millstream.model.bitmap import Bitmap
 from millstream.model.composite_types import KIND_FIELD
 from millstream.model.row import Row
 from millstream.model.time import Instant
 from millstream.model.type_information import TypeInformation
 from millstream.model.types import RowTypeInfo, Types
 from millstream.sql import types as t
+from millstream.sql.objects import maker
 from millstream.sql.parser import parse_type
+from millstream.sql.variants import Variant
 
 _UTC = datetime.UTC
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=_UTC)
@@ -35,11 +38,11 @@ _known_fields: dict[int, tuple[t.RowType, list[pa.Field]]] = {}
 def arrow_type(kind: t.DataType) -> pa.DataType:
     """The Arrow type of a column of a logical type."""
     match kind:
-        case t.CharType() | t.VarCharType():
+        case t.CharType() | t.VarCharType() | t.VariantType():
             return pa.string()
         case t.BooleanType():
             return pa.bool_()
-        case t.BinaryType() | t.VarBinaryType() | t.RawType():
+        case t.BinaryType() | t.VarBinaryType() | t.RawType() | t.BitmapType():
             return pa.binary()
         case t.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
@@ -127,12 +130,16 @@ def external(kind: t.DataType) -> Callable[[Any], Any] | None:
         case t.MapType():
             return _external_map(external(kind.key), external(kind.value))
         case t.RowType():
-            makers, names = [external(each) for each in kind.types], kind.names
-            return lambda value: Row._from(
-                list(names), [v if m is None or v is None else m(v) for m, v in zip(makers, value, strict=True)]
+            makers, whole = [external(each) for each in kind.types], maker(kind)
+            return lambda value: whole(
+                [v if m is None or v is None else m(v) for m, v in zip(makers, value, strict=True)]
             )
         case t.RawType():
             return codec.decode
+        case t.BitmapType():
+            return Bitmap.from_bytes
+        case t.VariantType():
+            return Variant
         case t.TimestampType() | t.LocalZonedTimestampType() if kind.precision > 6:
             return _python_time
     return None
@@ -191,6 +198,10 @@ def converter(kind: t.DataType) -> Callable[[Any], Any]:
             return _row(kind)
         case t.RawType():
             return codec.encode
+        case t.BitmapType():
+            return _bitmap
+        case t.VariantType():
+            return _variant
     return lambda value: value
 
 
@@ -287,6 +298,18 @@ def _instant(value: Any) -> datetime.datetime:
     if not isinstance(value, datetime.datetime):
         raise TypeError(value)
     return value.replace(tzinfo=_UTC) if value.tzinfo is None else value.astimezone(_UTC)
+
+
+def _variant(value: Any) -> str:
+    if not isinstance(value, Variant):
+        raise TypeError(value)
+    return value.text
+
+
+def _bitmap(value: Any) -> bytes:
+    if not isinstance(value, Bitmap):
+        raise TypeError(value)
+    return value.to_bytes()
 
 
 def _duration(value: Any) -> datetime.timedelta:

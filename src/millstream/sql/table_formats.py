@@ -67,6 +67,12 @@ def named_arrow_type(kind: t.DataType) -> pa.DataType:
             return pa.list_(named_arrow_type(kind.element))
         case t.MapType():
             return pa.map_(named_arrow_type(kind.key), named_arrow_type(kind.value))
+        case t.VariantType():
+            message = "no format reads or writes VARIANT"
+            raise UserError(message, hint="declare the column as STRING, and use PARSE_JSON and JSON_STRING")
+        case t.BitmapType():
+            message = "no format reads or writes BITMAP"
+            raise UserError(message, hint="declare the column as BYTES, and use BITMAP_FROM_BYTES and BITMAP_TO_BYTES")
     return arrow_type(kind)
 
 

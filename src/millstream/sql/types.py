@@ -350,7 +350,10 @@ class RowField:
 
     def __str__(self) -> str:
         base = f"`{self.name.replace('`', '``')}` {self.data_type}"
-        return base if self.description is None else f"{base} '{self.description}'"
+        if self.description is None:
+            return base
+        quoted = "'" + self.description.replace("'", "''") + "'"
+        return f"{base} {quoted}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -404,6 +407,19 @@ class RowType(DataType):
 
 
 @dataclass(frozen=True, repr=False)
+class StructuredType(RowType):
+    """Named fields of the objects of a class; the class need not be there, the values are those of a row."""
+
+    class_name: str = ""
+    root: ClassVar[str] = "STRUCTURED"
+
+    def text(self) -> str:
+        """As DataType promises."""
+        quoted = "'" + self.class_name.replace("'", "''") + "'"
+        return f"STRUCTURED<{', '.join([quoted, *map(str, self.fields)])}>"
+
+
+@dataclass(frozen=True, repr=False)
 class RawType(DataType):
     """Any Python object."""
 
@@ -412,6 +428,20 @@ class RawType(DataType):
     def text(self) -> str:
         """As DataType promises."""
         return "RAW('object')"
+
+
+@dataclass(frozen=True, repr=False)
+class VariantType(DataType):
+    """Values that say themselves what they are, as JSON does."""
+
+    root: ClassVar[str] = "VARIANT"
+
+
+@dataclass(frozen=True, repr=False)
+class BitmapType(DataType):
+    """Sets of unsigned 32-bit numbers."""
+
+    root: ClassVar[str] = "BITMAP"
 
 
 @dataclass(frozen=True, repr=False)
@@ -433,12 +463,19 @@ STRING = VarCharType(MAX_LENGTH)
 BYTES = VarBinaryType(MAX_LENGTH)
 BOOLEAN, TINYINT, SMALLINT, INT, BIGINT = BooleanType(), TinyIntType(), SmallIntType(), IntType(), BigIntType()
 FLOAT, DOUBLE, DATE, TIME, NULL = FloatType(), DoubleType(), DateType(), TimeType(), NullType()
+VARIANT = VariantType()
+BITMAP = BitmapType()
 INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 
 
 def row_of(names: Iterable[str], types: Iterable[DataType], *, null: bool = True) -> RowType:
     """A row type of names and types."""
     return RowType(tuple(RowField(n, t) for n, t in zip(names, types, strict=True)), null=null)
+
+
+def is_class_name(text: str) -> bool:
+    """Whether a structured type can name its class so: words with dots between them."""
+    return all(part.replace("$", "_").isidentifier() for part in text.split("."))
 
 
 def is_text(kind: DataType) -> bool:
@@ -548,10 +585,23 @@ def _widened(one: DataType, other: DataType) -> DataType | None:
         case MapType(), MapType():
             key, value = _common(one.key, other.key), _common(one.value, other.value)
             return None if key is None or value is None else MapType(key, value)
+        case (StructuredType(), RowType()) | (RowType(), StructuredType()):
+            return _structured(one, other)
         case RowType(), RowType() if len(one) == len(other):
             kinds = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
             return None if None in kinds else row_of(one.names, [k for k in kinds if k is not None])
     return None
+
+
+def _structured(one: DataType, other: DataType) -> DataType | None:
+    """What objects of one class have in common: the class, if their fields have the same names and types."""
+    if not isinstance(one, StructuredType) or not isinstance(other, StructuredType):
+        return None
+    pairs = list(zip(one.types, other.types, strict=False))
+    if one.class_name != other.class_name or one.names != other.names or not all(a.same(b) for a, b in pairs):
+        return None
+    kinds = [a.with_null(a.null or b.null) for a, b in pairs]
+    return StructuredType(row_of(one.names, kinds).fields, one.class_name)
 
 
 def _number(one: NumericType, other: NumericType) -> DataType:

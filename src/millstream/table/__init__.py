@@ -5,7 +5,9 @@ Does not know: how queries are planned."""
 
 from __future__ import annotations
 
+from millstream.model.bitmap import Bitmap
 from millstream.model.row import Row, RowKind
+from millstream.sql.variants import Variant
 from millstream.table.changelog_mode import ChangelogMode
 from millstream.table.compiled_plan import CompiledPlan
 from millstream.table.data_view import DataView, ListView, MapView
@@ -40,6 +42,7 @@ __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
     "AsyncTableFunction",
+    "Bitmap",
     "ChangelogMode",
     "CompiledPlan",
     "DataTypes",
@@ -74,5 +77,6 @@ __all__ = [
     "TablePipeline",
     "TableResult",
     "TableSchema",
+    "Variant",
     "WindowGroupedTable",
 ]

@@ -29,7 +29,7 @@ from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
 from millstream.sql.bind.tables import scope_of, watermarked
 from millstream.sql.catalog import ColumnDefinition, StreamTable, TableDefinition
-from millstream.sql.columns import SqlTypeInfo, row_type_info
+from millstream.sql.columns import SqlTypeInfo, internal_values, row_type_info
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import Expression as Bound
 from millstream.sql.expressions import Ref
@@ -37,6 +37,7 @@ from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.stamp import StampSpec
 from millstream.sql.parser import parse_expression
 from millstream.sql.physical import FORWARD, ChangelogMode, Operation
+from millstream.sql.variants import Variant
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
 from millstream.table.schema import Schema
@@ -192,8 +193,16 @@ def to_pandas(row: t.RowType, rows: Iterable[Row]) -> Any:
     if not left:
         return pd.DataFrame({name: [] for name in row.names})
     array = kind.to_arrow(left)
-    arrays = [array.field(i) for i in range(len(row))]
+    arrays = [_shown(array.field(i), each) for i, each in enumerate(row.types)]
     return pa.table(arrays, names=row.names).to_pandas()
+
+
+def _shown(array: pa.Array, kind: t.DataType) -> pa.Array:
+    """Variants as their JSON, all others as they are."""
+    if not isinstance(kind, t.VariantType):
+        return array
+    found = internal_values(array, kind)
+    return pa.array([None if each is None else Variant(each).to_json() for each in found], pa.string())
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas

@@ -150,6 +150,11 @@ def row(head: Any, *tail: Any) -> Expression:
     return made("ROW", head, *tail)
 
 
+def object_of(class_name: str, *args: Any) -> Expression:
+    """An object of a class, of field names and values in turn."""
+    return made("OBJECT_OF", class_name, *args)
+
+
 def map_(key: Any, value: Any, *tail: Any) -> Expression:
     """A map of keys and values in turn."""
     return made("MAP VALUE", key, value, *tail)

@@ -17,7 +17,7 @@ from millstream.sql.bind.expressions import Session
 from millstream.sql.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
 from millstream.sql.ddl import Definitions
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.functions.registry import known_names
+from millstream.sql.functions.listing import built_in_names
 from millstream.sql.parser import parse_expression
 from millstream.table import bridging
 from millstream.table.catalog import Catalog, CatalogDescriptor
@@ -185,9 +185,7 @@ class NamedObjects:
 
     def list_functions(self) -> list[str]:
         """All functions."""
-        return sorted(
-            {*(name.lower() for name in known_names() if name.isidentifier()), *self._catalogs.function_names()}
-        )
+        return sorted({*built_in_names(), *self._catalogs.function_names()})
 
     def list_modules(self) -> list[str]:
         """The modules in use, in order."""

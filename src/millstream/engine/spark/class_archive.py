@@ -16,7 +16,7 @@ from pathlib import Path
 from millstream.engine.spark.java import JavaHome
 from millstream.errors import ExternalError
 
-_SECONDS = 180
+_SECONDS = 600
 _CLASS = re.compile(r"[\w/$]+")  # other lines tell of code that Java makes as it runs
 _PROGRAM = """
 import sys

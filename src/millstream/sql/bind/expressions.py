@@ -12,19 +12,18 @@ from typing import Any
 
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind import literals
+from millstream.sql.bind import literals, objects
 from millstream.sql.bind.scope import Scope, field_of
 from millstream.sql.catalog import Catalogs
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
 from millstream.sql.functions import library, registry
-from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.aggregates import AGGREGATES, OVER_ONLY
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.temporal_arithmetic import timestampadd_type
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
 
 assert library  # loads every function
-OVER_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK")
 GROUPINGS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_PARTS = tuple(
     f"{window}_{part}" for window in ("TUMBLE", "HOP", "SESSION") for part in ("START", "END", "ROWTIME", "PROCTIME")
@@ -299,8 +298,17 @@ class ExpressionBinder:
             raise SqlValidationError(message, at=node.at, hint="CAST(NULL AS ARRAY<INT>) has one")
         return self._function(node)
 
+    def _object(self, node: s.Call) -> Expression:
+        make = objects.object_of if node.name == "OBJECT_OF" else objects.object_update
+        return make([self._argument(arg) for arg in node.args], node.at)
+
     def _current_database(self, node: s.Call) -> Expression:
         return literals.literal(self.session.catalogs.current_database, node.at)
+
+    def _document(self, node: s.Expr) -> Expression:
+        """JSON that a path leads into: text, or a variant's."""
+        found = self.bind(node)
+        return self.apply("JSON_STRING", [found], node.at) if isinstance(found.type, t.VariantType) else found
 
     def _json_value(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
@@ -315,7 +323,7 @@ class ExpressionBinder:
                     handling[each.name] = (each.value.word, nothing)
                 else:
                     handling[each.name] = ("DEFAULT", coerced(self.bind(each.value), t.STRING))
-        parts: list[Expression] = [self.bind(document), self.bind(path)]
+        parts: list[Expression] = [self._document(document), self.bind(path)]
         for event in ("ON EMPTY", "ON ERROR"):
             how, default = handling.get(event, ("NULL", nothing))
             parts += [Sym(t.SymbolType(null=False), how), default]
@@ -332,7 +340,7 @@ class ExpressionBinder:
         }
         words = [wrapper, handling.get("ON EMPTY", "NULL"), handling.get("ON ERROR", "NULL")]
         symbols: list[Expression] = [Sym(t.SymbolType(null=False), word) for word in words]
-        return self.apply("JSON_QUERY", [self.bind(document), self.bind(path), *symbols], node.at)
+        return self.apply("JSON_QUERY", [self._document(document), self.bind(path), *symbols], node.at)
 
     def _json_made(self, node: s.Call) -> Expression:
         """JSON_OBJECT and JSON_ARRAY: what other constructors made is not quoted."""
@@ -350,7 +358,7 @@ class ExpressionBinder:
             (e.value.word for e in rest if isinstance(e, s.NamedArgument) and isinstance(e.value, s.Symbol)), "FALSE"
         )
         symbol = Sym(t.SymbolType(null=False), how)
-        return self.apply("JSON_EXISTS", [self.bind(document), self.bind(path), symbol], node.at)
+        return self.apply("JSON_EXISTS", [self._document(document), self.bind(path), symbol], node.at)
 
 
 _SPECIAL: dict[str, Any] = {
@@ -370,6 +378,8 @@ _SPECIAL: dict[str, Any] = {
     "TIMESTAMPADD": ExpressionBinder._timestampadd,
     "ARRAY VALUE": ExpressionBinder._array,
     "MAP VALUE": ExpressionBinder._array,
+    "OBJECT_OF": ExpressionBinder._object,
+    "OBJECT_UPDATE": ExpressionBinder._object,
     "CURRENT_DATABASE": ExpressionBinder._current_database,
     "JSON_VALUE": ExpressionBinder._json_value,
     "JSON_QUERY": ExpressionBinder._json_query,

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql import types as t
-from millstream.sql.bind.expressions import OVER_ONLY, ExpressionBinder, Session, user_arguments
+from millstream.sql.bind.expressions import ExpressionBinder, Session, user_arguments
+from millstream.sql.bind.ordering import check_orderable
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import AggregateCall, Expression, Lit, Ref, rewrite
-from millstream.sql.functions.aggregates import resolve_aggregate
+from millstream.sql.functions.aggregates import OVER_ONLY, resolve_aggregate
 from millstream.sql.user_functions import UserFunction
 
 
@@ -59,6 +60,8 @@ class OverCollector:
             (binder.bind(i.expr), i.ascending, i.ascending if i.nulls_first is None else i.nulls_first)
             for i in spec.order
         ]
+        for (each, _, _), item in zip(order, spec.order, strict=True):
+            check_orderable(each.type, item.at)
         condition = None if node.filter is None else binder.condition(node.filter)
         call = self._call(node, args)
         lower, upper = self._frame(spec, node)

@@ -15,6 +15,7 @@ from millstream.sql import types as t
 from millstream.sql.bind import aggregates, sources, subqueries
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, Session, coerced
 from millstream.sql.bind.hints import check_query_hints
+from millstream.sql.bind.ordering import check_orderable
 from millstream.sql.bind.over import OverCollector
 from millstream.sql.bind.scope import Scope
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
@@ -147,7 +148,7 @@ class QueryBinder:
     @staticmethod
     def _sorted(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
         names = plan.schema.names
-        keys = tuple(_order_key(_output_position(item, names), item) for item in order)
+        keys = tuple(_order_key(plan, _output_position(item, names), item) for item in order)
         return l.Sort(plan.schema, plan, keys)
 
 
@@ -207,7 +208,7 @@ class _Selection:
                 raise SqlValidationError(message, at=node.at)
             plan = distinct(plan)
         if order:
-            keys = tuple(_order_key(place, item) for place, item in zip(places, order, strict=True))
+            keys = tuple(_order_key(plan, place, item) for place, item in zip(places, order, strict=True))
             plan = l.Sort(plan.schema, plan, keys)
             if hidden:
                 kept = plan.refs()[:width]
@@ -254,7 +255,8 @@ def _output_position(item: s.OrderItem, names: list[str]) -> int:
     raise SqlValidationError(message, at=item.at)
 
 
-def _order_key(place: int, item: s.OrderItem) -> tuple[int, bool, bool]:
+def _order_key(plan: l.Plan, place: int, item: s.OrderItem) -> tuple[int, bool, bool]:
+    check_orderable(plan.schema.types[place], item.at)
     nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
     return place, item.ascending, nulls_first
 

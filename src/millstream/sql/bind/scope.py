@@ -64,6 +64,9 @@ class Scope:
             found.extend((name, Ref(kind, i)) for name, kind, i in relation.columns if name not in hidden)
         if not matched:
             if qualifier:
+                whole = self._here(qualifier, at)
+                if whole is not None and isinstance(whole.type, t.RowType):
+                    return [(name, field_of(whole, name, at)) for name in whole.type.names]
                 known = [full[-1] for relation in self.relations for full in relation.names]
                 message = f"there is no table '{'.'.join(qualifier)}' in FROM"
                 raise SqlValidationError(message, at=at, hint=nearest(qualifier[-1], known))

@@ -17,8 +17,7 @@ from millstream.sql.ddl.descriptions import Descriptions
 from millstream.sql.ddl.partitions import literals, shown
 from millstream.sql.ddl.texts import create_text, pairs, quoted, string
 from millstream.sql.errors import CatalogError, SqlNotSupported
-from millstream.sql.functions import registry
-from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.listing import built_in_names
 from millstream.sql.functions.logic import like_pattern
 from millstream.sql.partitions import partitions
 
@@ -59,7 +58,7 @@ class Shows:
                 kept = self._matching([row[0] for row in answer.rows], node)
                 return replace(answer, rows=tuple(row for row in answer.rows if row[0] in kept))
             case "FUNCTIONS":
-                return self._listed("function name", sorted({*self._builtin(), *c.function_names()}), node)
+                return self._listed("function name", sorted({*built_in_names(), *c.function_names()}), node)
             case "USER FUNCTIONS":
                 return self._listed("function name", sorted(set(c.function_names())), node)
             case "MODULES":
@@ -80,11 +79,6 @@ class Shows:
                 return table_of(["result"], [(f"{made} WITH (\n  {pairs(catalog_found.options)}\n)\n",)])
         message = f"SHOW {node.kind} is not supported"
         raise SqlNotSupported(message, at=node.at)
-
-    @staticmethod
-    def _builtin() -> list[str]:
-        names = [each for each in registry.known_names() if re.fullmatch(r"[A-Z_0-9]+", each)]
-        return sorted(each.lower() for each in (*names, *(n for n in AGGREGATES if n.isidentifier())))
 
     def _listed(self, column: str, names: list[str], node: s.Show) -> Answer:
         kept = self._matching(names, node)

@@ -6,6 +6,7 @@ Does not know: catalogs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,6 +14,20 @@ from millstream.model.secrets import shown_all
 from millstream.sql import syntax as s
 from millstream.sql.catalog import TableDefinition, TableDistribution
 from millstream.sql.parser.statements import StatementGrammar
+
+_SHORT = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
+_SHORT_OR_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\bSTRING\b|\bBYTES\b|\bTIMESTAMP_LTZ\((\d)\)")
+
+
+def _spelled_out(kind: str) -> str:
+    """A type without the short names of types, as Flink writes it; names of fields and classes stay."""
+
+    def long(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return f"TIMESTAMP({found[1]}) WITH LOCAL TIME ZONE"
+        return _SHORT.get(found[0], found[0])
+
+    return _SHORT_OR_QUOTED.sub(long, kind)
 
 
 def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: bool) -> str:
@@ -28,8 +43,7 @@ def create_text(full: tuple[str, ...], table: TableDefinition, *, temporary: boo
             extra = " METADATA" + (f" FROM {string(each.metadata_key)}" if each.metadata_key != each.name else "")
             extra += " VIRTUAL" if each.virtual else ""
         kind = each.type.not_null() if each.name in table.primary_key else each.type
-        text = str(kind).replace("STRING", "VARCHAR(2147483647)").replace("BYTES", "VARBINARY(2147483647)")
-        lines.append(f"{quoted(each.name)} {text}{extra}{comment}")
+        lines.append(f"{quoted(each.name)} {_spelled_out(str(kind))}{extra}{comment}")
     if table.watermark is not None:
         lines.append(f"WATERMARK FOR {quoted(table.watermark[0])} AS {table.watermark[1]}")
     if table.primary_key:

@@ -11,11 +11,20 @@ from typing import Any
 from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import AggregateCall
-from millstream.sql.functions import numeric_aggregates, value_aggregates
+from millstream.sql.functions import bitmap_aggregates, numeric_aggregates, value_aggregates
 from millstream.sql.functions.aggregation import AGGREGATES, Accumulator, Aggregation
 from millstream.sql.functions.user_aggregation import UserAggregation
 
-__all__ = ["AGGREGATES", "aggregation", "numeric_aggregates", "resolve_aggregate", "value_aggregates"]
+__all__ = [
+    "AGGREGATES",
+    "OVER_ONLY",
+    "aggregation",
+    "bitmap_aggregates",
+    "numeric_aggregates",
+    "resolve_aggregate",
+    "value_aggregates",
+]
+OVER_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK")
 
 
 class Distinct(Aggregation):

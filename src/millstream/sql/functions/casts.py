@@ -28,11 +28,13 @@ def can_cast(source: t.DataType, target: t.DataType) -> bool:
     """Whether CAST from one to the other is allowed at all."""
     if isinstance(source, t.NullType) or source.same(target):
         return True
+    if isinstance(source, t.VariantType) or isinstance(target, t.VariantType):
+        return False
     match source, target:
         case _, (t.CharType() | t.VarCharType()):
             return not isinstance(source, t.SymbolType | t.DescriptorType)
         case ((t.CharType() | t.VarCharType()), _):
-            return not isinstance(target, t.MapType | t.MultisetType | t.NullType)
+            return not isinstance(target, t.MapType | t.MultisetType | t.NullType | t.StructuredType | t.BitmapType)
         case t.NumericType(), (t.NumericType() | t.BooleanType()):
             return True
         case t.NumericType(), (t.YearMonthIntervalType() | t.DayTimeIntervalType()):

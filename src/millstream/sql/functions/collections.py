@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.sql import types as t
+from millstream.sql.functions import variants
 from millstream.sql.functions.registry import by_row, define, to_common_type
 
 _C = "collection"
@@ -15,6 +16,8 @@ _C = "collection"
 
 def _element(kinds: list[t.DataType]) -> t.DataType:
     kind = kinds[0]
+    if isinstance(kind, t.VariantType):
+        return kind
     return kind.element if isinstance(kind, t.ArrayType | t.MultisetType) else _map(kinds).value
 
 
@@ -34,25 +37,29 @@ define("CARDINALITY", _C, "collection", t.INT, by_row(len), "How many elements o
 def _item(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
     if isinstance(kinds[0], t.MapType):
         return by_row(lambda value, key: next((v for k, v in value if k == key), None))(frame, args, kinds, kind)
+    if isinstance(kinds[0], t.VariantType):
+        return by_row(variants.item)(frame, args, kinds, kind)
     return by_row(lambda value, index: value[index - 1] if 1 <= index <= len(value) else None)(frame, args, kinds, kind)
 
 
 def _keyed(kinds: list[t.DataType]) -> list[t.DataType] | None:
     if isinstance(kinds[0], t.MapType):
         return [kinds[0], kinds[0].key.with_null(kinds[1].null)]
+    if t.is_text(kinds[1]):
+        return kinds
     return [kinds[0], t.INT.with_null(kinds[1].null)] if isinstance(kinds[1], t.IntegerType | t.NullType) else None
 
 
 define(
     "ITEM",
     _C,
-    ("array, integer", "map, any"),
+    ("array, integer", "map, any", "variant, integer", "variant, string"),
     _element,
     _item,
     "The element at a position, from 1, or the value of a key.",
     null="always",
     coerce=_keyed,
-    syntax="array[index] or map[key]",
+    syntax="array[index] or map[key] or variant[index] or variant[key]",
 )
 
 
@@ -162,6 +169,10 @@ def _sort(value: tuple[Any, ...], ascending: bool = True, nulls_first: bool | No
     return nulls + rest if first else rest + nulls
 
 
+def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    return None if isinstance(_element(kinds), t.VariantType) else kinds
+
+
 define(
     "ARRAY_SORT",
     _C,
@@ -169,6 +180,7 @@ define(
     _array,
     by_row(_sort),
     "The array in order; NULLs are first when it ascends, unless said otherwise.",
+    coerce=_ordered,
 )
 define(
     "ARRAY_UNION",
@@ -214,6 +226,7 @@ define(
     by_row(lambda a: max((v for v in a if v is not None), default=None)),
     "The greatest element.",
     null="always",
+    coerce=_ordered,
 )
 define(
     "ARRAY_MIN",
@@ -223,6 +236,7 @@ define(
     by_row(lambda a: min((v for v in a if v is not None), default=None)),
     "The least element.",
     null="always",
+    coerce=_ordered,
 )
 define(
     "ARRAY_JOIN",

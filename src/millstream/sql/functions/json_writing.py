@@ -13,12 +13,27 @@ from typing import Any
 from millstream.sql import types as t
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.variants import Variant
 
 _J = "json"
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON without spaces."""
+    """A value as JSON without spaces; what is JSON already stays as it is, wherever it stands."""
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    except TypeError:  # there is some that is JSON already
+        return _assembled(value)
+
+
+def _assembled(value: Any) -> str:
+    match value:
+        case RawJson():
+            return value.text
+        case list():
+            return f"[{','.join(map(_assembled, value))}]"
+        case dict():
+            return "{" + ",".join(f"{json_text(key)}:{_assembled(each)}" for key, each in value.items()) + "}"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -27,6 +42,8 @@ def plain_json(kind: t.DataType, zone: str) -> Callable[[Any], Any]:
     match kind:
         case t.JsonTextType():
             return RawJson
+        case t.VariantType():
+            return lambda value: RawJson(Variant(value).to_json())
         case t.BooleanType() | t.IntegerType() | t.FloatType() | t.DoubleType():
             return lambda value: value
         case t.DecimalType():

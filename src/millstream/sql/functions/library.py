@@ -2,6 +2,7 @@
 
 from millstream.sql.functions import (
     arithmetic,
+    bitmaps,
     collections,
     construction,
     current_time,
@@ -10,17 +11,20 @@ from millstream.sql.functions import (
     json_reading,
     json_writing,
     logic,
+    objects,
     regexes,
     splitting,
     strings,
     temporal_arithmetic,
     temporal_parts,
     temporal_text,
+    variants,
 )
 from millstream.sql.functions.registry import function_named
 
 __all__ = [
     "arithmetic",
+    "bitmaps",
     "collections",
     "construction",
     "current_time",
@@ -30,10 +34,12 @@ __all__ = [
     "json_reading",
     "json_writing",
     "logic",
+    "objects",
     "regexes",
     "splitting",
     "strings",
     "temporal_arithmetic",
     "temporal_parts",
     "temporal_text",
+    "variants",
 ]

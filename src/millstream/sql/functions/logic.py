@@ -27,7 +27,7 @@ def _alike(kinds: list[t.DataType]) -> list[t.DataType] | None:
         other = next(kind for kind, text in zip(kinds, texts, strict=True) if not text)
         if isinstance(other, t.NumericType):
             other = t.DOUBLE
-        if isinstance(other, t.NullType) or is_nested(other) or t.is_bytes(other):
+        if isinstance(other, t.NullType | t.BitmapType | t.VariantType) or is_nested(other) or t.is_bytes(other):
             return kinds if isinstance(other, t.NullType) else None
         return [other.with_null(kind.null) for kind in kinds]
     common = t.common_type(kinds)
@@ -44,7 +44,8 @@ def _lenient(kind: t.DataType) -> t.DataType:
 
 def _comparable(kinds: list[t.DataType]) -> list[t.DataType] | None:
     made = _alike(kinds)
-    if made is None or isinstance(made[0], t.MapType | t.MultisetType):
+    unordered = t.MapType | t.MultisetType | t.BitmapType | t.StructuredType | t.VariantType
+    if made is None or isinstance(made[0], unordered):
         return None
     return made
 
@@ -268,6 +269,11 @@ define(
 )
 
 
+def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
+    made = to_common_type(kinds)
+    return None if made is None or isinstance(made[0], t.VariantType) else made
+
+
 def _extreme(pick: Callable[..., Any]) -> Any:
     return by_row(lambda *values: pick(values))
 
@@ -279,7 +285,7 @@ define(
     lambda kinds: kinds[0],
     _extreme(max),
     "The greatest value; NULL when one is NULL.",
-    coerce=to_common_type,
+    coerce=_ordered,
 )
 define(
     "LEAST",
@@ -288,7 +294,7 @@ define(
     lambda kinds: kinds[0],
     _extreme(min),
     "The least value; NULL when one is NULL.",
-    coerce=to_common_type,
+    coerce=_ordered,
 )
 define("IS_ALPHA", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isalpha()), "TRUE when all characters are letters.")
 define("IS_DIGIT", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isdigit()), "TRUE when all characters are digits.")

@@ -113,6 +113,8 @@ FAMILIES: dict[str, Callable[[t.DataType], bool]] = {
     "map": lambda kind: isinstance(kind, t.MapType),
     "collection": lambda kind: isinstance(kind, t.ArrayType | t.MapType | t.MultisetType),
     "row": lambda kind: isinstance(kind, t.RowType),
+    "variant": lambda kind: isinstance(kind, t.VariantType),
+    "bitmap": lambda kind: isinstance(kind, t.BitmapType),
     "symbol": lambda kind: isinstance(kind, t.SymbolType),
 }
 _WANTED: dict[str, t.DataType] = {"int": t.INT, "bigint": t.BIGINT, "double": t.DOUBLE, "string": t.STRING}
@@ -188,6 +190,7 @@ _UNTYPED: dict[str, t.DataType] = {
     "timestamp": t.TimestampType(3),
     "instant": t.LocalZonedTimestampType(3),
     "temporal": t.TimestampType(3),
+    "bitmap": t.BITMAP,
 }
 
 

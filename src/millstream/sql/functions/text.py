@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import numpy as np
-
+from millstream.model.bitmap import Bitmap
 from millstream.sql import types as t
+from millstream.sql.functions.javanumbers import double_text
+from millstream.sql.variants import Variant
 
 UTC = datetime.UTC
 EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
@@ -34,27 +35,6 @@ def zone(name: str) -> datetime.tzinfo:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         msg = f"there is no time zone '{name}'"
         raise ValueError(msg) from None
-
-
-def double_text(value: float, *, single: bool = False) -> str:
-    """A floating point number as Java's Double.toString and Float.toString write it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    digits = np.format_float_scientific(np.float32(value) if single else np.float64(value), unique=True, trim="0")
-    mantissa, _, exponent = digits.partition("e")
-    power = int(exponent)
-    if -3 <= power < 7:
-        plain = np.format_float_positional(np.float32(value) if single else np.float64(value), unique=True, trim="0")
-        return plain
-    if "." not in mantissa:
-        mantissa += ".0"
-    elif mantissa.endswith("."):
-        mantissa += "0"
-    return f"{mantissa}E{power}"
 
 
 def fraction(microseconds: int, precision: int, nanoseconds: int = 0) -> str:
@@ -101,6 +81,10 @@ def to_text(value: Any, kind: t.DataType, session_zone: str = "UTC") -> str:
             return "TRUE" if value else "FALSE"
         case t.BinaryType() | t.VarBinaryType():
             return bytes(value).decode("utf-8", "replace")
+        case t.BitmapType():
+            return str(Bitmap.from_bytes(value))
+        case t.VariantType():
+            return Variant(value).to_json()
         case t.DecimalType():
             return f"{value:f}"
         case t.FloatType():
@@ -129,6 +113,8 @@ def to_text(value: Any, kind: t.DataType, session_zone: str = "UTC") -> str:
             return "{" + ", ".join(pairs) + "}"
         case t.RowType():
             fields = (_inner(v, f, session_zone) for v, f in zip(value, kind.types, strict=True))
+            if isinstance(kind, t.StructuredType):
+                fields = (f"{name}={each}" for name, each in zip(kind.names, fields, strict=True))
             return f"({', '.join(fields)})"
     return str(value)
 

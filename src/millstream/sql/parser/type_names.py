@@ -22,15 +22,23 @@ _SIMPLE: dict[str, t.DataType] = {
     "DATE": t.DATE,
     "STRING": t.STRING,
     "BYTES": t.BYTES,
+    "BITMAP": t.BITMAP,
     "NULL": t.NULL,
-    "VARIANT": t.STRING,
+    "VARIANT": t.VARIANT,
 }
 _KNOWN = (
     *_SIMPLE,
-    *("CHAR", "VARCHAR", "BINARY", "VARBINARY", "DECIMAL", "NUMERIC", "DEC", "DOUBLE", "TIME", "TIMESTAMP"),
-    *("TIMESTAMP_LTZ", "INTERVAL", "ARRAY", "MULTISET", "MAP", "ROW", "RAW"),
+    *("CHAR", "CHARACTER", "VARCHAR", "BINARY", "VARBINARY", "DECIMAL", "NUMERIC", "DEC", "DOUBLE"),
+    *("TIME", "TIMESTAMP"),
+    *("TIMESTAMP_LTZ", "INTERVAL", "ARRAY", "MULTISET", "MAP", "ROW", "STRUCTURED", "RAW"),
 )
 _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def _spans(unit: str, end: str) -> bool:
+    """Whether an interval can go from one unit to a finer one."""
+    months = [each in ("YEAR", "MONTH") for each in (unit, end)]
+    return _UNITS.index(unit) < _UNITS.index(end) and months[0] == months[1]
 
 
 class TypeGrammar(Cursor):
@@ -78,16 +86,18 @@ class TypeGrammar(Cursor):
         return size
 
     def _type_char(self) -> t.DataType:
-        return t.CharType(self._size(1, t.MAX_LENGTH, 1))
+        return self._type_varchar() if self.take("VARYING") else t.CharType(self._size(1, t.MAX_LENGTH, 1))
+
+    _type_character = _type_char
 
     def _type_varchar(self) -> t.DataType:
-        return t.VarCharType(self._size(1, t.MAX_LENGTH, 1))
+        return t.VarCharType(self._size(1, t.MAX_LENGTH, t.MAX_LENGTH))
 
     def _type_binary(self) -> t.DataType:
-        return t.BinaryType(self._size(1, t.MAX_LENGTH, 1))
+        return self._type_varbinary() if self.take("VARYING") else t.BinaryType(self._size(1, t.MAX_LENGTH, 1))
 
     def _type_varbinary(self) -> t.DataType:
-        return t.VarBinaryType(self._size(1, t.MAX_LENGTH, 1))
+        return t.VarBinaryType(self._size(1, t.MAX_LENGTH, t.MAX_LENGTH))
 
     def _type_decimal(self) -> t.DataType:
         if not self.take_op("("):
@@ -131,6 +141,9 @@ class TypeGrammar(Cursor):
         first = self._size(0, 9, 6 if unit == "SECOND" else 2)
         end = (self.take_any(*_UNITS) or self.fail("a unit of time")) if self.take("TO") else None
         last = self._size(0, 9, 6) if end == "SECOND" else 6
+        if end is not None and not _spans(unit, end):
+            message = f"there is no INTERVAL {unit} TO {end}"
+            raise SqlValidationError(message, at=self.at, text=self.text)
         resolution = unit if end is None else f"{unit} TO {end}"
         if unit in ("YEAR", "MONTH"):
             return t.YearMonthIntervalType(resolution, first)
@@ -172,6 +185,23 @@ class TypeGrammar(Cursor):
         fields = self.many(self._field)
         self.expect_op(close)
         return t.RowType(fields)
+
+    def _type_structured(self) -> t.DataType:
+        self.expect_op("<")
+        at = self.at
+        if self.token.kind != "string":
+            self.fail("the name of a class in quotes")
+        named = self.advance().text
+        if not t.is_class_name(named):
+            message = f"'{named}' cannot be the name of a class"
+            raise SqlValidationError(message, at=at, text=self.text)
+        fields = self.many(self._field) if self.take_op(",") else ()
+        self.expect_op(">")
+        made = t.StructuredType(tuple(t.RowField(each.name, each.data_type) for each in fields), named)
+        if len(set(made.names)) < len(made):
+            message = f"the names of the fields of '{named}' are not all different"
+            raise SqlValidationError(message, at=at, text=self.text)
+        return made
 
     def _field(self) -> t.RowField:
         name = self.name(any_word=True)

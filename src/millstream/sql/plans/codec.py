@@ -62,7 +62,7 @@ _CLASSES: tuple[type, ...] = (
     e.Ref, e.Lit, e.Sym, e.Apply, e.Convert, e.Choose, e.UserCall, e.AggregateCall, FieldRef,
     l.Values, l.WindowSpec, l.OverCall, Distribution, AsyncOptions, Unnest, Skip, MatchDescription, OperatorTraits,
     ColumnDefinition, TableDefinition, TableDistribution, t.RowField, t.RowType, t.ArrayType, t.MultisetType, t.MapType,
-    t.JsonTextType, t.SymbolType, t.RawType, t.NullType, t.DescriptorType,
+    t.JsonTextType, t.SymbolType, t.RawType, t.VariantType, t.BitmapType, t.NullType, t.DescriptorType,
     t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType,  # the type of an empty literal has no text that is read
     calc.CalcSpec, changelog_normalize.ChangelogNormalizeSpec, changelog_rows.FromChangelogSpec,
     changelog_rows.ToChangelogSpec, changing_over.ChangingOverSpec,
@@ -126,7 +126,8 @@ class Writer:
             case UserFunction():
                 return {"$function": list(self._named(value))}
             case t.RowType():
-                return {"$row": [self._field(each) for each in value.fields], "null": value.null}
+                named = {"class": value.class_name} if isinstance(value, t.StructuredType) else {}
+                return {"$row": [self._field(each) for each in value.fields], "null": value.null, **named}
             case t.DataType():
                 return self._type(value)
         return self._object(value)
@@ -163,7 +164,9 @@ class Reader:
         if "$" in data:
             return self._object(data)
         if "$row" in data:
-            return t.RowType(tuple(map(self._field, data["$row"])), null=data["null"])
+            fields, null = tuple(map(self._field, data["$row"])), data["null"]
+            named = data.get("class")
+            return t.RowType(fields, null=null) if named is None else t.StructuredType(fields, named, null=null)
         ((mark, inner),) = data.items()
         match mark:
             case "$type":

@@ -42,6 +42,10 @@ class Collections(Term):
         """The element at a position, from 1, or of a key."""
         return self._of(s.Access(0, self._node, node(index)))
 
+    def object_update(self, *kv: Any) -> Expression:
+        """The object with other values, given by field names and values in turn."""
+        return self._call("OBJECT_UPDATE", self, *kv)
+
     def array_append(self, addition: Any) -> Expression:
         """With an element behind."""
         return self._call("ARRAY_APPEND", self, addition)

@@ -12,6 +12,7 @@ from millstream.errors import UserError
 from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.table.expression.aggregates import Aggregates
+from millstream.table.expression.bitmaps import Bitmaps
 from millstream.table.expression.collections import Collections
 from millstream.table.expression.conditions import Conditions
 from millstream.table.expression.json import Json
@@ -21,7 +22,7 @@ from millstream.table.expression.terms import call, text_of
 from millstream.table.expression.times import Times
 
 
-class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, Json):
+class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, Bitmaps, Json):
     """A value computed from columns."""
 
     __slots__ = ()

@@ -1,0 +1,73 @@
+"""Objects of structured types: made of their fields, and made anew with some of them replaced.
+
+Promises: an object is its fields in the order of its type; NULL stays NULL when fields of it are replaced.
+Does not know: classes; the binder made the types, from class and field names that are literals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql import types as t
+from millstream.sql.columns import arrow_type, scalar_value
+from millstream.sql.functions.registry import define
+
+
+def _made(frame: Any, parts: list[Any], kind: t.DataType, whole: Any = None) -> Any:
+    """The object of these fields, a constant when all of them are; NULL where the object `whole` is."""
+    constant = all(isinstance(each, pa.Scalar) for each in (*parts, *([] if whole is None else [whole])))
+    count = 1 if constant else frame.count
+    wanted = arrow_type(kind)
+    arrays = [_column(part, count).cast(field.type) for part, field in zip(parts, wanted, strict=True)]
+    mask = None if whole is None else pc.is_null(_column(whole, count))
+    if arrays:
+        made = pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=mask)
+    else:
+        made = pa.array([{}] * count, wanted)
+    return made[0] if constant else made
+
+
+def _column(datum: Any, count: int) -> pa.Array:
+    if isinstance(datum, pa.Scalar):
+        return pa.repeat(datum, count)
+    return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
+
+
+def _object_of(frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+    return _made(frame, args[2::2], kind)
+
+
+def _object_update(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    whole, *pairs = args
+    assert isinstance(kinds[0], t.StructuredType)
+    new = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    parts = [new[name] if name in new else _part(whole, place) for place, name in enumerate(kinds[0].names)]
+    return _made(frame, parts, kind, whole)
+
+
+def _part(datum: Any, place: int) -> Any:
+    if isinstance(datum, pa.Scalar):
+        return pc.struct_field(pa.repeat(datum, 1), [place])[0]
+    return pc.struct_field(datum, [place])
+
+
+define(
+    "OBJECT_OF",
+    "construction",
+    "string, any...",
+    t.StructuredType(),
+    _object_of,
+    "An object of a class, of field names and values in turn; the names are literals.",
+    syntax="OBJECT_OF(class, [field, value, ...])",
+)
+define(
+    "OBJECT_UPDATE",
+    "construction",
+    "row, any...",
+    lambda kinds: kinds[0],
+    _object_update,
+    "The object with some of its fields replaced.",
+    syntax="OBJECT_UPDATE(object, [field, value, ...])",
+)

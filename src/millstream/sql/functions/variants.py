@@ -1,0 +1,54 @@
+"""Variants: made of JSON text, and what is inside them.
+
+Promises: text that is no JSON fails, or is NULL for TRY_PARSE_JSON; positions in arrays count from 1; what is not there
+is NULL, and JSON's null is a value.
+Does not know: how variants are kept."""
+
+from __future__ import annotations
+
+from millstream.sql import types as t
+from millstream.sql.functions.registry import by_row, define
+from millstream.sql.variants import Variant
+
+_J = "json"
+_SHAPES = ("string", "string, boolean")
+
+
+def _parse(text: str, duplicates: bool = False) -> str:
+    try:
+        return Variant.parse_json(text, duplicates).text
+    except ValueError as problem:
+        msg = f"failed to parse JSON '{text:.100}': {problem}"
+        raise ValueError(msg) from None
+
+
+def _try_parse(text: str, duplicates: bool = False) -> str | None:
+    try:
+        return Variant.parse_json(text, duplicates).text
+    except ValueError:
+        return None
+
+
+define(
+    "PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_parse),
+    "The JSON text as a VARIANT; a key that is there twice fails, unless the last of them may count.",
+    syntax="PARSE_JSON(text [, allow_duplicate_keys])",
+)  # fmt: skip
+define(
+    "TRY_PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_try_parse),
+    "The JSON text as a VARIANT; NULL where PARSE_JSON fails.", null="always",
+    syntax="TRY_PARSE_JSON(text [, allow_duplicate_keys])",
+)  # fmt: skip
+
+
+def item(variant: str, key: int | str) -> str | None:
+    """The field of an object, or the element of an array, from 1; None where there is none."""
+    whole = Variant(variant)
+    if not (whole.is_object() if isinstance(key, str) else whole.is_array()):
+        needed = (
+            "a key needs a variant that is an object" if isinstance(key, str) else "an index needs one that is an array"
+        )
+        msg = f"{needed}, this one is of kind {whole.get_type()}"
+        raise ValueError(msg)
+    found = whole.get_field(key) if isinstance(key, str) else whole.get_element(key - 1)
+    return None if found is None else found.text
