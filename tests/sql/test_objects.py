@@ -46,6 +46,12 @@ def test_an_object_is_one_of_its_class_or_a_row_where_there_is_none(t_env: Table
     assert strange == Row(name="Bob", age=42)
 
 
+def test_the_name_of_a_class_imports_nothing(t_env: TableEnvironment, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "not_yet_imported.py").write_text("raise SystemExit('imported by a text')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert only(t_env, "SELECT OBJECT_OF('not_yet_imported.User', 'age', 1)") == Row(age=1)
+
+
 def test_a_class_that_cannot_hold_the_fields_is_refused(t_env: TableEnvironment) -> None:
     with pytest.raises(UserError, match="has no field 'size'"):
         rows(t_env.sql_query(f"SELECT OBJECT_OF('{CLASS}', 'name', 'Bob', 'size', 1)"))

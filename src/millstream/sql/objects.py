@@ -1,14 +1,13 @@
 """The Python classes of structured types: which class a type names, and its objects.
 
-Promises: an object of a type whose class is a dataclass that can be imported (`module.Class`) is one of that class; of
-any other, it is a row.
+Promises: an object of a type whose class is a dataclass of a module that the program has imported (`module.Class`) is
+one of that class; of any other, it is a row. No text makes a module be imported.
 Does not know: columns, or how the fields are stored."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,16 +37,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-@functools.lru_cache(maxsize=256)
 def _dataclass(name: str) -> type | None:
-    """The dataclass of that name; None where there is none."""
+    """The dataclass of that name; None where there is none. A text of SQL imports nothing: to import is to run."""
     module, _, called = name.rpartition(".")
-    if not module:
-        return None
-    try:
-        found = getattr(importlib.import_module(module), called, None)
-    except ModuleNotFoundError as problem:
-        if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
-            raise  # the module is there, and something it needs is not
-        return None
+    found = getattr(sys.modules.get(module), called, None)
     return found if isinstance(found, type) and dataclasses.is_dataclass(found) else None
