@@ -220,6 +220,17 @@ def test_versions_of_a_delta_table_can_be_read(env: TableEnvironment, tmp_path: 
     assert rows_of(env, "SELECT * FROM lake") == [(1, "x"), (2, "x")]
 
 
+@pytest.mark.parametrize("kind", ["VARIANT", "ARRAY<BITMAP>"])
+@pytest.mark.parametrize("connector", ["delta", "iceberg", "jdbc"])
+def test_what_lives_inside_queries_is_refused(env: TableEnvironment, tmp_path: Path, connector: str, kind: str) -> None:
+    jdbc = "'connector'='jdbc', 'url'='jdbc:postgresql://localhost:1/x', 'table-name'='t'"
+    env.execute_sql(f"CREATE TABLE x (v {kind}) WITH ({jdbc if connector == 'jdbc' else _lake(connector, tmp_path)})")
+    for statement in ("SELECT * FROM x", f"INSERT INTO x SELECT CAST(NULL AS {kind})"):
+        with pytest.raises(SqlError, match="lives inside queries"):
+            env.explain_sql(statement)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lakehouse_table_takes_no_updates(env: TableEnvironment, tmp_path: Path) -> None:
     env.execute_sql(f"CREATE TABLE lake (id BIGINT, n BIGINT) WITH ({_lake('delta', tmp_path)})")
     with pytest.raises(SqlError, match="takes inserts only"):

@@ -22,7 +22,7 @@ from millstream.sql.connectors import TableConnector, TableContext, TableSink, T
 from millstream.sql.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
 from millstream.sql.lookup_reload import Reload
 from millstream.sql.physical import ChangelogMode
-from millstream.sql.table_formats import told
+from millstream.sql.table_formats import check_columns, told
 from millstream.sql.whole_tables import whole_table
 
 _OPTIONS = (
@@ -39,6 +39,7 @@ _log = logging.getLogger("millstream.jdbc")
 
 def _connection(context: TableContext) -> JdbcConnectionOptions:
     context.check(_OPTIONS)
+    check_columns(context)
     given = context.options
     context.required("table-name")
     for key in _WITHOUT_EFFECT:

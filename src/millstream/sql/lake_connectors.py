@@ -16,7 +16,7 @@ from millstream.model.types import RowTypeInfo
 from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
-from millstream.sql.table_formats import told
+from millstream.sql.table_formats import check_columns, told
 
 _STORAGE, _CATALOG = "storage.", "catalog."
 _ICEBERG = {"catalog-type": "type", "uri": "uri", "warehouse": "warehouse"}
@@ -37,6 +37,7 @@ def _type(kind: t.DataType) -> TypeInformation:
 def _delta(context: TableContext) -> tuple[str, dict[str, str]]:
     known = ["table-path", "mode", "versionAsOf", "startingVersion", "ignoreDeletes", "sink.parallelism"]
     context.check([*known, "scan.parallelism"], [_STORAGE])
+    check_columns(context)
     storage = {k.removeprefix(_STORAGE): v for k, v in context.options.items() if k.startswith(_STORAGE)}
     return context.required("table-path"), storage
 
@@ -72,6 +73,7 @@ def _write_delta(context: TableContext) -> TableSink:
 def _iceberg(context: TableContext) -> TableLoader:
     known = ["catalog-name", "catalog-database", "catalog-table", "snapshot-id", "sink.parallelism", *_ICEBERG]
     context.check([*known, "scan.parallelism"], [_CATALOG])
+    check_columns(context)
     given = context.options
     properties = {name: given[key] for key, name in _ICEBERG.items() if key in given}
     properties.update({k.removeprefix(_CATALOG): v for k, v in given.items() if k.startswith(_CATALOG)})

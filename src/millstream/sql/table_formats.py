@@ -68,10 +68,10 @@ def named_arrow_type(kind: t.DataType) -> pa.DataType:
         case t.MapType():
             return pa.map_(named_arrow_type(kind.key), named_arrow_type(kind.value))
         case t.VariantType():
-            message = "no format reads or writes VARIANT"
+            message = "VARIANT lives inside queries: no connector reads or writes it"
             raise UserError(message, hint="declare the column as STRING, and use PARSE_JSON and JSON_STRING")
         case t.BitmapType():
-            message = "no format reads or writes BITMAP"
+            message = "BITMAP lives inside queries: no connector reads or writes it"
             raise UserError(message, hint="declare the column as BYTES, and use BITMAP_FROM_BYTES and BITMAP_TO_BYTES")
     return arrow_type(kind)
 
@@ -79,6 +79,11 @@ def named_arrow_type(kind: t.DataType) -> pa.DataType:
 def arrow_schema(row: t.RowType) -> pa.Schema:
     """The columns of a row type as formats take them."""
     return pa.schema([pa.field(f.name, named_arrow_type(f.data_type), f.data_type.null) for f in row.fields])
+
+
+def check_columns(context: TableContext) -> None:
+    """Refuse columns of a table that only live inside queries."""
+    told(context, lambda: arrow_schema(context.schema))
 
 
 def message_format(context: TableContext, chosen: TableFormat, row: t.RowType, metadata: Sequence[str] = ()) -> Format:
