@@ -166,6 +166,16 @@ RESCALE = Benchmark(
     goal=Goal(at_most=3_000),
 )
 
+START = Benchmark(
+    name="start",
+    title="From nothing to the answer of a first SQL query in batch mode, with the archive of Spark's classes",
+    figure="seconds",
+    unit="s",
+    ours=Contestant("with the archive", "jobs/start.py", "millstream", (("archive", "yes"),)),
+    peers=(Contestant("without", "jobs/start.py", "millstream", (("archive", "no"),)),),
+    higher_is_better=False,
+)
+
 ASYNC_IO = Benchmark(
     name="async-io",
     title="Asynchronous look-ups: 10,000 of 5 ms at capacity 200, parallelism 2, as a multiple of the ideal time",
@@ -334,6 +344,7 @@ BENCHMARKS = (
     GROWTH,
     CHECKPOINT,
     RESCALE,
+    START,
     ASYNC_IO,
     CEP,
     BATCH_WORDS,

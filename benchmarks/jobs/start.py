@@ -1,0 +1,39 @@
+"""From nothing to the answer of a first SQL query in batch mode: JVM, Spark, planning, Catalyst.
+
+Promises: with `--archive yes` Spark's classes are in the archive before the clock starts, with `no` there is none.
+Does not know: how the two compare."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+
+from benchmarks import common
+
+from millstream.engine.spark import class_archive
+from millstream.engine.spark.java import find_java
+from millstream.table import EnvironmentSettings, TableEnvironment
+
+QUERY = "SELECT k, COUNT(*), SUM(v) FROM (VALUES (1, 2), (1, 3), (2, 4)) AS t (k, v) GROUP BY k ORDER BY k"
+
+
+def main() -> None:
+    """Start, ask, and tell the seconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--archive", choices=("yes", "no"), default="yes")
+    if parser.parse_args().archive == "yes":
+        class_archive.made(find_java())
+    else:
+        os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="millstream-start-")
+        find_java()  # writes what a first start of all would write
+    started = time.perf_counter()
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    rows = [tuple(row) for row in env.sql_query(QUERY).execute().collect()]
+    seconds = time.perf_counter() - started
+    common.answer({"seconds": seconds, **common.digest(rows)})
+
+
+if __name__ == "__main__":
+    main()
