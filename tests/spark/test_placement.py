@@ -53,3 +53,9 @@ def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
     coming[:] = [1, 2]
     anchor._await_slots()  # no more come: the job begins with what there is
     assert coming == [2]
+
+
+@pytest.mark.parametrize(("told", "on_demand"), [("true", True), ("false", False), (None, False)])
+def test_executors_that_come_only_for_tasks_are_known(told, on_demand):
+    settings = {} if told is None else {"spark.dynamicAllocation.enabled": told}
+    assert placement._on_demand(SimpleNamespace(getConf=lambda: settings)) is on_demand

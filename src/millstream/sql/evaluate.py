@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from millstream.errors import UserError
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
+from millstream.sql.datums import as_array, field_datum
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall
 from millstream.sql.fields import FieldRef
 from millstream.sql.functions import casts
@@ -65,7 +66,7 @@ class Frame:
     def part(self, column: int, index: int) -> pa.Array:
         """A field of a column of rows."""
         columns = self.columns
-        return columns.part(column, index) if isinstance(columns, TakenColumns) else _field(columns[column], index)
+        return columns.part(column, index) if isinstance(columns, TakenColumns) else field_datum(columns[column], index)
 
 
 class TakenColumns(Sequence[pa.Array]):
@@ -87,7 +88,7 @@ class TakenColumns(Sequence[pa.Array]):
         """A field of a column of rows."""
         place = column, index
         if place not in self._found:
-            self._found[place] = _field(self._columns[column], index).take(self._rows)
+            self._found[place] = field_datum(self._columns[column], index).take(self._rows)
         return self._found[place]
 
 
@@ -128,7 +129,7 @@ def _computed(expression: Expression, shared: Shared) -> Computed:
             return lambda frame: frame.part(column, index)
         case FieldRef(operand=operand, index=index):
             row = compiled(operand, shared)
-            return lambda frame: _field(row(frame), index)
+            return lambda frame: field_datum(row(frame), index)
         case Choose():
             return _choose(expression, shared)
         case UserCall():
@@ -138,12 +139,6 @@ def _computed(expression: Expression, shared: Shared) -> Computed:
         case Apply():
             return _apply(expression, shared)
     raise AssertionError(expression)
-
-
-def _field(datum: Datum, index: int) -> Datum:
-    if isinstance(datum, pa.Scalar):
-        return pc.struct_field(pa.repeat(datum, 1), [index])[0]
-    return pc.struct_field(datum, [index])
 
 
 def _apply(expression: Apply, shared: Shared) -> Computed:
@@ -179,15 +174,6 @@ def _cast(expression: Convert, shared: Shared) -> Computed:
             raise EvaluationFailed(_said(f"CAST to {target}", problem)) from None
 
     return run
-
-
-def as_array(datum: Datum, count: int) -> pa.Array:
-    """A column of so many values, whatever was computed."""
-    if isinstance(datum, pa.Scalar):
-        return pa.nulls(count, datum.type) if not datum.is_valid else pa.repeat(datum, count)
-    if isinstance(datum, pa.ChunkedArray):
-        return datum.combine_chunks() if datum.num_chunks != 1 else datum.chunk(0)
-    return datum
 
 
 def truth(datum: Datum, count: int) -> np.ndarray:

@@ -1,12 +1,11 @@
-"""Flink's logical types: frozen values with Flink's names, text and rules of combination.
+"""Flink's logical types: frozen values with Flink's names and text.
 
-Promises: two types are equal when Flink says so, nullability included; `common_type` is what CASE, UNION, IN and
-comparisons bring their operands to.
-Does not know: Arrow, Python values."""
+Promises: two types are equal when Flink says so, nullability included.
+Does not know: Arrow, Python values; what two types have in common (`common_types`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -17,9 +16,10 @@ T = TypeVar("T", bound="DataType")
 
 @dataclass(frozen=True, kw_only=True)
 class DataType:
-    """A logical type. `null` says whether NULL is a value of it."""
+    """A logical type. `null` says whether NULL is a value of it; `ordered` whether rows can be sorted by its values."""
 
     root: ClassVar[str] = ""
+    ordered: ClassVar[bool] = True
     null: bool = True
 
     def not_null(self: T) -> T:
@@ -321,6 +321,7 @@ class MultisetType(DataType):
 
     element: DataType
     root: ClassVar[str] = "MULTISET"
+    ordered: ClassVar[bool] = False
 
     def text(self) -> str:
         """As DataType promises."""
@@ -334,6 +335,7 @@ class MapType(DataType):
     key: DataType
     value: DataType
     root: ClassVar[str] = "MAP"
+    ordered: ClassVar[bool] = False
 
     def text(self) -> str:
         """As DataType promises."""
@@ -435,6 +437,7 @@ class VariantType(DataType):
     """Values that say themselves what they are, as JSON does."""
 
     root: ClassVar[str] = "VARIANT"
+    ordered: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -442,6 +445,7 @@ class BitmapType(DataType):
     """Sets of unsigned 32-bit numbers."""
 
     root: ClassVar[str] = "BITMAP"
+    ordered: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -465,7 +469,6 @@ BOOLEAN, TINYINT, SMALLINT, INT, BIGINT = BooleanType(), TinyIntType(), SmallInt
 FLOAT, DOUBLE, DATE, TIME, NULL = FloatType(), DoubleType(), DateType(), TimeType(), NullType()
 VARIANT = VariantType()
 BITMAP = BitmapType()
-INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 
 
 def row_of(names: Iterable[str], types: Iterable[DataType], *, null: bool = True) -> RowType:
@@ -503,6 +506,11 @@ def is_interval(kind: DataType) -> bool:
     return isinstance(kind, YearMonthIntervalType | DayTimeIntervalType)
 
 
+def is_compared(kind: DataType) -> bool:
+    """Whether one value can be less than another; rows can be sorted by objects, as Flink does, but not compared."""
+    return kind.ordered and not isinstance(kind, StructuredType)
+
+
 def attribute_of(kind: DataType) -> str | None:
     """ROWTIME, PROCTIME or None."""
     return getattr(kind, "attribute", None)
@@ -529,110 +537,6 @@ def decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
     return DecimalType(precision, scale, null=null)
 
 
-def common_type(kinds: Sequence[DataType]) -> DataType | None:
-    """The type all of these can be brought to; None where there is none."""
-    found: DataType | None = None
-    for kind in kinds:
-        found = kind if found is None else _common(found, kind)
-        if found is None:
-            return None
-    return found
-
-
-def _common(one: DataType, other: DataType) -> DataType | None:
-    null = one.null or other.null
-    if isinstance(one, NullType):
-        return plain(other).nullable()
-    if isinstance(other, NullType):
-        return plain(one).nullable()
-    one, other = plain(one), plain(other)
-    if one.same(other):
-        return one.with_null(null)
-    found = _widened(one, other)
-    return None if found is None else found.with_null(null)
-
-
-def _widened(one: DataType, other: DataType) -> DataType | None:
-    match one, other:
-        case NumericType(), NumericType():
-            return _number(one, other)
-        case (CharType() | VarCharType(), CharType() | VarCharType()):
-            length = max(one.length, other.length)
-            fixed = isinstance(one, CharType) and isinstance(other, CharType) and one.length == other.length
-            return CharType(length) if fixed else VarCharType(length)
-        case (BinaryType() | VarBinaryType(), BinaryType() | VarBinaryType()):
-            return VarBinaryType(max(one.length, other.length))
-        case TimestampType(), TimestampType():
-            return TimestampType(max(one.precision, other.precision))
-        case (TimestampType() | LocalZonedTimestampType(), TimestampType() | LocalZonedTimestampType()):
-            return LocalZonedTimestampType(max(one.precision, other.precision))
-        case (DateType(), TimestampType() | LocalZonedTimestampType()):
-            return other
-        case (TimestampType() | LocalZonedTimestampType(), DateType()):
-            return one
-        case TimeType(), TimeType():
-            return TimeType(max(one.precision, other.precision))
-        case YearMonthIntervalType(), YearMonthIntervalType():
-            return YearMonthIntervalType()
-        case DayTimeIntervalType(), DayTimeIntervalType():
-            return DayTimeIntervalType("DAY TO SECOND", max(one.day_precision, other.day_precision), 6)
-        case ArrayType(), ArrayType():
-            element = _common(one.element, other.element)
-            return None if element is None else ArrayType(element)
-        case MultisetType(), MultisetType():
-            element = _common(one.element, other.element)
-            return None if element is None else MultisetType(element)
-        case MapType(), MapType():
-            key, value = _common(one.key, other.key), _common(one.value, other.value)
-            return None if key is None or value is None else MapType(key, value)
-        case (StructuredType(), RowType()) | (RowType(), StructuredType()):
-            return _structured(one, other)
-        case RowType(), RowType() if len(one) == len(other):
-            kinds = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
-            return None if None in kinds else row_of(one.names, [k for k in kinds if k is not None])
-    return None
-
-
-def _structured(one: DataType, other: DataType) -> DataType | None:
-    """What objects of one class have in common: the class, if their fields have the same names and types."""
-    if not isinstance(one, StructuredType) or not isinstance(other, StructuredType):
-        return None
-    pairs = list(zip(one.types, other.types, strict=False))
-    if one.class_name != other.class_name or one.names != other.names or not all(a.same(b) for a, b in pairs):
-        return None
-    kinds = [a.with_null(a.null or b.null) for a, b in pairs]
-    return StructuredType(row_of(one.names, kinds).fields, one.class_name)
-
-
-def _number(one: NumericType, other: NumericType) -> DataType:
-    if is_approximate(one) or is_approximate(other):
-        both = is_approximate(one) and is_approximate(other)
-        if both:
-            return DOUBLE if DOUBLE in (one.nullable(), other.nullable()) else FLOAT
-        approximate = one if is_approximate(one) else other
-        exact = other if approximate is one else one
-        return DOUBLE if isinstance(exact, DecimalType) else approximate.nullable()
-    if isinstance(one, IntegerType) and isinstance(other, IntegerType):
-        return one.nullable() if one.bits >= other.bits else other.nullable()
-    a, b = as_decimal(one), as_decimal(other)
-    scale = max(a.scale, b.scale)
-    return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
-
-
-def described(kind: DataType) -> str:
-    """The type as DESCRIBE shows it: nullability is a column of its own there."""
-    text = str(kind.nullable())
-    return text
-
-
-def field_texts(row: RowType) -> str:
-    """Fields as Flink writes a schema in messages."""
-    return ", ".join(f"{each.name}: {each.data_type}" for each in row.fields)
-
-
 def nullable_all(kinds: Iterable[DataType]) -> bool:
     """Whether any of the types has NULL."""
     return any(kind.null for kind in kinds)
-
-
-Value = Any

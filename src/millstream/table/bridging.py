@@ -30,6 +30,7 @@ from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
 from millstream.sql.bind.tables import scope_of, watermarked
 from millstream.sql.catalog import ColumnDefinition, StreamTable, TableDefinition
 from millstream.sql.columns import SqlTypeInfo, internal_values, row_type_info
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import Expression as Bound
 from millstream.sql.expressions import Ref
@@ -84,7 +85,7 @@ def inferred(value: Any) -> t.DataType:
 
 
 def _merged(kinds: list[t.DataType]) -> t.DataType:
-    found = t.common_type(kinds) if kinds else t.NULL
+    found = common_type(kinds) if kinds else t.NULL
     if found is None:
         msg = f"values of different types: {', '.join(map(str, kinds))}"
         raise UserError(msg, hint="give a schema")

@@ -49,7 +49,7 @@ class ClassesNotArchived(ExternalError):
 
 
 def made(java: JavaHome) -> Path:
-    """The archive for a Java, made if there is none; that takes half a minute."""
+    """The archive for a Java, made if there is none; that takes a minute."""
     if java.archive is None:
         message = "there is no home directory to keep it in"
         raise ClassesNotArchived(message)

@@ -15,6 +15,7 @@ from millstream.sql import types as t
 from millstream.sql.bind import literals, objects
 from millstream.sql.bind.scope import Scope, field_of
 from millstream.sql.catalog import Catalogs
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
 from millstream.sql.functions import library, registry
@@ -144,7 +145,7 @@ class ExpressionBinder:
 
     def choose(self, conditions: list[Expression], results: list[Expression], at: int) -> Expression:
         """CASE of bound parts; the last result is that of ELSE."""
-        common = t.common_type([each.type for each in results])
+        common = common_type([each.type for each in results])
         if common is None:
             kinds = ", ".join(str(each.type) for each in results)
             message = f"the results of CASE have no common type: {kinds}"

@@ -11,6 +11,6 @@ from millstream.sql.errors import SqlValidationError
 
 def check_orderable(kind: t.DataType, at: int) -> None:
     """Refuse a type whose values have no order."""
-    if isinstance(kind, t.VariantType | t.BitmapType):
+    if not kind.ordered:
         message = f"ORDER BY cannot be applied to {kind.text()}: its values have no order"
         raise SqlValidationError(message, at=at)

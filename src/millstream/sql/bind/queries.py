@@ -18,6 +18,7 @@ from millstream.sql.bind.hints import check_query_hints
 from millstream.sql.bind.ordering import check_orderable
 from millstream.sql.bind.over import OverCollector
 from millstream.sql.bind.scope import Scope
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Expression
 
@@ -76,7 +77,7 @@ class QueryBinder:
                 raise SqlValidationError(message, at=written[0].at)
         kinds: list[t.DataType] = []
         for i in range(width):
-            common = t.common_type([row[i].type for row in rows])
+            common = common_type([row[i].type for row in rows])
             if common is None:
                 message = f"column {i + 1} of VALUES has no common type"
                 raise SqlValidationError(message, at=node.rows[0][i].at)
@@ -93,7 +94,7 @@ class QueryBinder:
         kinds: list[t.DataType] = []
         for i, (one, other) in enumerate(zip(left.schema.types, right.schema.types, strict=True)):
             both = t.attribute_of(one) is not None and t.attribute_of(one) == t.attribute_of(other)
-            common = one if both and one.same(other) else t.common_type([one, other])
+            common = one if both and one.same(other) else common_type([one, other])
             if common is None:
                 message = f"column {i + 1} of {node.operator} is {one} on one side and {other} on the other"
                 raise SqlValidationError(message, at=node.at)

@@ -18,6 +18,7 @@ from millstream.sql.bind.match import bind_match
 from millstream.sql.bind.scope import Relation, Scope
 from millstream.sql.bind.subqueries import lateral_join
 from millstream.sql.bind.windows import WINDOW_FUNCTIONS, window_table
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import Apply, Expression, Ref, conjunction, conjuncts, references, shifted
 from millstream.sql.user_functions import TABLE, UserFunction
@@ -169,7 +170,7 @@ def _condition(
 
 
 def _equal(one: Expression, other: Expression) -> Expression:
-    common = t.common_type([one.type, other.type])
+    common = common_type([one.type, other.type])
     if common is None:
         message = f"{one.type} and {other.type} cannot be compared"
         raise SqlValidationError(message)

@@ -15,6 +15,7 @@ from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, coerced
 from millstream.sql.bind.scope import Outer, Scope
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.evaluate import EvaluationFailed, constant
 from millstream.sql.expressions import (
@@ -87,7 +88,7 @@ def _in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: b
     for i in range(width):
         left = rewrite(items[i], lambda e: Outer(e.type, e.index) if isinstance(e, Ref) else None)
         right: Expression = Ref(inner.schema.types[i], i)
-        common = t.common_type([left.type, right.type])
+        common = common_type([left.type, right.type])
         if common is None:
             message = f"{left.type} and {right.type} cannot be compared"
             raise SqlValidationError(message, at=node.at)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, rounded, scalar_value
+from millstream.sql.common_types import common_type
 from millstream.sql.functions import chance
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.state.key_hashes import KeyHasher
@@ -30,7 +31,7 @@ def _numbers(kinds: list[t.DataType]) -> list[t.DataType] | None:
     filled = [t.DOUBLE if isinstance(kind, t.NullType) or t.is_text(kind) else kind for kind in kinds]
     if any(isinstance(kind, t.DecimalType) for kind in filled) and not any(map(t.is_approximate, filled)):
         return [t.as_decimal(kind).with_null(kind.null) for kind in filled]
-    common = t.common_type(filled)
+    common = common_type(filled)
     return None if common is None else [common.with_null(kind.null) for kind in filled]
 
 

@@ -5,6 +5,7 @@ Does not know: how a set becomes bytes; groups, windows, state."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -30,8 +31,9 @@ class _Bitmaps(Aggregation):
     def _takes(cls, kind: t.DataType) -> bool:
         return isinstance(kind, t.BitmapType)
 
+    @abstractmethod
     def _bitmap(self, acc: Accumulator) -> bytes | None:
-        raise NotImplementedError
+        """The bitmap, None for nothing."""
 
     def value(self, acc: Accumulator) -> Any:
         """The bitmap, or its size."""

@@ -6,28 +6,28 @@ Does not know: how a set becomes bytes."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from millstream.model.bitmap import Bitmap
-from millstream.model.roaring import combined, decode, encode, runs_of
+from millstream.model.roaring import decode, encode, runs_of
 from millstream.sql import types as t
 from millstream.sql.functions.registry import by_row, define
 
 _C = "bitmap"
-KEPT: dict[str, Callable[[Any, Any], Any]] = {
-    "AND": np.logical_and,
-    "OR": np.logical_or,
-    "XOR": np.logical_xor,
-    "ANDNOT": lambda one, other: one & ~other,
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "AND": operator.and_,
+    "OR": operator.or_,
+    "XOR": operator.xor,
+    "ANDNOT": operator.sub,
 }
 
 
 def put_together(how: str, one: bytes, other: bytes) -> bytes:
     """Two bitmaps as one: what AND, OR, XOR or ANDNOT keeps of them."""
-    return encode(combined(decode(one), decode(other), KEPT[how]))
+    made: Bitmap = _OPERATORS[how](Bitmap.from_bytes(one), Bitmap.from_bytes(other))
+    return made.to_bytes()
 
 
 def built(values: Any) -> bytes:

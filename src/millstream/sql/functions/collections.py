@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.sql import types as t
+from millstream.sql.common_types import common_type
 from millstream.sql.functions import variants
 from millstream.sql.functions.registry import by_row, define, to_common_type
 
@@ -77,7 +78,7 @@ def _needle(kinds: list[t.DataType]) -> list[t.DataType] | None:
     array = kinds[0]
     if not isinstance(array, t.ArrayType):
         return None
-    common = t.common_type([array.element, kinds[1]])
+    common = common_type([array.element, kinds[1]])
     if common is None:
         return None
     return [t.ArrayType(common.with_null(array.element.null), null=array.null), common.with_null(kinds[1].null)]
@@ -170,7 +171,7 @@ def _sort(value: tuple[Any, ...], ascending: bool = True, nulls_first: bool | No
 
 
 def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    return None if isinstance(_element(kinds), t.VariantType) else kinds
+    return kinds if t.is_compared(_element(kinds)) else None
 
 
 define(

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.sql import types as t
+from millstream.sql.common_types import common_type
 from millstream.sql.functions.registry import by_row, define, to_common_type
 
 
@@ -43,7 +44,7 @@ define(
 def _pairs(kinds: list[t.DataType]) -> list[t.DataType] | None:
     if len(kinds) % 2:
         return None
-    key, value = t.common_type(kinds[::2]), t.common_type(kinds[1::2])
+    key, value = common_type(kinds[::2]), common_type(kinds[1::2])
     if key is None or value is None:
         return None
     return [(key if i % 2 == 0 else value).with_null(kind.null) for i, kind in enumerate(kinds)]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, is_nested, scalar_value
+from millstream.sql.common_types import common_type
 from millstream.sql.functions.registry import by_row, define, to_common_type, vectorized
 
 _C = "comparison"
@@ -30,7 +31,7 @@ def _alike(kinds: list[t.DataType]) -> list[t.DataType] | None:
         if isinstance(other, t.NullType | t.BitmapType | t.VariantType) or is_nested(other) or t.is_bytes(other):
             return kinds if isinstance(other, t.NullType) else None
         return [other.with_null(kind.null) for kind in kinds]
-    common = t.common_type(kinds)
+    common = common_type(kinds)
     if common is None:
         return None
     if isinstance(common, t.NullType):
@@ -44,10 +45,7 @@ def _lenient(kind: t.DataType) -> t.DataType:
 
 def _comparable(kinds: list[t.DataType]) -> list[t.DataType] | None:
     made = _alike(kinds)
-    unordered = t.MapType | t.MultisetType | t.BitmapType | t.StructuredType | t.VariantType
-    if made is None or isinstance(made[0], unordered):
-        return None
-    return made
+    return made if made is not None and t.is_compared(made[0]) else None
 
 
 def _nested_compare(compare: Callable[[Any, Any], bool], quick: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,7 +269,7 @@ define(
 
 def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
     made = to_common_type(kinds)
-    return None if made is None or isinstance(made[0], t.VariantType) else made
+    return made if made is not None and t.is_compared(made[0]) else None
 
 
 def _extreme(pick: Callable[..., Any]) -> Any:
@@ -316,12 +314,12 @@ def _in_coerce(kinds: list[t.DataType]) -> list[t.DataType] | None:
     known = [kind for kind in kinds if not isinstance(kind, t.NullType)]
     if not known:
         return [t.BOOLEAN for _ in kinds]
-    pairs = _alike([known[0], t.common_type(known) or known[-1]])
-    if pairs is None or t.common_type(known) is None:
+    pairs = _alike([known[0], common_type(known) or known[-1]])
+    if pairs is None or common_type(known) is None:
         texts = [kind for kind in known if not t.is_text(kind)]
-        if not texts or t.common_type(texts) is None:
+        if not texts or common_type(texts) is None:
             return None
-        pairs = [t.common_type(texts)]  # type: ignore[list-item]
+        pairs = [common_type(texts)]  # type: ignore[list-item]
     common = pairs[0]
     return [common.with_null(kind.null) for kind in kinds]
 

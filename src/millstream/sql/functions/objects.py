@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, scalar_value
+from millstream.sql.datums import as_array, field_datum
 from millstream.sql.functions.registry import define
 
 
@@ -20,19 +21,13 @@ def _made(frame: Any, parts: list[Any], kind: t.DataType, whole: Any = None) -> 
     constant = all(isinstance(each, pa.Scalar) for each in (*parts, *([] if whole is None else [whole])))
     count = 1 if constant else frame.count
     wanted = arrow_type(kind)
-    arrays = [_column(part, count).cast(field.type) for part, field in zip(parts, wanted, strict=True)]
-    mask = None if whole is None else pc.is_null(_column(whole, count))
+    arrays = [as_array(part, count).cast(field.type) for part, field in zip(parts, wanted, strict=True)]
+    mask = None if whole is None else pc.is_null(as_array(whole, count))
     if arrays:
         made = pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=mask)
     else:
         made = pa.array([{}] * count, wanted)
     return made[0] if constant else made
-
-
-def _column(datum: Any, count: int) -> pa.Array:
-    if isinstance(datum, pa.Scalar):
-        return pa.repeat(datum, count)
-    return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 
 def _object_of(frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
@@ -43,14 +38,8 @@ def _object_update(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t
     whole, *pairs = args
     assert isinstance(kinds[0], t.StructuredType)
     new = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
-    parts = [new[name] if name in new else _part(whole, place) for place, name in enumerate(kinds[0].names)]
+    parts = [new[name] if name in new else field_datum(whole, place) for place, name in enumerate(kinds[0].names)]
     return _made(frame, parts, kind, whole)
-
-
-def _part(datum: Any, place: int) -> Any:
-    if isinstance(datum, pa.Scalar):
-        return pc.struct_field(pa.repeat(datum, 1), [place])[0]
-    return pc.struct_field(datum, [place])
 
 
 define(

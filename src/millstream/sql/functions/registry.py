@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values
+from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.functions.once_each import once_each
 
@@ -235,7 +236,7 @@ def _forced(family: str, kind: t.DataType) -> t.DataType:
 
 def to_common_type(kinds: list[t.DataType]) -> list[t.DataType] | None:
     """The arguments brought to their common type, each with its own nullability; None when there is none."""
-    common = t.common_type(kinds)
+    common = common_type(kinds)
     return None if common is None else [common.with_null(kind.null) for kind in kinds]
 
 

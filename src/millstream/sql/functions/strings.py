@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
+from millstream.sql.common_types import common_type
 from millstream.sql.functions.registry import by_row, define, vectorized
 
 _S = "string"
@@ -57,7 +58,7 @@ def _part_of_text(kinds: list[t.DataType]) -> t.DataType:
 
 
 def _elt_type(kinds: list[t.DataType]) -> t.DataType:
-    return t.common_type(kinds[1:]) or t.STRING
+    return common_type(kinds[1:]) or t.STRING
 
 
 define(

@@ -20,8 +20,9 @@ class _Extreme(Aggregation):
     @classmethod
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
         """As the argument."""
-        refused = t.MapType | t.MultisetType | t.ArrayType | t.RowType | t.RawType | t.BitmapType | t.VariantType
-        return None if len(kinds) != 1 or isinstance(kinds[0], refused) else t.plain(kinds[0]).nullable()
+        if len(kinds) != 1 or not kinds[0].ordered or isinstance(kinds[0], t.ArrayType | t.RowType | t.RawType):
+            return None
+        return t.plain(kinds[0]).nullable()
 
     def create(self) -> Accumulator:
         """Nothing; all values with their counts when they may be taken back."""

@@ -16,7 +16,8 @@ from millstream.model.functions import Function
 from millstream.runtime.nfa.conditions import AskedTogether, Paths
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
-from millstream.sql.evaluate import Computed, EvaluationFailed, Frame, Projection, as_array, compiled, truth
+from millstream.sql.datums import as_array
+from millstream.sql.evaluate import Computed, EvaluationFailed, Frame, Projection, compiled, truth
 from millstream.sql.expressions import AggregateCall, Expression, Ref
 from millstream.sql.function_context import ASYNC_DEFAULTS
 from millstream.sql.functions.aggregates import aggregation
