@@ -12,7 +12,7 @@ from millstream.testing import chaos, chaos_storage
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
 WITH_BROKER = ("brokers",)
-ON_SPARK = ("kafka", "executors", "pressure")  # "kills" is "kafka" with files
+ON_SPARK = ("kafka", "executors", "pressure", "soak")  # "kills" is "kafka" with files
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)

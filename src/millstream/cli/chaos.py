@@ -28,6 +28,13 @@ class NoCase(UserError):
         super().__init__("no case was named", hint=f"there are: {known}")
 
 
+class MinutesForSoakOnly(UserError):
+    """A duration was given to a case that has none."""
+
+    def __init__(self) -> None:
+        super().__init__("--minutes is for the case soak", hint="the other cases take --size")
+
+
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser("chaos", help="break things on purpose, and see that all holds")
@@ -35,6 +42,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add("case", nargs="?", metavar="CASE", help=f"one of {', '.join(chaos.CASES)}, or all")
     add("--seed", type=int, default=1, metavar="S", help="what goes wrong is drawn from it (default: 1)")
     add("--size", choices=chaos.SIZES, default="normal", help="how much is done (default: normal)")
+    add("--minutes", type=float, metavar="N", help="how long the case soak runs, in place of --size")
     add("--steps", type=_slice, metavar="A:B", help="only these steps of the trace, counted from 0")
     add("--replay", type=Path, metavar="TRACE", help="do again what a trace says")
     add("--trace", type=Path, metavar="FILE", help="write the trace there, whether all held or not")
@@ -50,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         raise NoCase
     else:
         names = list(chaos.CASES) if args.case == "all" else [args.case]
-        traces = [chaos.planned(name, args.seed, args.size) for name in names]
+        if args.minutes is not None and names != ["soak"]:
+            raise MinutesForSoakOnly
+        parameters = {} if args.minutes is None else {"minutes": args.minutes}
+        traces = [chaos.planned(name, args.seed, args.size, **parameters) for name in names]
     if args.steps is not None:
         traces = [trace.sliced(*args.steps) for trace in traces]
     return max(_play(trace, args) for trace in traces)

@@ -36,6 +36,7 @@ CASES: Mapping[str, tuple[str, str]] = {
     "storage": ("chaos_storage", "storage without space, with errors, read-only, stalling; crashes at every operation"),
     "clocks": ("chaos_clocks", "the wall clock jumps; idle partitions; the ends of time"),
     "pressure": ("chaos_pressure", "slow sink, fast source, a hot key, 1 MB records: memory stays flat"),
+    "soak": ("chaos_soak", "small epochs for hours, rescales and kills: nothing grows, every record once"),
     "hostile": ("chaos_hostile", "pickles in checkpoint files: nothing is executed"),
 }
 
@@ -118,9 +119,9 @@ class Report:
         return [*told, f"  {'all held' if self.ok else 'NOT right'}"]
 
 
-def planned(case: str, seed: int, size: str) -> Trace:
-    """The trace of a case."""
-    return cast(Trace, _module(case).plan(seed, size))
+def planned(case: str, seed: int, size: str, **parameters: Any) -> Trace:
+    """The trace of a case; `parameters` are those that its own `plan` takes."""
+    return cast(Trace, _module(case).plan(seed, size, **parameters))
 
 
 def played(trace: Trace, directory: Path) -> Report:

@@ -31,6 +31,7 @@ from millstream.model.state import ValueStateDescriptor
 from millstream.model.types import Types
 from millstream.model.watermarks import WatermarkStrategy
 from millstream.testing.chaos import Report, Trace
+from millstream.testing.process_usage import resident_memory
 from millstream.testing.spark_cluster import descendants
 
 _SIZES = {"ci": 120, "normal": 300, "long": 1_800}  # seconds
@@ -160,7 +161,7 @@ def _watched(kind: str, where: Path, seconds: float) -> tuple[list[int], list[di
             if time.monotonic() - told > _TELL_EVERY:
                 told = time.monotonic()
                 print(f"{kind}: {until - told:.0f} s left, {samples[-1] // MEGABYTE} MB", file=sys.stderr)
-            samples.append(sum(resident(pid) for pid in [process.pid, *descendants(process.pid)]))
+            samples.append(sum(resident_memory(pid) for pid in [process.pid, *descendants(process.pid)]))
             time.sleep(0.25)
         if process.poll() is not None:
             msg = f"the job under pressure ended: {(where / 'log').read_text(errors='replace')[-1000:]}"
@@ -199,15 +200,6 @@ def _judge(kind: str, samples: list[int], told: list[dict[str, Any]], report: Re
     report.check(second <= first * GROWTH + SLACK, f"{kind}: memory grew from {first} to {second} bytes")
     report.check(second <= BOUND, f"{kind}: {second} bytes are resident")
     report.check(float(np.median(shares)) > 0.5, f"{kind}: the slow operator does not show")
-
-
-def resident(pid: int) -> int:
-    """The resident bytes of a process that are its own; shared pages are counted by share where the system tells."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as told:
-            return sum(int(line.split()[1]) * 1024 for line in told if line.startswith("Pss:"))
-    except (OSError, ValueError):
-        return 0
 
 
 def main(kind: str, directory: str) -> None:

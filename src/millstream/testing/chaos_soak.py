@@ -1,0 +1,352 @@
+"""A job runs for a long time in small epochs, is rescaled every minute and loses a worker every two minutes.
+
+Promises: every record is in the output once and each key's records are in order, checked while the job runs; memory,
+descriptors, threads, files, bytes on disk and the time of a checkpoint are sampled all the time and compared between
+the middle and the end of the run.
+Does not know: what grows when something does. Only Python workers are killed: a new driver or JVM would start with
+fresh memory and hide what its predecessor accumulated."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.requests import ask
+from millstream.connectors.kafka.client import library
+from millstream.errors import ExternalError, MillstreamError
+from millstream.testing.chaos import Report, Trace
+from millstream.testing.kafka import KafkaBroker
+from millstream.testing.process_usage import directory_usage, process_usage, total_usage
+from millstream.testing.soak_job import INPUT, OUTPUT, Checker, SoakSpecification, value_of
+from millstream.testing.spark_cluster import descendants, kill, python_workers
+
+_MINUTES = {"ci": 0.75, "normal": 10.0, "long": 120.0}
+_PARTITIONS = 4
+_RATE = 400  # records a second
+_KEYS = 2_000
+_SAMPLE_SECONDS = 2.0
+_START_SECONDS = 120.0
+_DRAIN_SECONDS = 120.0
+_GROWTH = 0.02  # from the middle to the end, where a run takes long enough to judge it
+_JUDGED_MINUTES = 60.0
+_REPORT_SECONDS = 60.0
+
+
+def plan(seed: int, size: str, minutes: float | None = None) -> Trace:
+    """Draw the times of rescales and kills: a rescale each minute, a kill every two; closer together in short runs."""
+    minutes = _MINUTES[size] if minutes is None else minutes
+    seconds, chance = minutes * 60, np.random.default_rng([seed, 29])
+    between = min(60.0, seconds / 4)
+    steps: list[dict[str, Any]] = []
+    for number in range(1, int(seconds // between)):
+        at = between * number
+        steps.append({"at": round(at, 1), "kind": "rescale", "parallelism": 3 if number % 2 else 2})
+        if number % 2:
+            at += between * float(chance.uniform(0.2, 0.8))
+            steps.append({"at": round(at, 1), "kind": "kill", "pick": int(chance.integers(0, 1000))})
+    return Trace("soak", seed, size, {"minutes": minutes, "rate": _RATE, "keys": _KEYS}, steps)
+
+
+def play(trace: Trace, directory: Path) -> Report:
+    """Run the job for its time, and judge output and growth."""
+    report = Report(trace)
+    with KafkaBroker() as broker:
+        for name in (INPUT, OUTPUT):
+            broker.create_topic(name, _PARTITIONS)
+        options = _options(directory)
+        specification = SoakSpecification(str(directory), broker.bootstrap_servers, options=options)
+        feeder = Feeder(broker.bootstrap_servers, trace.parameters["rate"], trace.parameters["keys"])
+        reader = Reader(broker.bootstrap_servers)
+        with _running(specification) as driver, feeder, reader:
+            soak = _Soak(driver, specification, report)
+            soak.run(trace, reader)
+            feeder.stop()
+            _wait(
+                lambda: reader.checker.lines >= feeder.sent or driver.poll() is not None, "all output", _DRAIN_SECONDS
+            )
+            report.check(driver.poll() is None, f"the job ended: {soak.log()[-1000:]}")
+    for problem in reader.checker.problems:
+        report.check(False, problem)
+    report.check(reader.checker.lines == feeder.sent, f"{feeder.sent} records in, {reader.checker.lines} lines out")
+    report.figures |= {"records": feeder.sent, "output lines": reader.checker.lines}
+    soak.judge(trace)
+    return report
+
+
+def _options(directory: Path) -> dict[str, str]:
+    for name in ("checkpoints", "tmp"):
+        (directory / name).mkdir(parents=True)
+    return {
+        "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "execution.checkpointing.interval": "1 s",
+        "io.tmp.dirs": str(directory / "tmp"),
+        "millstream.epoch.min-interval": "50 ms",
+        "millstream.epoch.idle-interval": "10 ms",
+        "millstream.spark.master": "local[3]",
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.initial-backoff": "100 ms",
+        "restart-strategy.exponential-delay.max-backoff": "2 s",
+        "spark.driver.memory": "512m",
+        "spark.local.dir": str(directory / "tmp"),
+        "state.backend.type": "rocksdb",
+    }
+
+
+@contextlib.contextmanager
+def _running(specification: SoakSpecification) -> Iterator[subprocess.Popen[bytes]]:
+    """The driver of the job as a process; it and everything below it is gone at the end."""
+    source = str(Path(__file__).resolve().parent.parent.parent)
+    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(Path(specification.directory) / "tmp")}
+    with (Path(specification.directory) / "log").open("wb") as log:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "millstream.testing.soak_job", str(specification.save())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    try:
+        yield driver
+    finally:
+        below = descendants(driver.pid)
+        driver.kill()
+        driver.wait()
+        for pid in below:
+            kill(pid)
+
+
+class _Background:
+    """Work in a thread of its own from `with` to its end; what goes wrong there is raised at the end."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.work()
+        except BaseException as problem:
+            self._problem = problem
+
+    def work(self) -> None:
+        """Work until `_stopped` is set."""
+        raise NotImplementedError
+
+    def __enter__(self) -> _Background:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the work and wait for its end."""
+        self._stopped.set()
+        self._thread.join()
+        if self._problem is not None:
+            raise self._problem
+
+
+class Feeder(_Background):
+    """Produces records at a steady rate."""
+
+    def __init__(self, servers: str, rate: int, keys: int) -> None:
+        super().__init__()
+        self._producer = library().Producer({"bootstrap.servers": servers, "linger.ms": 5})
+        self._rate, self._keys = rate, keys
+        self.sent = 0
+
+    def work(self) -> None:
+        """Send what is due, ten times a second."""
+        numbers: dict[int, int] = {}
+        began = time.monotonic()
+        while not self._stopped.wait(0.1):
+            due = int((time.monotonic() - began) * self._rate)
+            while self.sent < due:
+                key = self.sent * 7919 % self._keys
+                number = numbers[key] = numbers.get(key, 0) + 1
+                line = f"k{key} {number} {value_of(key, number)}"
+                self._producer.produce(INPUT, line, f"k{key}", key % _PARTITIONS)
+                self.sent += 1
+            self._producer.poll(0)
+        left = self._producer.flush(30)
+        if left:
+            msg = f"{left} records could not be produced"
+            raise ExternalError(msg)
+
+
+class Reader(_Background):
+    """Reads committed output and checks it."""
+
+    def __init__(self, servers: str) -> None:
+        super().__init__()
+        self._consumer = library().Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "soak-reader",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        self.checker = Checker()
+
+    def work(self) -> None:
+        """Check every line."""
+        kafka = library()
+        self._consumer.assign([kafka.TopicPartition(OUTPUT, partition, 0) for partition in range(_PARTITIONS)])
+        try:
+            while not self._stopped.is_set():
+                for message in self._consumer.consume(1000, timeout=0.5):
+                    if message.error() is None:
+                        self.checker.check((message.value() or b"").decode())
+        finally:
+            self._consumer.close()
+
+
+@dataclass
+class _Soak:
+    """The steps and samples of one run."""
+
+    driver: subprocess.Popen[bytes]
+    specification: SoakSpecification
+    report: Report
+    samples: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    rescales: int = 0
+    kills: int = 0
+
+    def run(self, trace: Trace, reader: Reader) -> None:
+        """Do the steps at their times, sample in between."""
+        _wait(lambda: reader.checker.lines > 0 or self.driver.poll() is not None, "the first output", _START_SECONDS)
+        began, reported = time.monotonic(), 0.0
+        steps, seconds = list(trace.steps), trace.parameters["minutes"] * 60
+        while (now := time.monotonic() - began) < seconds and self.driver.poll() is None:
+            while steps and steps[0]["at"] <= now:
+                self._do(steps.pop(0))
+            self.samples.append((time.monotonic() - began, self._sample()))
+            if now - reported > _REPORT_SECONDS:
+                reported = now
+                line = ", ".join(f"{name} {value:.4g}" for name, value in self.samples[-1][1].items())
+                print(f"soak: {now:.0f} of {seconds:.0f} s: {line}", file=sys.stderr, flush=True)
+            time.sleep(_SAMPLE_SECONDS)
+
+    def _do(self, step: Mapping[str, Any]) -> None:
+        if step["kind"] == "kill":
+            workers = python_workers(self.driver.pid)
+            self.kills += bool(workers) and kill(workers[step["pick"] % len(workers)])
+            return
+        root = Path(self.specification.directory) / "checkpoints"
+        storage = CheckpointStorage(str(root), next(root.iterdir()).name)
+        numbers = itertools.count()
+        name = f"soak-{step['at']}".replace(".", "-")
+        try:
+            ask(
+                storage,
+                step["parallelism"],
+                ids=lambda: f"{name}-{next(numbers)}",
+                seconds=60,
+                now=time.monotonic,
+                sleep=time.sleep,
+            )
+            self.rescales += 1
+        except MillstreamError as problem:
+            self.report.check(False, f"{step}: {problem}")
+
+    def _sample(self) -> dict[str, float]:
+        directory = Path(self.specification.directory)
+        below = descendants(self.driver.pid)
+        jvm = [pid for pid in below if _is_java(pid)]
+        driver, machine = process_usage(self.driver.pid), total_usage(jvm)
+        workers = total_usage(pid for pid in below if pid not in jvm)
+        checkpoints, temporary = directory_usage(directory / "checkpoints"), directory_usage(directory / "tmp")
+        return {
+            "driver MB": driver.memory / 1e6,
+            "driver descriptors": driver.descriptors,
+            "driver threads": driver.threads,
+            "JVM MB": machine.memory / 1e6,
+            "JVM descriptors": machine.descriptors,
+            "JVM threads": machine.threads,
+            "workers MB": workers.memory / 1e6,
+            "workers descriptors": workers.descriptors,
+            "checkpoint files": checkpoints.files,
+            "checkpoint MB": checkpoints.bytes / 1e6,
+            "temporary files": temporary.files,
+            "temporary MB": temporary.bytes / 1e6,
+        }
+
+    def judge(self, trace: Trace) -> None:
+        """Compare start, middle and end; long runs must not grow."""
+        minutes = trace.parameters["minutes"]
+        lines = self.progress()
+        durations = [line["ms"] for line in lines if "checkpoint" in line]
+        times = {"checkpoint ms": _thirds(durations)} if len(durations) >= 3 else {}
+        for name, (start, middle, end) in (self._growth() | times).items():
+            self.report.figures[name] = f"{start:.4g} at the start, {middle:.4g} in the middle, {end:.4g} at the end"
+            if minutes >= _JUDGED_MINUTES:
+                self.report.check(end <= middle * (1 + _GROWTH), f"{name} grew from {middle:.4g} to {end:.4g}")
+        self.report.figures |= {
+            "epochs": max((line["epochs"] for line in lines if "epochs" in line), default=0),
+            "checkpoints": len(durations),
+            "restarts": max((line["restarts"] for line in lines if "restarts" in line), default=0),
+            "rescales": self.rescales,
+            "kills": self.kills,
+        }
+        planned = [step["kind"] for step in trace.steps]
+        self.report.check(self.rescales == planned.count("rescale"), "a rescale was not carried out")
+        self.report.check(self.kills >= planned.count("kill") // 2, "there was often no worker to kill")
+
+    def _growth(self) -> dict[str, tuple[float, float, float]]:
+        names = self.samples[0][1] if self.samples else {}
+        return {name: _thirds([values[name] for _, values in self.samples]) for name in names}
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Return what the job has reported."""
+        path = self.specification.progress
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def log(self) -> str:
+        """Return what the driver printed."""
+        return (Path(self.specification.directory) / "log").read_text(errors="replace")
+
+
+def _thirds(values: list[float]) -> tuple[float, float, float]:
+    """Return the medians at the start, in the middle and at the end, each over a tenth of the values."""
+    width = max(1, len(values) // 10)
+    middle = len(values) // 2
+    return (
+        median(values[width : 2 * width] or values),  # the first tenth is the start of caches and of the JVM
+        median(values[middle - width // 2 : middle - width // 2 + width]),
+        median(values[-width:]),
+    )
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java"
+    except OSError:
+        return False
+
+
+def _wait(until: Any, what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > deadline:
+            msg = f"{what} did not come within {seconds:g} s"
+            raise ExternalError(msg)
+        time.sleep(0.1)
