@@ -15,3 +15,10 @@ def test_importing_the_api_does_not_load_spark():
 def test_the_package_does_not_import_its_tests():
     found = [name for name, tree in trees().items() for module, _ in imported(tree) if module.split(".")[0] == "tests"]
     assert not found
+
+
+def test_expected_output_is_computed_without_the_engine():
+    own = {"testing/expected.py", "testing/sample_input.py"}
+    inputs = {"millstream.testing", "millstream.testing.sample_input", "millstream.testing.sample_input.Event"}
+    found = {module for name in own for module, _ in imported(trees()[name]) if module.startswith("millstream")}
+    assert found <= inputs

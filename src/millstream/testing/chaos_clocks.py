@@ -22,14 +22,14 @@ from millstream.model.job_status import JobStatus
 from millstream.model.source import Budget, SplitEnumerator, SplitRange
 from millstream.model.time import Duration, Time
 from millstream.model.watermarks import WatermarkStrategy
+from millstream.testing import sample_input
 from millstream.testing.chaos import Report, Trace
-from millstream.testing.sample_programs import PROGRAMS, Collect, EventTime, SplitsSource, longer
+from millstream.testing.sample_programs import PROGRAMS, Collect, EventTime, Longer, SplitsSource
 from millstream.testing.simulation import Faults, ManualClock, Setup, World, reference, run
 
 HOUR, DAY = 3_600_000, 86_400_000
 _SIZES = {"ci": (5, 1), "normal": (20, 2), "long": (40, 4)}  # jumps of each program, and how long its input is
 _EPOCHS = 20  # that most programs have, at least, of their own input
-FAR = 1 << 60
 
 
 class JumpingClock(ManualClock):
@@ -76,9 +76,7 @@ class _IdleBeside(SplitEnumerator):
 
 def ends_of_time(environment: StreamExecutionEnvironment) -> DataStream:
     """Events long before and long after all others, beside a partition that never has any."""
-    first = [("a", -FAR + number, number) for number in range(20)] + [("b", number, number) for number in range(20)]
-    second = [("a", number * 7, number) for number in range(30)] + [("c", FAR + number, number) for number in range(20)]
-    source = IdleBeside((tuple(first), tuple(second)))
+    source = IdleBeside(sample_input.ends_of_time())
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
     strategy = strategy.with_idleness(Duration.of_millis(50))
     events = environment.from_source(source, strategy, "ends of time")
@@ -107,7 +105,7 @@ def play(trace: Trace, _directory: Path) -> Report:
     report = Report(trace)
     jumped = checkpoints = 0
     for step in trace.shown():
-        setup = Setup(longer(ALL[step["program"]], trace.parameters["times"]), epoch_records=3, checkpoint_every=2)
+        setup = Setup(Longer(ALL[step["program"]], trace.parameters["times"]), epoch_records=3, checkpoint_every=2)
         with World() as world:
             clock = world.clock = JumpingClock()
             due = {jump["after_epoch"]: jump["by"] for jump in step["jumps"]}

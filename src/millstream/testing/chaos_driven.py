@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from typing import Any
 from millstream.client import local
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint
-from millstream.errors import ExternalError
+from millstream.errors import ExternalError, InternalError
 from millstream.graph.stream_graph import StreamGraph
 from millstream.model.configuration import Configuration
-from millstream.testing.chaos_job import Specification, build
-from millstream.testing.chaos_output import lines_by_file
+from millstream.testing.chaos_job import BUCKET, WINDOW, Specification, build
+from millstream.testing.chaos_output import differences, lines_by_file
+from millstream.testing.expected import chaos_lines
 from millstream.testing.inline_engine import InlineEngine
 
 LEASE = "2 s"
@@ -139,14 +140,27 @@ def recovery_seconds(told: list[dict[str, Any]], killed_at: float) -> float | No
     return later[1] - killed_at if len(later) > 1 else None
 
 
+class ReferenceDiffers(InternalError):
+    """The job without faults does not give what plain Python computes from the same input."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = problems
+        super().__init__(f"the output without faults is not what plain Python computes: {'; '.join(problems)}")
+
+
 def fault_free(specification: Specification, directory: Path) -> dict[str, list[str]]:
-    """The output of the same job without faults, in this process."""
+    """The output of the same job without faults, in this process; the same that plain Python computes."""
     (directory / "output").mkdir(parents=True)
     (directory / "input").symlink_to(specification.input.resolve())
     plain = replace(specification, directory=str(directory), parallelism=1, skew_seconds=0, options={}, kafka="")
     with inline():
         build(plain).execute("without faults")
-    return lines_by_file(plain.output)
+    found = lines_by_file(plain.output)
+    lines = (line for own in lines_by_file(specification.input).values() for line in own)
+    problems = [*differences(found, {"computed": chaos_lines(lines, bucket=BUCKET, window=WINDOW)})]
+    if problems:
+        raise ReferenceDiffers(problems)
+    return found
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from millstream.cluster.observations import EpochDone, Observation, RescaleDone
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.faults import CRASHES
-from millstream.testing.sample_programs import PROGRAMS, longer
+from millstream.testing.sample_programs import PROGRAMS, Longer
 from millstream.testing.simulation import Setup, World, reference, run
 
 MOST = 16
@@ -84,7 +84,7 @@ def play(trace: Trace, _directory: Path) -> Report:
     crashes = rescales = left = 0
     for step in trace.shown():
         setup = Setup(
-            longer(PROGRAMS[step["program"]], -(-len(step["path"]) // _STEPS)),
+            Longer(PROGRAMS[step["program"]], -(-len(step["path"]) // _STEPS)),
             parallelism=step["begin"],
             epoch_records=3,
             checkpoint_every=3,

@@ -39,8 +39,9 @@ from millstream.model.state import (
 from millstream.model.time import Duration, Time
 from millstream.model.types import TypeInformation, Types
 from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.testing import sample_input
+from millstream.testing.sample_input import Event
 
-Event = tuple[str, int, int]  # key, timestamp, value
 Program = Callable[[StreamExecutionEnvironment], DataStream]
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 _times: ContextVar[int] = ContextVar("times", default=1)
@@ -112,22 +113,20 @@ class EventTime(TimestampAssigner):
         return int(value[1])
 
 
-def events(count: int, keys: int = 5, step: int = 7, shake: int = 20) -> tuple[Event, ...]:
-    """Records out of order by less than `shake` ms."""
-    return tuple((f"k{i * 7 % keys}", 100 + i * step + (i * 13 % shake), i) for i in range(count * _times.get()))
+@dataclass(frozen=True)
+class Longer:
+    """A program with `times` times the input."""
 
+    program: Program
+    times: int
 
-def longer(program: Program, times: int) -> Program:
-    """The same program with so many times the input."""
-
-    def build(env: StreamExecutionEnvironment) -> DataStream:
-        before = _times.set(times)
+    def __call__(self, env: StreamExecutionEnvironment) -> DataStream:
+        """Build the program."""
+        before = _times.set(self.times)
         try:
-            return program(env)
+            return self.program(env)
         finally:
             _times.reset(before)
-
-    return build
 
 
 def strategy(shake: int = 25) -> WatermarkStrategy:
@@ -137,15 +136,15 @@ def strategy(shake: int = 25) -> WatermarkStrategy:
     )
 
 
-def one_split(env: StreamExecutionEnvironment, count: int = 40) -> DataStream:
+def one_split(env: StreamExecutionEnvironment, count: int = sample_input.ONE_SPLIT) -> DataStream:
     """A stream in order: one split, one reader."""
-    return env.from_source(SplitsSource((events(count),)), strategy(), "one").set_parallelism(1)
+    events = sample_input.events(count, times=_times.get())
+    return env.from_source(SplitsSource((events,)), strategy(), "one").set_parallelism(1)
 
 
 def many_splits(env: StreamExecutionEnvironment, kind: TypeInformation = EVENT) -> DataStream:
     """A stream of splits that end at different times; the slow ones are far behind in event time."""
-    splits = (events(24), events(9, step=3), events(30, step=11), events(16, keys=3, step=5))
-    return env.from_source(SplitsSource(splits, kind), strategy(), "many")
+    return env.from_source(SplitsSource(sample_input.many_splits(_times.get()), kind), strategy(), "many")
 
 
 def by_key(value: Any) -> str:
@@ -317,8 +316,7 @@ def union(env: StreamExecutionEnvironment) -> DataStream:
 
 def broadcast(env: StreamExecutionEnvironment) -> DataStream:
     """Rules for every subtask."""
-    given = [("half", 2), ("third", 4), ("third", 3), ("gone", 5), ("gone", 0), ("seventh", 7)]
-    rules = env.from_collection(given, Types.TUPLE([Types.STRING(), Types.LONG()]))
+    rules = env.from_collection(list(sample_input.RULES), Types.TUPLE([Types.STRING(), Types.LONG()]))
     keyed = many_splits(env).key_by(by_key, Types.STRING())
     ruled: DataStream = keyed.connect(rules.broadcast(RULES)).process(ApplyRules())
     return ruled
@@ -435,4 +433,4 @@ PROGRAMS: dict[str, Program] = {
     )
 }
 
-__all__: Sequence[str] = ("PROGRAMS", "longer")
+__all__: Sequence[str] = ("PROGRAMS", "Longer")

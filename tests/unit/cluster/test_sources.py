@@ -10,7 +10,8 @@ from millstream.cluster.sources import EpochPlan, Sources, _owners
 from millstream.model.source import Budget
 from millstream.model.time import Duration
 from millstream.runtime.operators.source import SourceSpec
-from millstream.testing.sample_programs import SplitsSource, events, strategy
+from millstream.testing.sample_input import events
+from millstream.testing.sample_programs import SplitsSource, strategy
 
 COUNTS = (5, 2, 9, 4)
 
