@@ -6,12 +6,13 @@ Does not know: Spark; the JobMaster does not know which engine it has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from millstream.engine.dependencies import Dependencies
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.model.slot_task import SlotTask
 from millstream.runtime.task import TaskRequest
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction
@@ -90,6 +91,10 @@ class Engine(Protocol):
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run one epoch to its end. Raises an `ExternalError` when the engine itself fails."""
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run tasks of the deployed program between epochs, those of different slots in parallel; gives their results
+        in order. Raises the failure of a task, or an `ExternalError` when the engine itself fails."""
 
     def slots(self) -> int | None:
         """How many slots can run at once now; None when that is not known or never changes."""

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import cloudpickle
 
 from millstream.engine import slot
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.dependencies import activate
 from millstream.engine.packing import packed
+from millstream.engine.slot_tasks import collect_results, run_task
+from millstream.model.slot_task import SlotTask
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
@@ -72,6 +77,12 @@ class InlineEngine:
         """One attempt of one slot; what it was asked is its own copy, as a worker's is."""
         own = pickle.loads(pickle.dumps(asked, 5))
         return slot.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run tasks one after the other, each through pickle as a worker would."""
+        assert self._deployment is not None, "deploy first"
+        copies: list[SlotTask] = [pickle.loads(cloudpickle.dumps(task, 5)) for task in tasks]
+        return collect_results([run_task(index, task) for index, task in enumerate(copies)], len(tasks))
 
     def slots(self) -> int | None:
         """Whatever is asked for."""

@@ -6,7 +6,7 @@ Does not know: plans, checkpoints, programs' meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -15,14 +15,17 @@ from pyspark.errors import PySparkException
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
+from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.epoch_job import epoch_job
-from millstream.engine.spark.placement import Anchor, running_slots
+from millstream.engine.spark.placement import Anchor, Laid, running_slots
 from millstream.engine.spark.session import spark_context, warm_up
 from millstream.engine.spark.stage import Parts
 from millstream.engine.spark.stages import Stages
-from millstream.errors import ExternalError
+from millstream.engine.spark.tasks_job import tasks_job
+from millstream.errors import ExternalError, MillstreamError
+from millstream.model.slot_task import SlotTask
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
@@ -82,16 +85,26 @@ class SparkEngine:
                 assert self._anchor is not None
                 assert self._stages is not None
                 found = epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
-        except Py4JJavaError as problem:
-            raise (query_failure(problem) or SparkFailed(_reason(problem))) from None
-        except (Py4JError, PySparkException, OSError, EOFError) as problem:
-            msg = f"the connection to Spark broke: {problem}"
-            raise (query_failure(problem) or SparkFailed(msg)) from None
+        except _SPARK_PROBLEMS as problem:
+            raise _failure(problem) from None
         kinds = [(blocks.header(data).kind, data) for data in found]
         return EpochResult(
             reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
             failures=tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
         )
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """One Spark job with one stage."""
+        deployment, parts = self._deployment, self._parts
+        assert deployment is not None, "deploy first"
+        assert parts is not None
+        self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
+        try:
+            stages = self._stages or Stages(self._context, deployment.plan.slots, parts.broadcasts)
+            laid = self._anchor.laid(stages) if self._anchor is not None else Laid.anywhere(stages)
+            return collect_results(tasks_job(stages, laid, parts, tasks), len(tasks))
+        except _SPARK_PROBLEMS as problem:
+            raise _failure(problem) from None
 
     def slots(self) -> int | None:
         """The tasks that the executors of now can run at once."""
@@ -115,6 +128,16 @@ class SparkEngine:
         if self._anchor is not None:
             self._anchor.close()
         self._anchor = None
+
+
+_SPARK_PROBLEMS = (Py4JError, PySparkException, OSError, EOFError)
+
+
+def _failure(problem: Exception) -> MillstreamError:
+    """The error to raise for a failed job."""
+    broken = f"the connection to Spark broke: {problem}"
+    reason = _reason(problem) if isinstance(problem, Py4JJavaError) else broken
+    return query_failure(problem) or SparkFailed(reason)
 
 
 def _reason(problem: Any) -> str:

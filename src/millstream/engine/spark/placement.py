@@ -28,6 +28,11 @@ class Laid:
     anchored: bool
     pinned: bool
 
+    @classmethod
+    def anywhere(cls, stages: Stages) -> Laid:
+        """Seeds of a stage whose slots run wherever there is room."""
+        return cls(stages.seeds(), anchored=False, pinned=False)
+
     def held(self, blocks: Blocks) -> Blocks:
         """The blocks of a stage, each slot's near its anchor."""
         return blocks.union(self.seeds) if self.anchored else blocks

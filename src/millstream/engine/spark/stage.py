@@ -44,7 +44,7 @@ class Stage:
     def _deployed(self) -> Deployment:
         """The program, as this worker has it."""
         parts = self._parts
-        activate(parts.dependencies, self._bundle_bytes)  # before the program, which may be made of its modules
+        activate_parts(parts)  # before the program, which may be made of its modules
         found = _deployments.get(parts.deployment)
         if found is None:
             _deployments.clear()
@@ -56,9 +56,15 @@ class Stage:
         request: slot.LevelRequest = pickle.loads(self._packed)
         return request
 
-    def _bundle_bytes(self) -> bytes:
-        assert self._parts.bundle is not None
-        return self._parts.bundle.value
+
+def activate_parts(parts: Parts) -> None:
+    """Make the files and packages of the job usable in this worker."""
+
+    def read() -> bytes:
+        assert parts.bundle is not None
+        return parts.bundle.value
+
+    activate(parts.dependencies, read)
 
 
 def attempt_name() -> str:
