@@ -15,6 +15,7 @@ from millstream.model.state import ValueStateDescriptor
 from millstream.model.types import Types
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.testing.faults import FaultyFileSystem
+from millstream.testing.sample_input import events
 from millstream.testing.sample_programs import (
     EVENT,
     PROGRAMS,
@@ -22,7 +23,6 @@ from millstream.testing.sample_programs import (
     SplitsSource,
     _SplitsEnumerator,
     by_key,
-    events,
     many_splits,
     one_split,
     strategy,
