@@ -173,6 +173,19 @@ class Told:
         self.answered()
 
 
+def test_an_answer_that_nobody_fetched_is_deleted_after_an_hour(tmp_path):
+    storage = CheckpointStorage(str(tmp_path), "job")
+    asked = requests.Requests(storage, rescale=None)
+    asked.look(0.0)
+    storage.write("requests/lost.answer", b"{}")
+    asked.look(10.0)
+    storage.write("requests/waited-for.answer", b"{}")
+    asked.look(3_605.0)
+    assert len(storage.files("requests")) == 2
+    asked.look(3_611.0)
+    assert storage.files("requests") == ["job/requests/waited-for.answer"]
+
+
 def test_whoever_asks_asks_again_when_told_so_and_leaves_nothing_behind(tmp_path):
     storage = CheckpointStorage(str(tmp_path), "job")
     seen = []

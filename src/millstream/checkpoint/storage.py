@@ -256,6 +256,11 @@ class CheckpointStorage:
             stays = root.startswith(f"{self._fs.scheme}://")
         return CheckpointStorage(root, job, fs=self._fs if stays else None, sync=sync)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether this is an object store, where each operation is a request."""
+        return isinstance(self._fs, ObjectStore)
+
     # -- files ---------------------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes) -> StoredFile:

@@ -62,16 +62,18 @@ class LocalHandle:
         return ordered
 
     def accumulators(self) -> dict[str, Any]:
-        """Accumulators and user metrics, each counted once, and the job's own history."""
+        """Accumulators and user metrics, each counted once; the newest epochs and checkpoints, and how many there were."""
         totals: dict[str, Any] = self._running.totals.values()
         totals["millstream.epochs"] = [
             {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}
-            for e in self._running.epochs
+            for e in list(self._running.epochs)  # a copy: the job goes on while somebody asks
         ]
         totals["millstream.checkpoints"] = [
             {"id": c.id, "bytes": c.bytes, "full_bytes": c.full_bytes, "duration_ms": c.duration_ms, "path": c.path}
-            for c in self._running.checkpoints
+            for c in list(self._running.checkpoints)
         ]
+        totals["millstream.epochs.count"] = self._running.epoch_count
+        totals["millstream.checkpoints.count"] = self._running.checkpoint_count
         totals["millstream.restarts"] = self._running.master.job.restarts
         return totals
 

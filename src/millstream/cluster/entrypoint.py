@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from millstream.model.types import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()
+_KEPT_EPOCHS, _KEPT_CHECKPOINTS = 500, 100  # the newest ones that a running job can be asked about
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
 
 
@@ -62,12 +63,14 @@ class SystemClock:
 
 
 class RunningJob:
-    """A job and the thread it runs in."""
+    """A job and the thread it runs in. Of its epochs and checkpoints it keeps the newest ones and how many there were,
+    so that it does not grow with the time it runs."""
 
     def __init__(self, job_id: str, name: str) -> None:
         self.id, self.name = job_id, name
-        self.epochs: list[EpochDone] = []
-        self.checkpoints: list[CheckpointDone] = []
+        self.epochs: deque[EpochDone] = deque(maxlen=_KEPT_EPOCHS)
+        self.checkpoints: deque[CheckpointDone] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self.epoch_count = self.checkpoint_count = 0
         self.totals = AcceptedTotals()
         self.listeners: list[Callable[[Observation], None]] = []
         self.started_at = time.perf_counter()
@@ -80,9 +83,11 @@ class RunningJob:
         """Keep and pass on what the JobMaster tells."""
         if isinstance(observation, EpochDone):
             self.epochs.append(observation)
+            self.epoch_count += 1
             self.totals.accept(observation.epoch, observation.accumulators, observation.metrics)
         elif isinstance(observation, CheckpointDone):
             self.checkpoints.append(observation)
+            self.checkpoint_count += 1
             self.totals.checkpoint()
         for listener in self.listeners:
             listener(observation)

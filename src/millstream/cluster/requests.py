@@ -15,6 +15,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,10 @@ _log = logging.getLogger("millstream.requests")
 DIRECTORY = "requests"
 _REQUEST, _ANSWER = ".json", ".answer"
 _ID = re.compile(r"[0-9A-Za-z-]{1,100}")
-_LOOK_EVERY = 0.5  # seconds: a look is a listing of a directory, which costs something on remote storage
+_LOOK_EVERY = 0.5  # seconds: a look is a listing of a directory
+_LOOK_REMOTELY_EVERY = 5.0  # seconds: each listing of an object store is a request that is paid for
+_POLL, _POLL_REMOTELY = 0.1, 1.0  # seconds between two looks for an answer
+_ANSWER_KEPT = 3600.0  # seconds; after that nobody waits for an answer any more
 _LARGEST = 1 << 16
 
 
@@ -58,13 +62,17 @@ class Requests:
         self._storage, self._rescale = storage, rescale
         self._looked_at: float | None = None
         self._taken: set[str] = set()
+        self._answers: dict[str, float] = {}  # when each was first seen
 
     def look(self, at: float) -> None:
         """Take what is asked for, if it is time to look; `at` is monotonic, in seconds."""
-        if self._looked_at is not None and at - self._looked_at < _LOOK_EVERY:
+        every = _LOOK_REMOTELY_EVERY if self._storage.is_remote else _LOOK_EVERY
+        if self._looked_at is not None and at - self._looked_at < every:
             return
         first, self._looked_at = self._looked_at is None, at
-        for own in self._asked():
+        names = self._names()
+        self._delete_unread(names, at)
+        for own in self._asked(names):
             if first:
                 self._answer(own, {"again": True})
             else:
@@ -74,15 +82,26 @@ class Requests:
     def close(self, status: str) -> None:
         """The job is over; what nobody took is refused. Not for a driver that never led."""
         if self._looked_at is not None:
-            for own in self._asked():
+            for own in self._asked(self._names()):
                 self._answer(own, {"refused": f"the job has ended: it is {status}"})
 
-    def _asked(self) -> list[str]:
+    def _names(self) -> list[str]:
         try:
-            names = [name.rpartition("/")[2] for name in self._storage.files(DIRECTORY)]
+            return [name.rpartition("/")[2] for name in self._storage.files(DIRECTORY)]
         except ExternalError as problem:
             _log.debug("requests cannot be looked for: %s", problem)
             return []
+
+    def _delete_unread(self, names: list[str], at: float) -> None:
+        """Whoever asks deletes the answer; one who died while waiting would leave it for ever."""
+        answered = (name.removesuffix(_ANSWER) for name in names if name.endswith(_ANSWER))
+        self._answers = {own: self._answers.get(own, at) for own in answered if _ID.fullmatch(own)}
+        for own, since in self._answers.items():
+            if at - since > _ANSWER_KEPT:
+                with suppress(ExternalError):
+                    self._storage.delete(_name(self._storage, own, _ANSWER))
+
+    def _asked(self, names: list[str]) -> list[str]:
         found = [name.removesuffix(_REQUEST) for name in names if name.endswith(_REQUEST)]
         return [own for own in found if _ID.fullmatch(own) and own not in self._taken]
 
@@ -153,7 +172,7 @@ def _asked_once(
     storage.write(f"{DIRECTORY}/{own}{_REQUEST}", json.dumps(asked).encode())
     try:
         while now() < until:
-            sleep(0.1)
+            sleep(_POLL_REMOTELY if storage.is_remote else _POLL)
             try:
                 found: dict[str, Any] = json.loads(storage.read_unverified(answer))
             except MissingFile:

@@ -16,6 +16,8 @@ from millstream.model.source import Budget, SplitEnumerator, SplitRange
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.source import SourceSpec
 
+_MOST_ENDED = 1_000  # splits whose last position is remembered
+
 
 class SourceWentBack(UserError):
     """An enumerator planned what it had planned before, or a range that ends before it starts."""
@@ -94,11 +96,9 @@ class Sources:
             end = enumerator.finished()
             if end:
                 self._ended.add(operator)
-            parts[operator] = {
-                "ranges": [part.to_json() for part in ranges],
-                "splits": enumerator.splits(),
-                "end": end,
-            }
+            splits = enumerator.splits()
+            self._forget_ended(operator, splits)
+            parts[operator] = {"ranges": [part.to_json() for part in ranges], "splits": splits, "end": end}
         return EpochPlan(epoch, budget.now, parts)
 
     def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
@@ -115,6 +115,14 @@ class Sources:
             if part.start < before.get(part.split, part.start):
                 raise SourceWentBack(name, part, f"but it has been read to {before[part.split]!r}")
             before[part.split] = part.end
+
+    def _forget_ended(self, operator: str, splits: Sequence[str]) -> None:
+        """Positions of ended splits are let go of when there are many, or they would be kept as long as the job runs.
+
+        Not at once: a source need not name its splits, and is held to its positions all the same."""
+        before = self._planned[operator]
+        if len(before) > len(splits) + _MOST_ENDED:
+            self._planned[operator] = {split: before[split] for split in splits if split in before}
 
     def closing(self, epoch: int, now: int, *, drain: bool) -> EpochPlan:
         """The last epoch of a job that is stopped: nothing is read; with `drain`, event time comes to its end."""
