@@ -1,18 +1,27 @@
 """The disk backend: one LMDB file per operator subtask and host, shared by all worker processes through the page cache.
 
 Promises: holds only accepted versions; applying changes and noting the version is one transaction; the entries of a
-table and key group lie together; large bytes are read where they lie.
-Does not know: deltas' files, caches, epochs. Nothing here needs to survive the host: a lost file is rebuilt."""
+table and key group lie together; large bytes are read where they lie. A full disk is an error that names the directory.
+The file does not grow because a process died while it was reading. Only its owner can read it.
+Does not know: deltas' files, caches, epochs. Nothing here needs to survive the host: a lost file is rebuilt.
+
+Changes are written with `pwrite`, not through the memory map: where a map has no disk space behind it, writing to it
+kills the process with SIGBUS, and nobody could say why."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lmdb
 
+from millstream.errors import ExternalError
 from millstream.model import codec
 from millstream.model.windows import TimeWindow
 from millstream.state.deltas import Changes, Patch
@@ -23,19 +32,45 @@ _VERSION = b"\0version"
 _LAYOUT = b"\0layout"
 _LONGEST_KEY = 500
 _LONGEST_PART = 200  # of a table's name, and of a namespace
-_MAP_SIZE = 1 << 40  # an upper bound of the address range, not of memory
+_MAP_SIZE = 1 << 40  # an upper bound of the address range, neither of memory nor of the file
+_LOCK, _LOCK_BYTES = "lock.mdb", 8192  # LMDB's table of readers, which it writes through a memory map
+_LEAST_FREE = 1 << 20  # bytes; a disk with less has no space
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LARGE = 1 << 16  # bytes; LMDB gives a value of that many pages of its own, which begin at a multiple of eight
 _IN_PLACE = b"\0raw"  # before a large value, its namespace and key; what the codec writes begins otherwise
+
+
+class LocalStoreFailed(ExternalError):
+    """The local store cannot be used."""
+
+    hint = "look at the disk of that host, its space and quota; the job restarts from its last checkpoint and builds the store anew"
+
+    def __init__(self, path: str, problem: Exception) -> None:
+        self.path = path
+        super().__init__(f"the local state store {path} cannot be used: {problem}")
+
+
+class LocalDiskFull(ExternalError):
+    """There is no space for the local store."""
+
+    hint = "free space there, or let io.tmp.dirs name a directory on a larger disk"
+
+    def __init__(self, path: str, problem: Exception) -> None:
+        self.path = path
+        super().__init__(f"disk full: the local state store {path} cannot be written: {problem}")
 
 
 class LmdbStore:
     """The `Store` contract on LMDB."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._environment = lmdb.open(
-            str(directory), map_size=_MAP_SIZE, sync=False, metasync=False, writemap=True, max_spare_txns=4
-        )
+        self._directory = str(directory)
+        with self._telling():
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _reserve(directory / _LOCK)
+            self._environment = lmdb.open(
+                self._directory, map_size=_MAP_SIZE, sync=False, metasync=False, max_spare_txns=4, mode=0o600
+            )
         self._prefixes: dict[tuple[str, Any], tuple[bytes, bytes]] = {}
         self._layout = b""
         self._grouper = KeyGrouper(MIN_DEFAULT_MAX_PARALLELISM)
@@ -52,7 +87,7 @@ class LmdbStore:
         with self._environment.begin() as transaction:
             if transaction.get(_LAYOUT) == self._layout:
                 return
-        with self._environment.begin(write=True) as transaction:
+        with self._telling(), self._environment.begin(write=True) as transaction:
             if transaction.get(_LAYOUT) != self._layout:
                 transaction.drop(self._environment.open_db(txn=transaction), delete=False)
                 transaction.put(_LAYOUT, self._layout)
@@ -144,7 +179,7 @@ class LmdbStore:
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
         """Take over accepted changes in one transaction; `afresh` forgets all that was before."""
         self._end_reading()
-        with self._environment.begin(write=True) as transaction:
+        with self._telling(), self._environment.begin(write=True) as transaction:
             now = transaction.get(_VERSION, b"").decode()
             if now == version or (not afresh and now != self.version):  # another worker of this host was quicker
                 return
@@ -165,8 +200,12 @@ class LmdbStore:
             transaction.put(_VERSION, version.encode())
 
     def refresh(self) -> None:
-        """See what other processes of this host wrote; what is read from now on is of that one version."""
+        """See what other processes of this host wrote; what is read from now on is of that one version.
+
+        A process that died while it read still counts as a reader, and no page it may have read is used again: such
+        readers are removed here."""
         self._end_reading()
+        self._environment.reader_check()
         self.version = bytes(self._transaction().get(_VERSION, b"")).decode()
 
     def release(self) -> None:
@@ -179,10 +218,37 @@ class LmdbStore:
             self._reading = None
             self._chunks.clear()
 
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (lmdb.Error, OSError) as problem:
+            failure = LocalDiskFull if _is_full(self._directory, problem) else LocalStoreFailed
+            raise failure(self._directory, problem) from problem
+
     def close(self) -> None:
         """Let go of the file."""
         self._end_reading()
         self._environment.close()
+
+
+def _is_full(directory: str, problem: Exception) -> bool:
+    """Whether a write failed for want of space. LMDB says "input/output error" if there was space for a part of it."""
+    if any(os.strerror(number) in str(problem) for number in _FULL):
+        return True
+    return os.path.isdir(directory) and shutil.disk_usage(directory).free < _LEAST_FREE
+
+
+def _reserve(path: Path) -> None:
+    """Give LMDB's table of readers its disk space before it is mapped. A file that has it is not even opened: closing it
+    would release the locks that this process holds on it."""
+    if path.exists() and path.stat().st_blocks * 512 >= _LOCK_BYTES:
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _packed(namespace: Any, key: Any, value: Any) -> bytes:

@@ -1,5 +1,11 @@
 """The disk backend: one version at a time, whatever names and keys are, whoever else writes."""
 
+import os
+import signal
+import stat
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +13,8 @@ from hypothesis import strategies as st
 
 from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
 from millstream.state.deltas import Changes
-from millstream.state.lmdb import LmdbStore
+from millstream.state.key_groups import KeyGrouper
+from millstream.state.lmdb import LmdbStore, LocalDiskFull
 from millstream.state.store import ABSENT
 
 
@@ -118,3 +125,84 @@ def test_a_store_that_is_opened_again_is_where_it_was(tmp_path):
     again = LmdbStore(tmp_path)
     assert (again.version, again.get("t", TimeWindow(0, 5), "a")) == ("v1", [1, "x"])
     again.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of four megabytes."""
+    where = tmp_path / "small"
+    where.mkdir()
+    try:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(where)], capture_output=True, text=True, check=False
+        )
+    except OSError as problem:
+        pytest.skip(f"no mount command: {problem}")
+    if mounted.returncode:
+        pytest.skip(f"this user may not mount a file system: {mounted.stderr.strip()}")
+    yield where
+    subprocess.run(["umount", str(where)], check=True)
+
+
+def numbered(epoch, count=500):
+    return [("t", changes({(None, f"{epoch}-{number}"): b"x" * 200 for number in range(count)}))]
+
+
+def test_a_full_disk_is_an_error_that_names_the_directory(small_disk):
+    store = LmdbStore(small_disk / "op-0")
+    store.arrange(KeyGrouper(128))
+    with pytest.raises(LocalDiskFull, match=f"disk full.*{small_disk}.*hint: free space"):
+        for epoch in range(100):
+            store.apply(numbered(epoch), f"v{epoch}", afresh=False)
+            store.refresh()
+    last = f"v{epoch - 1}"
+    store.close()
+    store = LmdbStore(small_disk / "op-0")  # what was applied before is there, and nothing of what failed
+    store.refresh()
+    assert store.version == last
+    assert store.get("t", None, f"{epoch - 1}-0") == b"x" * 200
+    assert store.get("t", None, f"{epoch}-0") is ABSENT
+    store.close()
+
+
+def test_a_store_on_a_full_disk_is_not_opened(small_disk):
+    (small_disk / "other").write_bytes(bytes(4 << 20))
+    with pytest.raises(LocalDiskFull):
+        LmdbStore(small_disk / "op-0")
+
+
+def test_a_file_is_no_larger_than_what_is_in_it_and_for_its_owner_only(store, tmp_path):
+    store.apply(numbered(1), "v1", afresh=False)
+    assert os.path.getsize(tmp_path / "data.mdb") < 2 << 20
+    for name in ("data.mdb", "lock.mdb"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+READER = """
+import sys, time
+from pathlib import Path
+from millstream.state.key_groups import KeyGrouper
+from millstream.state.lmdb import LmdbStore
+store = LmdbStore(Path(sys.argv[1]))
+store.arrange(KeyGrouper(128))
+store.refresh()
+print(store.version, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_worker_killed_while_it_reads_does_not_make_the_file_grow(store, tmp_path):
+    store.arrange(KeyGrouper(128))
+
+    def epochs(first, count):
+        for epoch in range(first, first + count):
+            store.apply(numbered(0), f"v{epoch}", afresh=False)
+            store.refresh()
+            store.release()
+        return (tmp_path / "data.mdb").stat().st_blocks
+
+    before = epochs(0, 3)
+    with subprocess.Popen([sys.executable, "-c", READER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline().strip() == "v2"
+        reader.send_signal(signal.SIGKILL)
+    assert epochs(3, 20) <= 2 * before
