@@ -91,7 +91,7 @@ def test_a_job_is_no_larger_after_many_epochs(tmp_path, samples, backend, monkey
     kinds = set().union(*samples.objects)
     more = {kind: by for kind in kinds if (by := grown([each[kind] for each in samples.objects])) > SLACK}
     assert not more, "objects that stay after each epoch"
-    assert grown(samples.blocks) < 2 * SLACK
+    assert grown(samples.blocks) < 4 * SLACK
     assert grown(samples.files) < 20
     assert threading.active_count() <= threads
 

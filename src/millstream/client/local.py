@@ -62,7 +62,7 @@ class LocalHandle:
         return ordered
 
     def accumulators(self) -> dict[str, Any]:
-        """Accumulators and user metrics, each counted once; the newest epochs and checkpoints, and how many there were."""
+        """Accumulators and user metrics, each counted once; the newest epochs and checkpoints, and their number."""
         totals: dict[str, Any] = self._running.totals.values()
         totals["millstream.epochs"] = [
             {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}

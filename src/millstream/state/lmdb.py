@@ -43,7 +43,7 @@ _IN_PLACE = b"\0raw"  # before a large value, its namespace and key; what the co
 class LocalStoreFailed(ExternalError):
     """The local store cannot be used."""
 
-    hint = "look at the disk of that host, its space and quota; the job restarts from its last checkpoint and builds the store anew"
+    hint = "look at the disk of that host, its space and quota; a restart of the job builds the store anew"
 
     def __init__(self, path: str, problem: Exception) -> None:
         self.path = path
@@ -240,8 +240,9 @@ def _is_full(directory: str, problem: Exception) -> bool:
 
 
 def _reserve(path: Path) -> None:
-    """Give LMDB's table of readers its disk space before it is mapped. A file that has it is not even opened: closing it
-    would release the locks that this process holds on it."""
+    """Give LMDB's table of readers its disk space before it is mapped.
+
+    A file that has it is not opened: closing it would release the locks that this process holds on it."""
     if path.exists() and path.stat().st_blocks * 512 >= _LOCK_BYTES:
         return
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -151,10 +151,16 @@ def numbered(epoch, count=500):
 def test_a_full_disk_is_an_error_that_names_the_directory(small_disk):
     store = LmdbStore(small_disk / "op-0")
     store.arrange(KeyGrouper(128))
-    with pytest.raises(LocalDiskFull, match=f"disk full.*{small_disk}.*hint: free space"):
+    epoch = 0
+
+    def fill():
+        nonlocal epoch
         for epoch in range(100):
             store.apply(numbered(epoch), f"v{epoch}", afresh=False)
             store.refresh()
+
+    with pytest.raises(LocalDiskFull, match=f"disk full.*{small_disk}.*hint: free space"):
+        fill()
     last = f"v{epoch - 1}"
     store.close()
     store = LmdbStore(small_disk / "op-0")  # what was applied before is there, and nothing of what failed
