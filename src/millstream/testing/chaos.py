@@ -25,8 +25,10 @@ CASES: Mapping[str, tuple[str, str]] = {
     "kills": ("chaos_kills", "files > keyed state, timers, windows > exactly-once files; workers and drivers killed"),
     "kafka": ("chaos_kafka", "Kafka > keyed state, timers, windows > Kafka exactly-once; workers and drivers killed"),
     "brokers": ("chaos_brokers", "the broker dies and comes back, transactions expire, topics lose unread records"),
+    "replicas": ("chaos_replicas", "three brokers: leaders die, replicas fall behind, too few are in sync"),
     "poison": ("chaos_poison", "records that cannot be read, in every format: fail, skip and dead-letter"),
     "executors": ("chaos_executors", "the same on a standalone cluster; executors and whole machines killed"),
+    "network": ("chaos_network", "links between drivers, executors and the broker break, in one direction or both"),
     "leaders": ("chaos_leaders", "two drivers for one job; the old one wakes at every step it can do"),
     "rescale": (
         "chaos_rescale",

@@ -27,6 +27,7 @@ from millstream.testing.chaos_job import BUCKET, WINDOW, Specification, build
 from millstream.testing.chaos_output import differences, lines_by_file
 from millstream.testing.expected import chaos_lines
 from millstream.testing.inline_engine import InlineEngine
+from millstream.testing.network import LOCALHOST, Host
 
 LEASE = "2 s"
 
@@ -61,13 +62,13 @@ def options(directory: Path, *, epoch_records: int, master: str = "local[2]") ->
 class Drivers:
     """The drivers of one job. `standby`: how many wait beside the one that leads."""
 
-    def __init__(self, specification: Specification, *, standby: int = 0) -> None:
-        self._specification, self._standby = specification, standby
+    def __init__(self, specification: Specification, *, standby: int = 0, hosts: Sequence[Host] = (LOCALHOST,)) -> None:
+        """`hosts`: where the drivers run, in turn."""
+        self._specification, self._standby, self._hosts = specification, standby, hosts
         self._processes: list[subprocess.Popen[bytes]] = []
         self._log = Path(specification.directory) / "drivers.log"
 
     def __enter__(self) -> Drivers:
-        self._specification.save()
         self.fill()
         return self
 
@@ -80,12 +81,14 @@ class Drivers:
     def fill(self) -> None:
         """Have as many drivers as there should be."""
         while len(self.living()) < 1 + self._standby:
-            path = str(Path(self._specification.directory) / "job.json")
+            number = len(self._processes)
+            host = self._hosts[number % len(self._hosts)]
+            path = str(self._specification.on(host).save(f"job-{number}.json"))
             environment = {**os.environ, "PYTHONPATH": _python_path()}
             with self._log.open("ab") as log:
                 self._processes.append(
                     subprocess.Popen(
-                        [sys.executable, "-m", "millstream.testing.chaos_job", path],
+                        host.command(sys.executable, "-m", "millstream.testing.chaos_job", path),
                         stdout=log,
                         stderr=subprocess.STDOUT,
                         stdin=subprocess.DEVNULL,
@@ -101,6 +104,11 @@ class Drivers:
         """The driver that told something last, if it lives."""
         told = self.told()
         return told[-1]["pid"] if told and told[-1]["pid"] in self.living() else None
+
+    def leading_host(self) -> int:
+        """The index in `hosts` of the driver that told something last, or of the first one that lives."""
+        leader = self.leader() or self.living()[0]
+        return [process.pid for process in self._processes].index(leader) % len(self._hosts)
 
     def told(self) -> list[dict[str, Any]]:
         """All that the drivers told, in order; a line that is being written is left out."""

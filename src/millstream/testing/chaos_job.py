@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.model.time import Duration, Time
 from millstream.model.types import Types
 from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.testing.network import LOCALHOST, Host
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])  # key, sequence, time, value
 BUCKET = 1_000
@@ -68,9 +69,16 @@ class Specification:
         """What the job does, line by line."""
         return Path(self.directory) / "progress"
 
-    def save(self) -> Path:
+    def on(self, host: Host) -> Specification:
+        """The same for a driver on a host other than this machine."""
+        if host == LOCALHOST:
+            return self
+        address = {"spark.driver.host": host.address, "spark.driver.bindAddress": host.address}
+        return replace(self, options=self.options | address)
+
+    def save(self, name: str = "job.json") -> Path:
         """Write it down for `main`."""
-        path = Path(self.directory) / "job.json"
+        path = Path(self.directory) / name
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
         return path
 

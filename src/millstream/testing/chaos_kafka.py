@@ -13,6 +13,7 @@ from millstream.testing.chaos_driven import options
 from millstream.testing.chaos_job import Specification, write_input
 from millstream.testing.chaos_kills import compare, kill_as_planned, kills_of
 from millstream.testing.kafka import KafkaBroker
+from millstream.testing.kafka_cluster import KafkaCluster
 from millstream.testing.spark_cluster import SparkCluster
 
 _SIZES = {
@@ -46,7 +47,7 @@ def play(trace: Trace, directory: Path) -> Report:
     return report
 
 
-def fill(broker: KafkaBroker, specification: Specification, trace: Trace) -> None:
+def fill(broker: KafkaBroker | KafkaCluster, specification: Specification, trace: Trace) -> None:
     """Make the topics of the job, and write its input to files and to the topic that it reads."""
     records, keys = trace.parameters["records"], trace.parameters["keys"]
     write_input(specification.input, trace.seed, records=records, keys=keys, files=_PARTITIONS)
@@ -56,7 +57,7 @@ def fill(broker: KafkaBroker, specification: Specification, trace: Trace) -> Non
         broker.produce("input", file.read_text(encoding="utf-8").splitlines(), partition=partition)
 
 
-def committed(broker: KafkaBroker) -> dict[str, list[str]]:
+def committed(broker: KafkaBroker | KafkaCluster) -> dict[str, list[str]]:
     """The lines that a reader of committed data sees, by topic and partition."""
     found: dict[str, list[str]] = {}
     for name in OUTPUTS:

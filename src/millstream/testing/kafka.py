@@ -1,10 +1,10 @@
-"""A real Apache Kafka broker for tests: one KRaft node on loopback, which can be stopped, killed and restarted.
+"""A real Apache Kafka broker for tests: a KRaft node on loopback by default, which can be stopped, killed and started.
 
     with KafkaBroker() as broker:
         broker.create_topic("orders", partitions=2)
         broker.produce("orders", ["a", "b"])
 
-Promises: ports are free ones of the loopback interface, files are in a temporary directory that goes with the broker;
+Promises: ports are free ones of its host, files are in a temporary directory that goes with the broker;
 `start` returns when the broker answers; after `kill` and `start` it has its topics and its address again.
 Does not know: millstream's connector."""
 
@@ -27,6 +27,7 @@ from millstream.connectors.kafka.client import admin_library, library
 from millstream.errors import ExternalError
 from millstream.testing.kafka_jars import VERSION, jars, java
 from millstream.testing.kafka_security import PROTOCOLS, SecureListeners
+from millstream.testing.network import LOCALHOST, Host
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -36,9 +37,9 @@ _UNSENT = 50_000  # records that a producer may hold, of the 100,000 that it can
 _CLUSTER = "bWlsbHN0cmVhbS10ZXN0cw"  # any 16 bytes
 _SETTINGS = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+node.id={node}
+controller.quorum.voters={voters}
+listeners={listeners},CONTROLLER://{address}:{controller}
 advertised.listeners={listeners}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocols}
 controller.listener.names=CONTROLLER
@@ -86,7 +87,8 @@ class KafkaBroker:
     """A broker of its own process. `settings` are added to its server.properties.
 
     With `users`, names and passwords, it also listens for clients that log in, encrypt, or both: see `connection`.
-    `quick_start` compiles less of the broker's code: it is up sooner, and slower in the long run."""
+    `quick_start` compiles less of the broker's code: it is up sooner, and slower in the long run. A broker of a cluster
+    has a `node` number, and knows the addresses of all controllers as `voters`; see `kafka_cluster`."""
 
     def __init__(
         self,
@@ -97,24 +99,32 @@ class KafkaBroker:
         heap: str = "384m",
         quick_start: bool = True,
         directory: str | None = None,
+        host: Host = LOCALHOST,
+        node: int = 1,
+        voters: Mapping[int, str] | None = None,
     ) -> None:
-        self._version, self._heap, self._quick = version, heap, quick_start
+        self._version, self._heap, self._quick, self._host = version, heap, quick_start, host
         self._own = directory is None
         self.directory = Path(directory or tempfile.mkdtemp(prefix="millstream-kafka-"))
-        self.port, controller, *more = _free_ports(2 + len(PROTOCOLS))
-        self.bootstrap_servers = f"127.0.0.1:{self.port}"
+        self.port, controller, *more = free_ports(2 + len(PROTOCOLS))
+        if voters is not None:
+            controller = int(voters[node].rpartition(":")[2])
+        self.bootstrap_servers = f"{host.address}:{self.port}"
         self.log = self.directory / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._admin: Any = None
         self.directory.mkdir(parents=True, exist_ok=True)
         self._secure = SecureListeners(self.directory, more, users) if users else None
-        listeners, protocols = f"PLAINTEXT://127.0.0.1:{self.port}", ("PLAINTEXT", *PROTOCOLS)
+        listeners, protocols = f"PLAINTEXT://{host.address}:{self.port}", ("PLAINTEXT", *PROTOCOLS)
         if self._secure is not None:
             self._secure.make_certificates()
             listeners += f",{self._secure.listeners()}"
         text = _SETTINGS.format(
             listeners=listeners,
             protocols=",".join(f"{each}:{each}" for each in protocols),
+            node=node,
+            address=host.address,
+            voters=",".join(f"{n}@{at}" for n, at in (voters or {node: f"{host.address}:{controller}"}).items()),
             controller=controller,
             data=self.directory / "data",
         )
@@ -126,6 +136,12 @@ class KafkaBroker:
 
     def start(self) -> KafkaBroker:
         """Start the process; returns when the broker answers."""
+        self.launch()
+        self.await_up()
+        return self
+
+    def launch(self) -> None:
+        """Start the process and do not wait for it."""
         if not (self.directory / "data").exists():
             self._format()
         with self.log.open("ab") as log:
@@ -143,8 +159,6 @@ class KafkaBroker:
                 cwd=self.directory,
                 start_new_session=True,
             )
-        self._await()
-        return self
 
     def stop(self) -> None:
         """End the broker in good order."""
@@ -185,7 +199,7 @@ class KafkaBroker:
     def _command(self, main: str, *arguments: str) -> list[str]:
         flags = [f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true"]
         flags += ["-XX:TieredStopAtLevel=1"] if self._quick else []
-        return [java(), *flags, "-cp", f"{jars(self._version)}/*", main, *arguments]
+        return self._host.command(java(), *flags, "-cp", f"{jars(self._version)}/*", main, *arguments)
 
     def _format(self) -> None:
         settings = str(self.directory / "server.properties")
@@ -196,13 +210,14 @@ class KafkaBroker:
             self.log.write_bytes(done.stdout + done.stderr)
             raise BrokerFailed(why="could not format its storage", log=self.log)
 
-    def _await(self) -> None:
+    def await_up(self) -> None:
+        """Wait until the broker answers."""
         process, deadline = self._process, time.monotonic() + _UP_SECONDS
         assert process is not None
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise BrokerFailed(why=f"ended with status {process.returncode}", log=self.log)
-            if _listens(self.port) and self._answers():
+            if _listens(self._host.address, self.port) and self._answers():
                 return
             time.sleep(0.05)
         self.kill()
@@ -246,10 +261,12 @@ class KafkaBroker:
         assert self._secure is not None, "a broker with users"
         return self._secure.connection(protocol, mechanism, user)
 
-    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, *, replicas: int = 1
+    ) -> str:
         """Make a topic; gives its name when the broker knows it and leads its partitions."""
         topic = admin_library().NewTopic(
-            name, num_partitions=partitions, replication_factor=1, config=dict(config or {})
+            name, num_partitions=partitions, replication_factor=replicas, config=dict(config or {})
         )
         for done in self.admin().create_topics([topic]).values():
             done.result(30)
@@ -339,7 +356,7 @@ class KafkaBroker:
         return [(message.value() or b"").decode() for message in self.read(topic, isolation)]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -351,7 +368,7 @@ def _free_ports(count: int) -> list[int]:
             each.close()
 
 
-def _listens(port: int) -> bool:
+def _listens(address: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0

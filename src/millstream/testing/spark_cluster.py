@@ -25,6 +25,7 @@ from pathlib import Path
 
 from millstream.engine.spark.java import find_java
 from millstream.errors import ExternalError, UserError
+from millstream.testing.network import LOCALHOST, Host
 
 _START_SECONDS = 60
 _STOP_SECONDS = 10
@@ -77,10 +78,13 @@ class SparkCluster:
         memory: int = 512,
         python_path: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        hosts: Sequence[Host] = (),
     ) -> None:
+        """`hosts`: where the master and each worker run, in this order, if not all on loopback."""
         self._count, self._cores, self._memory = workers, cores, memory
         self._python_path = [*python_path, *_own_path()]
         self._given = dict(environment or {})
+        self._hosts = tuple(hosts) or tuple(_loopback_hosts(workers))
         self._directory = Path(tempfile.mkdtemp(prefix="millstream-cluster-"))
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
@@ -88,7 +92,7 @@ class SparkCluster:
 
     def __enter__(self) -> SparkCluster:
         try:
-            self._master = self._start("master", _LOOPBACK, ["org.apache.spark.deploy.master.Master"])
+            self._master = self._start("master", self._hosts[0], ["org.apache.spark.deploy.master.Master"])
             self.url = self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):
                 self._launch_worker(number)
@@ -123,7 +127,7 @@ class SparkCluster:
         self._await_worker(number)
 
     def _launch_worker(self, number: int) -> None:
-        host = f"127.0.0.{number + 1}" if sys.platform == "linux" else _LOOPBACK
+        host = self._hosts[number + 1]
         name = f"worker-{number}"
         command = ["org.apache.spark.deploy.worker.Worker"]
         room = (self._memory + _OVERHEAD) * self._cores
@@ -182,23 +186,25 @@ class SparkCluster:
 
     # ---------------------------------------------------------------------------------------------------- processes
 
-    def _start(self, name: str, host: str, command: Sequence[str], more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, host: Host, command: Sequence[str], more: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         home = spark_home()
         environment = {
             **os.environ,
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(home),
             "SPARK_SCALA_VERSION": _scala_version(home),
-            "SPARK_LOCAL_IP": host,
+            "SPARK_LOCAL_IP": host.address,
             "PYTHONPATH": os.pathsep.join(self._python_path),
             "PYSPARK_PYTHON": sys.executable,
             **self._given,
         }
         java = [f"{environment['JAVA_HOME']}/bin/java", "-cp", f"{home}/jars/*", "-Xmx192m", *_JAVA]
-        address = ["--host", host, "--port", "0", "--webui-port", "0"]
+        address = ["--host", host.address, "--port", "0", "--webui-port", "0"]
         with (self._directory / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
-                [*java, *command, *address, *more],
+                host.command(*java, *command, *address, *more),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -215,6 +221,12 @@ class SparkCluster:
                 return found[1]
             time.sleep(0.1)
         raise ClusterNotStarted(name, log)
+
+
+def _loopback_hosts(workers: int) -> list[Host]:
+    """The master and workers on this machine, each worker at an address of its own where loopback has several."""
+    several = sys.platform == "linux"
+    return [LOCALHOST, *(Host(f"127.0.0.{number + 1}") if several else LOCALHOST for number in range(workers))]
 
 
 def spark_home() -> Path:

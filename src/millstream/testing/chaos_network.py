@@ -1,0 +1,153 @@
+"""Links between a driver, executors and a Kafka broker break and come back while a job runs, exactly once.
+
+Promises: a consumer that reads what is committed finds the output of a run without faults. Links break in both
+directions or in one, for moments or for longer than Spark and Kafka wait; a leader that is cut off from its cluster is
+replaced by a driver on another host.
+Does not know: delay and loss on a link that works, see `millstream.testing.proxy`; processes that die, see
+`chaos_kafka`.
+
+Every host is a network namespace. This case itself runs in one of them, so that it reaches the broker; nothing is
+reachable from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from millstream.errors import ExternalError
+from millstream.testing.chaos import Report, Trace
+from millstream.testing.chaos_driven import Drivers, options
+from millstream.testing.chaos_job import Specification
+from millstream.testing.chaos_kafka import committed, fill
+from millstream.testing.chaos_kills import compare
+from millstream.testing.kafka import KafkaBroker
+from millstream.testing.network import Host, Network
+from millstream.testing.spark_cluster import SparkCluster
+
+HOSTS = ("control", "master", "driver0", "driver1", "executor0", "executor1", "broker")
+_SIZES = {
+    "ci": {"records": 16_000, "keys": 400, "epoch_records": 300, "cuts": 4, "longest": 8.0},
+    "normal": {"records": 120_000, "keys": 5_000, "epoch_records": 800, "cuts": 12, "longest": 20.0},
+    "long": {"records": 1_000_000, "keys": 100_000, "epoch_records": 800, "cuts": 60, "longest": 40.0},
+}
+_PAIRS = (
+    ("driver", "executor0"),
+    ("driver", "executor1"),
+    ("driver", "broker"),
+    ("executor0", "broker"),
+    ("executor0", "executor1"),
+    ("master", "driver"),
+    ("master", "executor0"),
+)
+_WAITS = {  # a link that is silent for longer counts as broken
+    "spark.network.timeout": "6s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.rpc.askTimeout": "6s",
+}
+
+
+def plan(seed: int, size: str) -> Trace:
+    """Draw which link breaks after which epoch, in which directions and for how long."""
+    parameters = dict(_SIZES[size])
+    chance = np.random.default_rng([seed, 31])
+    gap = parameters["records"] / parameters["epoch_records"] / (parameters["cuts"] + 1)
+    durations = [0.3, parameters["longest"], 2.0]
+    steps: list[dict[str, Any]] = []
+    for number in range(int(parameters["cuts"])):
+        one, other = _PAIRS[int(chance.integers(0, len(_PAIRS)))]
+        steps.append(
+            {
+                "after_epoch": int(gap * (number + 0.5 + chance.random() / 2)),
+                "hosts": [one, other] if chance.random() < 0.5 else [other, one],
+                "both": bool(chance.random() < 0.5),
+                "seconds": durations[number % 3],
+            }
+        )
+    return Trace("network", seed, size, parameters, steps)
+
+
+def play(trace: Trace, directory: Path) -> Report:
+    """Make the hosts, and play the trace on one of them."""
+    with Network(HOSTS) as network:
+        trace.save(directory / "trace.json")
+        hosts = {name: asdict(host) for name, host in network.items()}
+        (directory / "hosts.json").write_text(json.dumps(hosts), encoding="utf-8")
+        command = network["control"].command(sys.executable, "-m", "millstream.testing.chaos_network", str(directory))
+        source = str(Path(__file__).resolve().parent.parent.parent)
+        path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+        with (directory / "control.log").open("wb") as log:
+            status = subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": path}, check=False
+            ).returncode
+    report = Report(trace)
+    answer = directory / "report.json"
+    if not answer.exists():
+        last = (directory / "control.log").read_text(errors="replace")[-2000:]
+        msg = f"the case ended with status {status}: {last}"
+        raise ExternalError(msg)
+    outcome = json.loads(answer.read_text(encoding="utf-8"))
+    report.figures, report.problems = outcome["figures"], outcome["problems"]
+    return report
+
+
+def main(directory: Path) -> None:
+    """Run the job, break links as planned, compare; on the host `control`."""
+    trace = Trace.load(directory / "trace.json")
+    hosts = json.loads((directory / "hosts.json").read_text(encoding="utf-8"))
+    network = Network.existing({name: Host(**host) for name, host in hosts.items()})
+    report = Report(trace)
+    machines = [network[name] for name in ("master", "executor0", "executor1")]
+    with KafkaBroker(host=network["broker"]) as broker, SparkCluster(workers=2, hosts=machines) as cluster:
+        settings = options(directory, epoch_records=trace.parameters["epoch_records"]) | cluster.settings() | _WAITS
+        specification = Specification(str(directory), options=settings, kafka=broker.bootstrap_servers)
+        fill(broker, specification, trace)
+        drivers = Drivers(specification, standby=1, hosts=[network["driver0"], network["driver1"]])
+        with drivers:
+            for step in trace.shown():
+                _cut(network, drivers, step, report)
+            drivers.wait(drivers.ended, "the end of the job", 600)
+            words = drivers.last_words()
+        found = committed(broker)
+    compare(specification, directory, report, found)
+    report.figures["leaders"] = len({line["pid"] for line in drivers.told()})
+    if not report.ok:
+        report.figures["the drivers' last words"] = words[-600:]
+    outcome = {"figures": report.figures, "problems": report.problems}
+    (directory / "report.json").write_text(json.dumps(outcome), encoding="utf-8")
+
+
+def _cut(network: Network, drivers: Drivers, step: Any, report: Report) -> None:
+    """Break a link for a while, then wait until the job goes on."""
+    drivers.wait(lambda: drivers.ended() or drivers.epoch() >= step["after_epoch"], f"epoch {step['after_epoch']}", 300)
+    if drivers.ended():
+        report.figures["too late"] = report.figures.get("too late", 0) + 1
+        return
+    leading = f"driver{drivers.leading_host()}"
+    one, other = (leading if name == "driver" else name for name in step["hosts"])
+    (network.cut_both if step["both"] else network.cut)(one, other)
+    time.sleep(step["seconds"])
+    network.heal()
+    healed, before = time.monotonic(), len(drivers.told())
+    drivers.wait(lambda: drivers.ended() or _epochs(drivers, before) > 1, "epochs after a link came back", 300)
+    took = round(time.monotonic() - healed, 1)
+    direction = "between" if step["both"] else "from"
+    line = f"{direction} {step['hosts'][0]} and {step['hosts'][1]} for {step['seconds']} s: {took}"
+    report.figures.setdefault("seconds to go on", []).append(line)
+    drivers.fill()
+
+
+def _epochs(drivers: Drivers, since: int) -> int:
+    return sum("epoch" in line for line in drivers.told()[since:])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
