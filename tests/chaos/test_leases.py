@@ -355,9 +355,9 @@ def test_an_old_leader_does_not_write_to_the_log_of_a_later_term() -> None:
 class Impatient(Leadership):
     """A driver that is cancelled as soon as it waits."""
 
-    def wait(self, stopped, prepare):
+    def wait(self, stopped, *others):
         stopped.__self__.set()
-        return super().wait(stopped, prepare)
+        return super().wait(stopped, *others)
 
 
 def test_a_cancelled_standby_leaves_the_leaders_job_alone() -> None:

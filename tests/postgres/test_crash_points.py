@@ -58,7 +58,7 @@ def staged(database):
     return builder.build_exactly_once(database.options, JdbcExactlyOnceOptions(max_commit_attempts=1))
 
 
-def setup_of(sink):
+def setup_of(sink, every):
     def program(environment):
         source = NumberSequenceSource(1, LAST)
         numbers = environment.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").set_parallelism(1)
@@ -67,15 +67,16 @@ def setup_of(sink):
         return rows
 
     strategy = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "20"}
-    return Setup(program, epoch_records=4, checkpoint_every=2, options=strategy)
+    return Setup(program, epoch_records=4, checkpoint_every=every, options=strategy)
 
 
 @dataclass
 class Script:
-    """Rescales the job after its second epoch and stops it with a savepoint after its fifth; notes which statements
-    were done meanwhile."""
+    """Rescales the job after an epoch and stops it with a savepoint after its fifth; notes which statements were done
+    meanwhile."""
 
     faults: object
+    rescale_after: int
     points: set[int] = field(default_factory=set)
     since: int | None = None
     rescaled: bool = False
@@ -84,7 +85,7 @@ class Script:
     def __call__(self, observation, master):
         if isinstance(observation, RescaleDone):
             self.end()
-        if isinstance(observation, EpochDone) and observation.epoch >= 2 and not self.rescaled:
+        if isinstance(observation, EpochDone) and observation.epoch >= self.rescale_after and not self.rescaled:
             self.rescaled, self.since = True, self.faults.count
             master.rescale(3)
         if isinstance(observation, EpochDone) and observation.epoch >= 5 and not self.asked:
@@ -119,13 +120,31 @@ def lived(setup, world, script, complete):
 
 
 @pytest.mark.parametrize("make", [prepared, staged])
-def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(database, items, faults, make):
-    """A row that came twice would be refused by the primary key; the database itself says what is visible."""
+def test_what_is_staged_survives_a_rescale_after_any_epoch(database, items, faults, make):
     sink = make(database)
     sink.check()
-    setup = setup_of(sink)
+    for every, epoch in ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 4)):
+        for table in ("items", proofs.TABLE):
+            database.execute(f"TRUNCATE {table}")
+        with World() as world:
+            life = run(setup_of(sink, every), world, listen=Script(faults, epoch, asked=True))
+        assert life.status is JobStatus.FINISHED, (every, epoch, life.failure)
+        assert items() == EXPECTED, (every, epoch)
+        assert leftovers(database.url) == [], (every, epoch)
+        assert [each.slots for each in life.seen if isinstance(each, RescaleDone)] == [3]
+
+
+@pytest.mark.parametrize(("make", "every", "rescale_after"), [(prepared, 2, 3), (staged, 3, 2)])
+def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
+    database, items, faults, make, every, rescale_after
+):
+    """A row that came twice would be refused by the primary key; the database itself says what is visible. Output is
+    staged while the job is rescaled."""
+    sink = make(database)
+    sink.check()
+    setup = setup_of(sink, every)
     faults.arm(-1)
-    script = Script(faults)
+    script = Script(faults, rescale_after)
     with World() as world:
         lived(setup, world, script, lambda: items() == EXPECTED)
     assert items() == EXPECTED
@@ -141,7 +160,7 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(database, it
                 database.execute(f"TRUNCATE {table}")
             faults.arm(at, after=how == "after", torn=how == "torn", dies=dies)
             with World() as world:
-                lived(setup, world, Script(faults), lambda: items() == EXPECTED)
+                lived(setup, world, Script(faults, rescale_after), lambda: items() == EXPECTED)
             told = f"{how} {faults.broken}{', the process died' if dies else ''}"
             faults.disarm()
             assert items() == EXPECTED, told

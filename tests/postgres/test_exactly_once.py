@@ -27,8 +27,8 @@ ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 ONCE = JdbcExecutionOptions.builder().with_max_retries(0).build()
 
 
-def context(epoch=1, subtask=0, attempt="0-a", parallelism=1) -> WriterContext:
-    return WriterContext("job", "sink", subtask, parallelism, epoch, attempt, 0)
+def context(epoch=1, subtask=0, attempt="0-a", parallelism=1, recovered=0) -> WriterContext:
+    return WriterContext("job", "sink", subtask, parallelism, epoch, attempt, 0, recovered=recovered)
 
 
 def written(sink, rows, **where):
@@ -120,7 +120,11 @@ def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, ite
     with pytest.raises(MillstreamError, match="held by another transaction"):
         same.write([Row(1, "a")], None)  # the same generation: it may be the one that counts
     same.abort()
-    fresh = written(sink, [Row(1, "a")], attempt="1-x")
+    rescaled = sink.create_writer(context(attempt="1-other"))
+    with pytest.raises(MillstreamError, match="held by another transaction"):
+        rescaled.write([Row(1, "a")], None)  # nothing was recovered since: it waits for its checkpoint
+    rescaled.abort()
+    fresh = written(sink, [Row(1, "a")], attempt="1-x", recovered=1)
     assert [gid.attempt for gid in leftovers(database.url)] == ["1-x"]
     sink.create_committer().commit(1, fresh)
     assert items() == [(1, "a")]
@@ -176,9 +180,8 @@ def run_epochs(sink, checkpoints):
                 recovered = True
                 continue
             for subtask in (0, 1):
-                staged += written(
-                    sink, rows_of(epoch, subtask), epoch=epoch, subtask=subtask, attempt=f"{generation}-x"
-                )
+                where = {"attempt": f"{generation}-x", "recovered": generation, "epoch": epoch, "subtask": subtask}
+                staged += written(sink, rows_of(epoch, subtask), **where)
             if epoch in checkpoints:
                 done, durable, staged = epoch, staged, []
                 committer.commit(done, durable)

@@ -48,7 +48,9 @@ class CheckpointMetadata:
     """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit.
 
     `savepoint` is its form, None for a checkpoint; a savepoint's files are named relative to its own directory.
-    `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit."""
+    `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit.
+    `incarnation` is drawn when a job begins, and is part of the names of its output: a job that begins anew under the
+    same id must not meet the output of the one before. It is empty in checkpoints of releases that had none."""
 
     checkpoint: int
     epoch: int
@@ -63,6 +65,7 @@ class CheckpointMetadata:
     bytes_new: int = 0
     savepoint: str | None = None
     ended: bool = False
+    incarnation: str = ""
 
     @property
     def handles(self) -> tuple[Handle, ...]:
@@ -92,6 +95,7 @@ class CheckpointMetadata:
                 "bytes_new": self.bytes_new,
                 **({} if self.savepoint is None else {"savepoint": self.savepoint}),
                 **({"ended": True} if self.ended else {}),
+                **({"incarnation": self.incarnation} if self.incarnation else {}),
                 "operators": [_operator_to_json(each) for each in self.operators],
                 "sources": dict(self.sources),
                 "committables": {sink: list(staged) for sink, staged in self.committables.items()},
@@ -124,6 +128,7 @@ class CheckpointMetadata:
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
                 savepoint=None if read.get("savepoint") is None else _form(read["savepoint"]),
                 ended=read.get("ended") is True,
+                incarnation=_incarnation(read.get("incarnation", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
@@ -135,6 +140,13 @@ def _form(value: Any) -> str:
         message = f"{value!r} is no form of a savepoint"
         raise ValueError(message)
     return str(value)
+
+
+def _incarnation(value: Any) -> str:
+    if not isinstance(value, str) or not (value == "" or value.isalnum()):
+        message = f"{value!r} is no incarnation of a job"
+        raise ValueError(message)
+    return value
 
 
 def _whole(value: Any) -> int:

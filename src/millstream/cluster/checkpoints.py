@@ -120,6 +120,13 @@ class Checkpoints:
             raise AllCheckpointsDamaged(self.storage.job, damaged)
         return None
 
+    def newest_term(self) -> int:
+        """The last term of a leader that left a checkpoint; 0 if there is none."""
+        for number in reversed(self.storage.list_checkpoints()):
+            with suppress(MillstreamError):  # a damaged one is passed over, as in `latest_intact`
+                return CheckpointMetadata.from_bytes(self.storage.read_metadata(number)).generation // GENERATIONS
+        return 0
+
     def is_superseded(self, checkpoint: int) -> bool:
         """Whether there is a later one."""
         return max(self.storage.list_checkpoints(), default=0) > checkpoint

@@ -166,7 +166,7 @@ def submit(
     most = most_useful(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
     master = (BatchMaster if graph.batch else JobMaster)(
-        SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive),
+        SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive, uuid.uuid4().hex[:12]),
         engine or SparkEngine(configuration.to_dict()),
         checkpoints,
         SystemClock(),

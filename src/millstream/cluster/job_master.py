@@ -77,6 +77,7 @@ class SubmittedJob:
     leadership: Leadership | None = None
     layout: Layout | None = None
     adaptive: Adaptive | None = None
+    incarnation: str = ""  # random: the one the job gets if it has no checkpoint of its own to go on from
 
 
 class JobMaster:
@@ -102,6 +103,7 @@ class JobMaster:
         self._observe = observe
         self._show = show
         self._progress = Progress()
+        self._incarnation = job.incarnation
         self._sources: Sources | None = None
         self._sinks: Sinks | None = None
         self._replay: deque[EpochPlan] = deque()
@@ -207,7 +209,7 @@ class JobMaster:
 
     def _lead(self, leadership: Leadership) -> Event | None:
         """Wait until this driver leads, then begin a term; or learn how the job ended elsewhere."""
-        outcome = leadership.wait(self._cancel.is_set, self._engine.prepare)
+        outcome = leadership.wait(self._cancel.is_set, self._engine.prepare, self._checkpoints.newest_term)
         if outcome is not None:
             self.failure = EndedElsewhere(outcome) if outcome.status == JobStatus.FAILED.name else None
             return Concluded(JobStatus[outcome.status], outcome.cause)
@@ -222,9 +224,11 @@ class JobMaster:
             timestamp=self._clock.now(),
             now=0,
             operators=(),
+            incarnation=self._incarnation,
         )
-        found: CheckpointMetadata | None = take_over(leadership, self._checkpoints, sinks.recommit, empty)
-        if found is not None and not found.operators and self._settings.recovery_path is not None:
+        found = take_over(leadership, self._checkpoints, sinks.recommit, empty)
+        self._incarnation = found.incarnation
+        if not found.operators and self._settings.recovery_path is not None:
             found = self._checkpoints.open(self._settings.recovery_path)
         self._start_from(found, leadership.first_generation + 1)
         return None
@@ -240,8 +244,10 @@ class JobMaster:
         self._start_from(found, self._progress.generation + 1)
 
     def _found(self) -> CheckpointMetadata | None:
-        """The job's own newest checkpoint, else the one it was told to start from."""
+        """The job's own newest checkpoint, else the one it was told to start from: that begins an incarnation."""
         found = self._checkpoints.latest_intact()
+        if found is not None:
+            self._incarnation = found.incarnation
         if (found is None or not found.operators) and self._settings.recovery_path is not None:
             found = self._checkpoints.open(self._settings.recovery_path)
         return found
@@ -249,13 +255,19 @@ class JobMaster:
     def _start_from(self, found: CheckpointMetadata | None, generation: int = 0) -> None:
         """Restore, and count checkpoint intervals from here."""
         self._restore(found, generation)
-        if found is not None and found.job_id == self._submitted.id and found.savepoint is None:
+        if found is not None and not self._is_foreign(found):
             assert self._sinks is not None
             self._sinks.reached(found.operators, found.now)
         self._checkpoints.started(self._clock.now(), self._progress.epoch)
 
-    def _restore(self, found: CheckpointMetadata | None, generation: int = 0) -> None:
-        """Come to the state of a checkpoint, or to the beginning; then replay what was planned after it."""
+    def _is_foreign(self, found: CheckpointMetadata) -> bool:
+        own = (self._submitted.id, self._incarnation)
+        return found.savepoint is not None or (found.job_id, found.incarnation) != own
+
+    def _restore(self, found: CheckpointMetadata | None, generation: int = 0, recovered: int | None = None) -> None:
+        """Come to the state of a checkpoint, or to the beginning; then replay what was planned after it.
+
+        What was staged since the generation `recovered` is still to be committed: nothing, if it is not given."""
         layout = self._submitted.layout
         if found is not None and layout is not None and differs(self._plan, found.operators):
             self._plan = layout.adopted(found.operators)
@@ -273,13 +285,14 @@ class JobMaster:
             epoch = now = 0
             foreign = False
         else:
-            foreign = found.job_id != self._submitted.id or found.savepoint is not None
+            foreign = self._is_foreign(found)
             found = undrained(found) if foreign and found.ended else found
             restored = assign(found, shapes, allow_unclaimed=self._settings.allow_unclaimed, foreign=foreign)
             epoch, now = found.epoch, found.now
             generation = max(generation, found.generation + 1)
         self._over = found is not None and found.ended and not foreign
-        deployment = self._submitted.deployment(f"{self._submitted.id}/{generation}")
+        owner = "-".join(part for part in (self._submitted.id, self._incarnation) if part)
+        deployment = self._submitted.deployment(f"{owner}/{generation}")
         self._engine.deploy(replace(deployment, plan=self._plan))
         self._sources = Sources(self._plan, found.sources if found is not None else {})
         if self._sinks is None:
@@ -287,7 +300,8 @@ class JobMaster:
         if found is not None:
             self._sinks.recommit(found.checkpoint, found.committables)
         # the first epoch runs at once, input or not: it finds the timers that are due, and writes what was restored
-        self._progress = Progress(epoch, generation, now, restored.lineages, restored.memory, next_timer=now)
+        recovered = generation if recovered is None else recovered
+        self._progress = Progress(epoch, generation, now, restored.lineages, restored.memory, now, recovered)
         self._began_at = epoch
         logged = self._checkpoints.logged_plans(epoch, self._sources.operators)
         self._replay = deque(EpochPlan.from_json(plan) for plan in logged)
@@ -331,7 +345,7 @@ class JobMaster:
         cut = replace(self._snapshot(), committables={})  # what is staged waits for a checkpoint as before
         self._plan = self._rescaling.begin(self._clock.precise())
         self._sources.close()
-        self._restore(cut)
+        self._restore(cut, recovered=self._progress.recovered)
 
     def _rescale_by_request(self, wanted: Wanted) -> Future[int]:
         self._still_leading()  # else the request is for whoever does
@@ -361,6 +375,7 @@ class JobMaster:
             epoch=plan.epoch,
             now=plan.now,
             generation=progress.generation,
+            recovered=progress.recovered,
             restarts=self.job.restarts,
             lineages=progress.lineages,
             memory=progress.memory,
@@ -543,6 +558,7 @@ class JobMaster:
             committables=self._sinks.durable(),
             bytes_new=self._checkpoints.new_bytes(operators),
             ended=self._stopping,
+            incarnation=self._incarnation,
         )
 
     def _end(self) -> None:

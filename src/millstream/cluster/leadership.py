@@ -72,11 +72,17 @@ class Leadership:
         self._beat = 0
         self.term = 0
 
-    def wait(self, stopped: Callable[[], bool], prepare: Callable[[], None] = lambda: None) -> Outcome | None:
+    def wait(
+        self,
+        stopped: Callable[[], bool],
+        prepare: Callable[[], None] = lambda: None,
+        newest_term: Callable[[], int] = lambda: 0,
+    ) -> Outcome | None:
         """Stand by until this driver leads, or the job has ended elsewhere: then how. Raises when `stopped` says so.
 
         `prepare` is called once when another driver has led for a while: not at once, for that one may just be
-        starting, on this machine."""
+        starting, on this machine. `newest_term` gives the last term that left a checkpoint: if the lease was deleted,
+        terms go on from there, for attempts, plans and checkpoints are named by them."""
         watch = Watch()
         since: float | None = None
         prepared = False
@@ -87,7 +93,7 @@ class Leadership:
             watch = watch.after(self._lease.held(), self._now())
             seen = watch.seen
             if watch.expired(self._now(), self._duration):
-                term = 1 if seen is None else seen.term + 1
+                term = (newest_term() if seen is None else seen.term) + 1
                 if self._lease.take(term, self._holder):
                     self._lead(term, seen.holder if seen is not None else None)
                     return None

@@ -22,7 +22,10 @@ _WORTH_MERGING = 8
 
 @dataclass
 class Progress:
-    """Where the job is: everything a checkpoint holds, as of the last accepted epoch."""
+    """Where the job is: everything a checkpoint holds, as of the last accepted epoch.
+
+    `generation` rises with every deployment, so that no two attempts have one name. `recovered` is the generation of
+    the last recovery: what earlier generations staged is committed or dead. A rescale raises the first alone."""
 
     epoch: int = 0
     generation: int = 0
@@ -30,6 +33,7 @@ class Progress:
     lineages: dict[str, tuple[Lineage, ...]] = field(default_factory=dict)
     memory: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     next_timer: int | None = None
+    recovered: int = 0
 
     @property
     def restored(self) -> bool:
@@ -57,6 +61,7 @@ class Progress:
             {name: tuple(parts) for name, parts in lineages.items()},
             {name: tuple(parts) for name, parts in memory.items()},
             min((report["timer"] for report in reports if report["timer"] is not None), default=None),
+            self.recovered,
         )
 
     def operators(self, plan: ExecutionPlan) -> tuple[OperatorSnapshot, ...]:

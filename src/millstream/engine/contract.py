@@ -41,11 +41,13 @@ class Deployment:
 
 @dataclass(frozen=True)
 class EpochRequest:
-    """What the epoch does: everything a replay needs."""
+    """What the epoch does: everything a replay needs. Output that generations before `recovered` staged is committed or
+    dead."""
 
     epoch: int
     now: int
     generation: int
+    recovered: int = 0
     restarts: int = 0
     lineages: Mapping[str, tuple[Lineage, ...]] = field(default_factory=dict)
     memory: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class EpochRequest:
             epoch=self.epoch,
             now=self.now,
             attempt=str(self.generation),
+            recovered=self.recovered,
             restarts=self.restarts,
             lineages=own(self.lineages),
             memory=own(self.memory),

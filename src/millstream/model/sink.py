@@ -14,7 +14,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """What a writer may know. `attempt` is unique for every try of every epoch of the job: staged names contain both.
+    """What a writer may know. `job` is the job's id and incarnation: no other job has it, nor has the same program when
+    it begins anew. `attempt` is unique for every try of every epoch of the job: staged names contain both. It begins
+    with a generation; what generations before `recovered` staged is committed or dead.
 
     `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage: the driver
     and all tasks see it, and it lives as long as the checkpoints do; empty when there is none."""
@@ -27,6 +29,7 @@ class WriterContext:
     attempt: str
     now: int
     storage: str = ""
+    recovered: int = 0
 
 
 class SinkWriter(ABC):

@@ -38,9 +38,13 @@ class StagedName:
 
     @property
     def generation(self) -> int:
-        """How often the job had started over; an attempt of an earlier one is dead."""
+        """Which deployment of the job the attempt belongs to."""
         head = self.attempt.split("-")[0]
         return int(head) if head.isdigit() else -1
+
+    def outlived(self, context: WriterContext) -> bool:
+        """Whether nobody will commit this any more: it was staged before the last recovery of the job."""
+        return self.generation < context.recovered
 
     def __str__(self) -> str:
         """As the name of a file."""

@@ -55,6 +55,7 @@ class OperatorContext:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 0
     attempt: str = ""
+    recovered: int = 0
     restarts: int = 0
     job: str = ""
     storage: str = ""

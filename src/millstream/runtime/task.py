@@ -107,6 +107,7 @@ class TaskRequest:
     epoch: int
     now: int
     attempt: str
+    recovered: int = 0
     restarts: int = 0
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     memory: Mapping[str, dict[str, Any]] = field(default_factory=dict)
@@ -368,6 +369,7 @@ class Task:
         for context in self._contexts:
             context.scope.now = request.now
             context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
+            context.recovered = request.recovered
             context.memory = dict(request.memory.get(context.operator, {}))
             context.memory["work"] = request.work.get(context.operator)
         for edge, exchange in self._exchanges.items():

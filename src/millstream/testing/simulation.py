@@ -135,6 +135,7 @@ class Setup:
     options: Mapping[str, str] = field(default_factory=dict)
     repeats: bool = False
     job: str = "job"
+    incarnation: str = ""
 
     def configuration(self) -> Configuration:
         """The setup as options."""
@@ -328,7 +329,16 @@ def run(
             raise Stuck
 
     master = life.master = JobMaster(
-        SubmittedJob(setup.job, "simulation", plan, settings, deployment, leadership, Layout(graph, "simulation")),
+        SubmittedJob(
+            setup.job,
+            "simulation",
+            plan,
+            settings,
+            deployment,
+            leadership,
+            Layout(graph, "simulation"),
+            incarnation=setup.incarnation,
+        ),
         _Engine(world.clock, faults),
         checkpoints,
         world.clock,

@@ -49,6 +49,7 @@ checkpoints = st.builds(
     sources=st.dictionaries(texts, plain, max_size=2),
     committables=st.dictionaries(texts, st.lists(plain, max_size=2).map(tuple), max_size=2),
     bytes_new=counts,
+    incarnation=st.sampled_from(["", "0a1b2c"]),
 )
 
 

@@ -8,8 +8,8 @@ Does not know: what rows are.
     driver   2. COMMIT PREPARED gid                                  crash before: again; after: the proof is visible
     driver   3. ROLLBACK PREPARED of attempts nobody will commit     crash before: the next commit does it
 
-What a dead attempt prepared may hold rows that its next attempt needs. The first writer of a job that has started over
-rolls back what earlier generations left; transactions of the same generation end with the next commit."""
+What a dead attempt prepared may hold rows that its next attempt needs. The first writer after a recovery rolls back
+what was prepared before that recovery; a transaction that was prepared since ends with the next commit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PreparedWriter(SinkWriter):
         self._target = target
         self._batch = execution.batch_size or 5000
         self._options = options
-        self._gid = Gid.of(context)
+        self._context, self._gid = context, Gid.of(context)
         self._begun = False
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
@@ -106,10 +106,8 @@ class PreparedWriter(SinkWriter):
         self._begun = True
 
     def _is_dead(self, gid: Gid) -> bool:
-        """An attempt of our own name is of a driver that died; one of an earlier generation will not be committed."""
-        if not self._options.recovered_and_rollback:
-            return gid == self._gid
-        return gid == self._gid or gid.generation < self._gid.generation
+        """An attempt of our own name is of a driver that died; one from before a recovery will not be committed."""
+        return gid == self._gid or (self._options.recovered_and_rollback and gid.outlived(self._context))
 
     def prepare_commit(self) -> list[Any]:
         """Prepare the transaction."""

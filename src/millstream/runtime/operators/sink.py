@@ -55,6 +55,7 @@ class SinkOperator(Operator):
                 attempt=context.attempt,
                 now=context.now,
                 storage=context.storage,
+                recovered=context.recovered,
             )
             self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
             if isinstance(self._writer, CheckpointedFunction):
