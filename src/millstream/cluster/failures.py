@@ -37,7 +37,10 @@ class CheckpointExpired(ExternalError):
 class EndedElsewhere(ExternalError):
     """The job failed under another driver."""
 
-    hint = "to run it anew, give another high-availability.cluster-id or delete the job's directory in the storageDir"
+    hint = (
+        "to run it from its beginning, give another high-availability.cluster-id; to go on from its last checkpoint, "
+        "delete the job's directory in the storageDir"
+    )
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(f"another driver's run of this job ended as {outcome.status}: {outcome.cause}")
