@@ -337,6 +337,15 @@ class CheckpointStorage:
         with self._telling("look for", path):
             return self._fs.exists(path)
 
+    def sync_checkpoint(self, checkpoint: int | str) -> None:
+        """Make a checkpoint that exists durable, before anything is done that must not outlive it.
+
+        Its writer may have died between the rename and the sync: then a power loss would still undo it."""
+        directory = os.path.dirname(self._path(self._metadata_name(checkpoint)))
+        if self._sync:
+            with self._telling("sync", directory):
+                self._fs.sync_dir(directory)
+
     def list_checkpoints(self) -> list[int]:
         """The numbers of the checkpoints that exist, in order."""
         directory = self._path(self.job)
@@ -364,15 +373,10 @@ class CheckpointStorage:
     def delete_checkpoint(self, checkpoint: int | str) -> None:
         """End a checkpoint and delete its own directory, not the shared files it names; nothing if it is gone.
 
-        The metadata goes first: a crash in between leaves files, never half a checkpoint."""
-        metadata = self._path(self._metadata_name(checkpoint))
-        directory = os.path.dirname(metadata)
-        self._remove(metadata)
-        names = self._list(directory)
-        if names:
-            with self._telling("sync", directory):
-                self._fs.sync_dir(directory)
-        for name in names:
+        The metadata goes first, durably: a crash or a power loss in between leaves files, never half a checkpoint."""
+        self.delete_checkpoint_metadata(checkpoint)
+        directory = os.path.dirname(self._path(self._metadata_name(checkpoint)))
+        for name in self._list(directory):
             self._remove(f"{directory}/{name}")
         self._remove(directory)
 

@@ -109,6 +109,7 @@ class Checkpoints:
             try:
                 metadata = CheckpointMetadata.from_bytes(self.storage.read_metadata(number))
                 self._verify(self.storage, metadata)
+                self.storage.sync_checkpoint(number)  # its output is committed next
             except StorageFailure:
                 raise
             except MillstreamError as problem:
@@ -200,7 +201,8 @@ class Checkpoints:
             raise
         except ExternalError:
             if metadata.checkpoint not in self.storage.list_checkpoints():
-                raise  # else it exists all the same: only its directory could not be synced
+                raise
+            self.storage.sync_checkpoint(metadata.checkpoint)  # it exists all the same, and must before its output does
         self._known = {handle.name for handle in metadata.handles}
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
         self.next_id = metadata.checkpoint + 1

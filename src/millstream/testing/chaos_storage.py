@@ -26,6 +26,7 @@ from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.crash_states import History, Left, damaged, fingerprint, recorded, shape
 from millstream.testing.faults import CRASHES, Mode
+from millstream.testing.power import POWER_LOSSES
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Life, Setup, World, reference, run
 
@@ -106,9 +107,9 @@ def _epoch_records(program: str, epochs: int) -> int:
     return 1
 
 
-def _setup(program: str, records: int) -> Setup:
+def _setup(program: str, records: int, every: int = 1) -> Setup:
     strategy = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "20"}
-    return Setup(PROGRAMS[program], epoch_records=records, checkpoint_every=1, options=strategy)
+    return Setup(PROGRAMS[program], epoch_records=records, checkpoint_every=every, options=strategy)
 
 
 class Script:
@@ -161,9 +162,9 @@ class Outcome:
 class Points:
     """The faults of one job of a program. `history` is its life without any."""
 
-    def __init__(self, program: str, job: str, records: int, world: World) -> None:
+    def __init__(self, program: str, job: str, records: int, world: World, *, every: int = 1) -> None:
         self._job, self._world = job, world
-        self._setup = _setup(program, records)
+        self._setup = _setup(program, records, every)
         self._expected = reference(self._setup)
         self._begin = World.empty(), float(World.BEGIN)
         world.rewind(World.empty(), World.BEGIN)
@@ -209,7 +210,7 @@ class Points:
     def outcome(self, step: Mapping[str, Any]) -> Outcome:
         """Of one step of a trace."""
         number, mode, again = step["operation"], step["mode"], step["again"]
-        if mode not in CRASHES:
+        if mode not in (*CRASHES, *POWER_LOSSES):
             self._world.rewind(self._begin[0].copy(), self._begin[1])
             faults = Faults(storage=(number, mode), lasting=step["lasting"])
             return self._ended([run(self._setup, self._world, faults, listen=Script.of(self._job))])

@@ -1,9 +1,9 @@
 """What a process that dies leaves behind, for every storage operation of one run.
 
 Promises: `recorded` lives a life without faults once; `left` puts a world into the state that a crash at any of its
-operations leaves, before it, after it or half-way, without living up to there again: a life without faults is a
-function of the world, and a crash does nothing but end it. `shape` tells which operations do the same to the same kind
-of file; `damaged` names checkpoints that exist and are not whole.
+operations leaves, before it, after it or half-way, or with a loss of power before it, without living up to there
+again: a life without faults is a function of the world, and a crash does nothing but end it. `shape` tells which
+operations do the same to the same kind of file; `damaged` names checkpoints that exist and are not whole.
 Does not know: what comes after a crash."""
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from millstream.errors import MillstreamError
 from millstream.model.job_status import JobStatus
 from millstream.testing.faults import Mode, Operation
 from millstream.testing.memory_files import MemoryFileSystem
+from millstream.testing.power import POWER_LOSSES
 from millstream.testing.simulation import Setup, World, run
 
 
@@ -77,7 +78,10 @@ class History(Generic[Told]):
         disk = (after if mode == "after" else before.disk).copy()
         if mode == "torn":
             _tear(disk, self.operations[number], after)
-        self.world.rewind(disk, before.millis)
+        past = [frame.disk for frame in self.frames[max(0, number - _PAST) : number + 1]]
+        self.world.rewind(disk, before.millis, past)
+        if mode in POWER_LOSSES:
+            self.world.lose_power(mode, number)
         return Left(copy(before.listener), before.finished)
 
 
@@ -113,6 +117,7 @@ def recorded(setup: Setup, world: World, listener: Told) -> History[Told]:
     return History(world, tuple(life.operations), tuple(frames))
 
 
+_PAST = 30  # operations before a crash that a stale answer may go back to
 _TEMPORARY = re.compile(r"\.[^./]+-\d+-\d+-\d+\.tmp$")  # host, process, thread, attempt: nobody reads them back
 _STATE = re.compile(r"/operators/[^/]+/[^/]+")
 _NUMBER = re.compile(r"[0-9a-f]{8,}|\d+")

@@ -1,7 +1,8 @@
 """A file system that fails at a chosen operation: the crash points of a protocol, one by one.
 
 Promises: operation `crash_at` (counted from 0, over all that change something) fails as `mode` says, all before it
-succeed; after a crash nothing works any more, as in a process that died.
+succeed; after a crash nothing works any more, as in a process that died. Reads, lists, `exists` and `size` are counted
+apart, and fail or lie as `reading` says.
 Does not know: what is stored, or which order of operations is right."""
 
 from __future__ import annotations
@@ -9,16 +10,28 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
 
 from millstream.checkpoint.storage import FileSystem, LocalFileSystem
+from millstream.testing.memory_files import MemoryFileSystem
+from millstream.testing.power import POWER_LOSSES, PowerLoss
 
-Mode = Literal["before", "after", "torn", "enospc", "eio", "erofs", "stall"]
+T = TypeVar("T")
+
+Mode = Literal["before", "after", "torn", "enospc", "eio", "erofs", "stall", "lost", "emptied", "mixed"]
+ReadMode = Literal["enoent", "eio", "estale", "stale", "short"]
 CRASHES: tuple[Mode, ...] = ("before", "after", "torn")
 ERRORS: tuple[Mode, ...] = ("enospc", "eio")
-_NUMBERS = {"enospc": errno.ENOSPC, "eio": errno.EIO, "erofs": errno.EROFS}
+READ_MODES: tuple[ReadMode, ...] = ("enoent", "eio", "estale", "stale", "short")
+_NUMBERS = {
+    "enospc": errno.ENOSPC,
+    "eio": errno.EIO,
+    "erofs": errno.EROFS,
+    "estale": errno.ESTALE,
+    "enoent": errno.ENOENT,
+}
 
 
 class SimulatedCrash(BaseException):
@@ -35,9 +48,37 @@ class Operation(NamedTuple):
     synced: bool = False
 
 
+@dataclass
+class Reading:
+    """Which reads fail or lie: those from number `at` on, `lasting` of them, as `mode` says.
+
+    enoent   what is asked for is not there
+    eio, estale  an error
+    stale    the answer that was right `behind` changes ago; `past` has the file system after each change
+    short    half of the bytes, of the size, or of the names"""
+
+    at: int
+    mode: ReadMode
+    lasting: int = 1
+    behind: int = 1
+    past: builtins.list[MemoryFileSystem] = field(default_factory=builtins.list)
+
+    def affects(self, number: int) -> bool:
+        """Whether this read fails or lies."""
+        return self.at <= number < self.at + self.lasting
+
+    def note(self, inner: FileSystem) -> None:
+        """Something has changed."""
+        if self.mode == "stale":
+            assert isinstance(inner, MemoryFileSystem), "only a file system in memory has a past"
+            self.past.append(inner.copy())
+
+
 @dataclass(eq=False)
 class FaultyFileSystem:
     """`inner`, until operation `crash_at`: then a crash before it, after it, or half-way ("torn"), or an error.
+
+    With a loss of power ("lost", "emptied", "mixed") the process dies before the operation, and `lose_power` is called.
 
     With an error ("enospc", "eio") half of the data is written too; with "erofs" nothing is. `lasting` operations fail,
     later ones succeed. With "stall" an operation succeeds, but `stall` is called before it. `meanwhile` is called with
@@ -49,9 +90,12 @@ class FaultyFileSystem:
     lasting: int = 1
     stall: Callable[[], None] = lambda: None
     meanwhile: Callable[[int], None] | None = None
+    lose_power: Callable[[PowerLoss], None] = lambda _: None
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         self.operations: builtins.list[Operation] = []
+        self.reads: builtins.list[Operation] = []
         self.crashed = False
 
     def _alive(self) -> FileSystem:
@@ -69,12 +113,16 @@ class FaultyFileSystem:
             self.meanwhile(number)
         if self.crash_at is None or not self.crash_at <= number < self.crash_at + self.lasting:
             act(inner)
+            if self.reading is not None:
+                self.reading.note(inner)
             return
         if self.mode == "stall":
             self.stall()
             act(inner)
             return
-        if self.mode == "after":
+        if self.mode in POWER_LOSSES:
+            self.lose_power(self.mode)
+        elif self.mode == "after":
             act(inner)
         elif self.mode not in ("before", "erofs") and half is not None:
             half(inner)
@@ -130,25 +178,48 @@ class FaultyFileSystem:
         """Count."""
         self._change(Operation("sync_dir", path, synced=True), lambda inner: inner.sync_dir(path))
 
+    def _read(
+        self, operation: Operation, ask: Callable[[FileSystem], T], half: Callable[[T], T], absent: Sequence[T] = ()
+    ) -> T:
+        """Ask `inner`, or fail or lie. `absent` has the answer for what is not there, if that is no error."""
+        inner, reading = self._alive(), self.reading
+        self.reads.append(operation)
+        if reading is None or not reading.affects(len(self.reads) - 1):
+            return ask(inner)
+        if reading.mode == "stale":
+            return ask(reading.past[-1 - reading.behind] if reading.behind < len(reading.past) else inner)
+        if reading.mode == "short":
+            return half(ask(inner))
+        if reading.mode == "enoent" and absent:
+            return absent[0]
+        code = _NUMBERS[reading.mode]
+        raise OSError(code, os.strerror(code), operation.path)
+
     def read_bytes(self, path: str) -> bytes:
-        """As `inner`, while alive."""
-        return self._alive().read_bytes(path)
+        """Count; "short" gives the first half."""
+        return self._read(Operation("read_bytes", path), lambda inner: inner.read_bytes(path), _first_half)
 
     def exists(self, path: str) -> bool:
-        """As `inner`, while alive."""
-        return self._alive().exists(path)
+        """Count; "enoent" and "short" say no."""
+        return self._read(Operation("exists", path), lambda inner: inner.exists(path), lambda _: False, (False,))
 
     def list(self, path: str) -> builtins.list[str]:
-        """As `inner`, while alive."""
-        return self._alive().list(path)
+        """Count; "short" gives the first half of the names."""
+        return self._read(
+            Operation("list", path), lambda inner: inner.list(path), lambda names: names[: len(names) // 2]
+        )
 
     def size(self, path: str) -> int:
-        """As `inner`, while alive."""
-        return self._alive().size(path)
+        """Count; "short" says half."""
+        return self._read(Operation("size", path), lambda inner: inner.size(path), lambda size: size // 2)
 
     def resolve(self, path: str) -> str:
         """As `inner`, while alive."""
         return self._alive().resolve(path)
+
+
+def _first_half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
 
 
 def crash_points(

@@ -1,7 +1,8 @@
 """A file system in memory, and one that tasks reach by name.
 
 Promises: what `FileSystem` promises, without a disk: `replace` is atomic, a missing file or directory is the error it
-would be; `Named` stays the same file system when it is pickled, so a simulated worker writes where its driver reads.
+would be; `lose_power` leaves what a real disk would keep; `Named` stays the same file system when it is pickled, so a
+simulated worker writes where its driver reads.
 Does not know: faults; `FaultyFileSystem` wraps it for those."""
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import builtins
 import errno
 import itertools
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from millstream.checkpoint.storage import FileSystem
+from millstream.testing.power import Device, PowerLoss
 
 _named: dict[str, FileSystem] = {}
 _names = itertools.count()
@@ -24,12 +27,29 @@ class MemoryFileSystem:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.directories: set[str] = {"/"}
+        self._device = Device.of({}, {"/"})
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes], directories: Iterable[str] = ()) -> MemoryFileSystem:
+        """A file system with these files and directories, all of them durable."""
+        made = cls()
+        for path in (*directories, *map(os.path.dirname, files)):
+            made.make_dirs(path)
+        made.files = dict(files)
+        made._device = Device.of(made.files, made.directories)
+        return made
 
     def copy(self) -> MemoryFileSystem:
         """Another file system with the same files."""
         made = MemoryFileSystem()
         made.files, made.directories = dict(self.files), set(self.directories)
+        made._device = self._device.copy()
         return made
+
+    def lose_power(self, how: PowerLoss, draw: Callable[[int], int]) -> None:
+        """Keep what may be left after a power loss; `draw(n)` gives one of 0 to n - 1."""
+        self.files, self.directories = self._device.left(self.files, how, draw)
+        self._device = Device.of(self.files, self.directories)
 
     def _parent(self, path: str) -> None:
         if os.path.dirname(path) not in self.directories:
@@ -44,19 +64,24 @@ class MemoryFileSystem:
 
     def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
         self._parent(path)
-        self.files[path] = bytes(data)
+        self._write(path, bytes(data), sync)
 
     def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
         self._parent(path)
-        self.files[path] = self.files.get(path, b"") + bytes(data)
+        self._write(path, self.files.get(path, b"") + bytes(data), sync)
 
     def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
-        self.files[path] = self._file(path)[:size]
+        self._write(path, self._file(path)[:size], sync)
+
+    def _write(self, path: str, data: bytes, sync: bool) -> None:
+        self.files[path] = data
+        self._device.write(path, data, synced=sync)
 
     def replace(self, source: str, target: str) -> None:  # noqa: D102
         self._parent(target)
         self.files[target] = self._file(source)
         del self.files[source]
+        self._device.rename(source, target)
 
     def move_new(self, source: str, target: str) -> None:  # noqa: D102
         if self.exists(target):
@@ -68,17 +93,21 @@ class MemoryFileSystem:
             if self.list(path):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
             self.directories.discard(path)
-            return
-        self._file(path)
-        del self.files[path]
+        else:
+            self._file(path)
+            del self.files[path]
+        self._device.remove(path)
 
     def make_dirs(self, path: str) -> None:  # noqa: D102
-        while path not in self.directories:
-            self.directories.add(path)
-            path = os.path.dirname(path)
+        if path in self.directories:
+            return
+        self.make_dirs(os.path.dirname(path))
+        self.directories.add(path)
+        self._device.make_directory(path)
 
     def sync_dir(self, path: str) -> None:  # noqa: D102
         self.list(path)
+        self._device.sync_directory(path)
 
     def read_bytes(self, path: str) -> bytes:  # noqa: D102
         return self._file(path)

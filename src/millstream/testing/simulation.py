@@ -42,9 +42,10 @@ from millstream.model.configuration import Configuration
 from millstream.model.functions import MapFunction
 from millstream.model.job_status import JobStatus
 from millstream.testing import expected, sample_programs
-from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, Operation, SimulatedCrash
+from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, Operation, Reading, ReadMode, SimulatedCrash
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.memory_files import MemoryFileSystem, Named
+from millstream.testing.power import PowerLoss
 from millstream.testing.sample_programs import Longer
 from millstream.testing.visible_output import VisibleOutput, shown
 
@@ -108,6 +109,7 @@ class Faults:
     """What goes wrong in one life of a driver. Everything counts from 0.
 
     `storage`: at which storage operation, and how, for `lasting` operations (a stall takes `stalls` seconds);
+    `reads`: at which read of storage, and how, for `reads_lasting` reads (a stale answer is `behind` changes old);
     `engine`: epochs whose run fails; `forget`: chance that a worker is gone before a level; `flip`: chance that its
     successor has the other state backend; `attempts`: how each slot is attempted: "once", "twice" (the second counts),
     "broken" (the first dies half-way)."""
@@ -115,6 +117,9 @@ class Faults:
     storage: tuple[int, Mode] | None = None
     lasting: int = 1
     stalls: float = 30.0
+    reads: tuple[int, ReadMode] | None = None
+    reads_lasting: int = 1
+    behind: int = 1
     engine: frozenset[int] = frozenset()
     forget: float = 0.0
     flip: float = 0.0
@@ -163,6 +168,7 @@ class World:
         self.files = Named.of(self.disk)
         self.faulty: FaultyFileSystem | None = None
         self.clock = ManualClock(self.BEGIN)
+        self.past: Sequence[MemoryFileSystem] = ()  # the disk before each of the last operations of the process before
         self.local = tempfile.mkdtemp(prefix="millstream-simulation-")
 
     @staticmethod
@@ -181,12 +187,19 @@ class World:
         self.files.forget()
         shutil.rmtree(self.local, ignore_errors=True)
 
-    def rewind(self, disk: MemoryFileSystem, millis: float) -> None:
+    def rewind(self, disk: MemoryFileSystem, millis: float, past: Sequence[MemoryFileSystem] = ()) -> None:
         """Be what it was at some time: with these files, and no worker alive."""
         slot.forget()
         shutil.rmtree(self.local, ignore_errors=True)
         self.disk, self.clock.millis = disk, millis
+        self.past = past
         self.files.become(disk)
+
+    def lose_power(self, how: PowerLoss, seed: int) -> None:
+        """Keep of the disk what was synced, and of the rest what `how` says; workers and their stores are gone."""
+        chance = np.random.default_rng([seed, 19])
+        self.disk.lose_power(how, lambda count: int(chance.integers(count)))
+        shutil.rmtree(self.local, ignore_errors=True)
 
     def visible(self) -> list[str]:
         """The rows that anyone can see."""
@@ -245,6 +258,7 @@ class Life:
     seen: list[Observation] = field(default_factory=list)
     slept: list[int] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
+    reads: list[Operation] = field(default_factory=list)
     master: JobMaster | None = None
 
     @property
@@ -296,6 +310,10 @@ def run(
         lasting=faults.lasting,
         stall=lambda: world.clock.sleep(faults.stalls),
         meanwhile=meanwhile,
+        lose_power=lambda how: world.lose_power(how, faults.seed),
+        reading=None
+        if faults.reads is None
+        else Reading(*faults.reads, faults.reads_lasting, faults.behind, list(world.past)),
     )
     world.files.become(faulty)
     world.faulty = faulty
@@ -354,7 +372,7 @@ def run(
         life.crashed = True
         slot.forget()
     finally:
-        life.operations = faulty.operations
+        life.operations, life.reads = faulty.operations, faulty.reads
         world.files.become(world.disk)
     return life
 

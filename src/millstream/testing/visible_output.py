@@ -55,6 +55,7 @@ class _Staging(SinkWriter):
         name = f"{context.sink[:8]}-{context.epoch:05d}-{context.subtask}-{context.attempt}"
         files.make_dirs(f"{self._sink.directory}/staged")
         files.write_bytes(f"{self._sink.directory}/staged/{name}", json.dumps(self._rows).encode(), True)
+        files.sync_dir(f"{self._sink.directory}/staged")
         return [[f"{context.sink[:8]}-{context.epoch:05d}", name]]
 
 
@@ -80,6 +81,7 @@ class _Showing(Committer):
         path = f"{self._sink.directory}/visible/{epoch}"
         before = json.loads(self._files.read_bytes(path)) if self._files.exists(path) else None
         if before is not None and before["staged"] == names:
+            self._files.sync_dir(f"{self._sink.directory}/visible")  # whoever showed it may have died before that
             return
         rows: list[str] = []
         for name in names:
@@ -94,6 +96,7 @@ class _Showing(Committer):
         self._files.make_dirs(f"{self._sink.directory}/visible")
         self._files.write_bytes(f"{path}.tmp", json.dumps({"staged": names, "rows": rows}).encode(), True)
         self._files.replace(f"{path}.tmp", path)
+        self._files.sync_dir(f"{self._sink.directory}/visible")  # before staged files go
 
 
 def shown(files: FileSystem, directory: str) -> list[str]:

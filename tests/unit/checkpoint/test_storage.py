@@ -228,7 +228,7 @@ def whole_checkpoints(root: Path) -> list[int]:
 def test_every_crash_point_leaves_the_old_or_the_new_checkpoint_whole(tmp_path: Path) -> None:
     checkpoint(restarted(tmp_path / "count"), 1)
     tried = crash_points(lambda fs: checkpoint(CheckpointStorage(str(tmp_path / "count"), JOB, fs=fs), 2), NoDevice())
-    assert len(tried) == 15 * 5
+    assert len(tried) == 16 * 5
     seen = set()
     for index, mode in tried:
         root = tmp_path / f"{index}-{mode}"

@@ -112,8 +112,13 @@ class FileCommitter(Committer):
                 self._check_size(ready, bundle)
             final = next(name for name in self._names(first) if not self._files.exists(name))
             self._files.rename(ready, final)
-        elif not self._is_shown(bundle):
-            raise OutputLost(self._path(first.staged), self._path(first.final))
+        else:
+            shown = self._shown(bundle)
+            if shown is None and self._place is None:
+                raise OutputLost(self._path(first.staged), self._path(first.final))
+            folder = (shown or next(self._names(first))).rpartition("/")[0]
+            if self._files.is_directory(folder):  # a driver that died may have renamed it and not synced the name
+                self._files.sync(folder)
 
     def _write(self, bundle: list[StagedFile]) -> None:
         """As `_rename`, where there is no renaming."""
@@ -155,17 +160,16 @@ class FileCommitter(Committer):
             for stream in streams:
                 stream.close()
 
-    def _is_shown(self, bundle: Sequence[StagedFile]) -> bool:
-        if self._place is not None:
-            return True
+    def _shown(self, bundle: Sequence[StagedFile]) -> str | None:
+        """The part file that a bundle has become; None if there is none."""
         size = sum(part.size for part in bundle) if len(bundle) == 1 or self._merge_files is concatenate else None
         for name in self._names(bundle[0]):
             try:
                 if self._files.look_at(name)[0] == size or size is None:
-                    return True
+                    return name
             except FileNotFoundError:
-                return False
-        return False
+                break
+        return None
 
     def _names(self, first: StagedFile) -> Iterator[str]:
         """The final name, then those to take when a file has it already."""

@@ -37,7 +37,7 @@ class Files(ABC):
 
     @abstractmethod
     def create(self, path: str, *, append: bool = False) -> BinaryIO:
-        """A file to write to; the directories above it are made."""
+        """A file to write to; the directories above it are made, durably."""
 
     @abstractmethod
     def finish(self, stream: BinaryIO) -> None:
@@ -108,7 +108,7 @@ class LocalFiles(Files):
 
     def create(self, path: str, *, append: bool = False) -> BinaryIO:
         """As Files promises."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._make(os.path.dirname(path))
         return open(path, "ab" if append else "wb", buffering=_BUFFER)
 
     def finish(self, stream: BinaryIO) -> None:
