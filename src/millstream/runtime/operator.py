@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from millstream.model.types import TypeInformation
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.batch import Batch
+from millstream.runtime.draws import Draws
 from millstream.runtime.metrics import Metrics
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
@@ -61,6 +62,7 @@ class OperatorContext:
     storage: str = ""
     block_records: int = 65536
     batch: bool = False
+    draws: Draws = field(default_factory=Draws)
 
     @property
     def now(self) -> int:

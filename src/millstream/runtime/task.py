@@ -372,6 +372,9 @@ class Task:
             context.recovered = request.recovered
             context.memory = dict(request.memory.get(context.operator, {}))
             context.memory["work"] = request.work.get(context.operator)
+            context.draws.begin_epoch(
+                self.environment.job, request.epoch, request.now, context.operator, self.subtask, context.memory
+            )
         for edge, exchange in self._exchanges.items():
             exchange.begin(request.epoch, self._contexts[0].memory.get("positions", {}).get(str(edge), 0))
         if not self._opened:

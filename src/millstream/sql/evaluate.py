@@ -6,8 +6,8 @@ Does not know: operators, rows; functions say themselves how they are computed."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import UserError
+from millstream.runtime.draws import Draws
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
 from millstream.sql.datums import as_array, field_datum
@@ -22,7 +23,7 @@ from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, 
 from millstream.sql.fields import FieldRef
 from millstream.sql.functions import casts
 from millstream.sql.functions.library import function_named
-from millstream.sql.repeated import repeated
+from millstream.sql.repeated import Shared, repeated
 
 Datum = Any  # pa.Array or pa.Scalar
 
@@ -40,6 +41,8 @@ class Frame:
     now: int = 0
     zone: str = "UTC"
     watermark: int | None = None
+    draws: Draws | None = None  # the random numbers of the operator that computes
+    site: int = 0  # which call of a function that is not deterministic this is, of those compiled together
     known: dict[Hashable, Any] = field(default_factory=dict)  # what was computed of these columns, and is asked again
     chosen: tuple[Frame, pa.Array] | None = None  # the frame whose rows these are, and which of them
 
@@ -51,7 +54,7 @@ class Frame:
         """Some of the rows; a column is taken when it is read, and so is what is known. `columns` are those rows where
         someone has them."""
         taken = TakenColumns(self.columns, rows) if columns is None else columns
-        return Frame(taken, len(rows), self.now, self.zone, self.watermark, chosen=(self, rows))
+        return Frame(taken, len(rows), self.now, self.zone, self.watermark, self.draws, chosen=(self, rows))
 
     def found(self, key: Hashable) -> Datum | None:
         """What is known under a key, here or of the frame whose rows these are."""
@@ -93,7 +96,6 @@ class TakenColumns(Sequence[pa.Array]):
 
 
 Computed = Callable[[Frame], Datum]
-Shared = Mapping[Expression, Hashable]  # what is computed once a frame, and the key under which a frame knows it
 
 
 def compiled(expression: Expression, shared: Shared | None = None) -> Computed:
@@ -146,8 +148,11 @@ def _apply(expression: Apply, shared: Shared) -> Computed:
     args = [compiled(each, shared) for each in expression.args]
     evaluate, kind = function.evaluate, expression.type
     kinds = [each.type for each in expression.args]
+    site = None if function.deterministic else shared.next_site()
 
     def run(frame: Frame) -> Datum:
+        if site is not None:
+            frame = replace(frame, site=site)
         try:
             return evaluate(frame, [arg(frame) for arg in args], kinds, kind)
         except (pa.ArrowException, ArithmeticError, ValueError) as problem:

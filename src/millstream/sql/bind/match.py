@@ -180,10 +180,10 @@ class MatchDescription:
         function = Measured(self.partition, measures, names, dict(self.subsets))
         keys = keys_by(self.partition, schema) if self.partition else _nobody()
         kind = row_type_info(schema)
-        users = functions_in([each.functions() for each in (*expressions, *measures)])
-        opened = (PatternFunctions(users),) if users else ()
+        computed = (*expressions, *measures)
+        opened = PatternFunctions(functions_in([each.functions() for each in computed]), computed)
         plan = PatternPlan(tuple(steps), self.skip)
-        return CepSpec(keys, kind, plan, function, opened, processing_time=self.processing)
+        return CepSpec(keys, kind, plan, function, (opened,), processing_time=self.processing)
 
 
 def _nobody() -> KeySelection:

@@ -20,7 +20,8 @@ from millstream.sql.bind.over import OverCollector
 from millstream.sql.bind.scope import Scope
 from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.expressions import Expression
+from millstream.sql.expressions import Apply, Choose, Expression, Lit, Ref
+from millstream.sql.repeated import is_random
 
 
 class QueryBinder:
@@ -84,7 +85,7 @@ class QueryBinder:
             kinds.append(common)
         schema = t.row_of([f"EXPR${i}" for i in range(width)], kinds, null=False)
         made = tuple(tuple(coerced(each, kind) for each, kind in zip(row, kinds, strict=True)) for row in rows)
-        return l.Values(schema, made)
+        return l.Values(schema, made) if not any(is_random(e) for row in made for e in row) else _drawn(schema, made)
 
     def _set_operation(self, node: s.SetOperation) -> l.Plan:
         left, right = self.query(node.left), self.query(node.right)
@@ -275,6 +276,19 @@ def _conjuncts(node: s.Expr) -> list[s.Expr]:
     if isinstance(node, s.Call) and node.name == "AND":
         return [part for arg in node.args for part in _conjuncts(arg)]
     return [node]
+
+
+def _drawn(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
+    """The rows of VALUES computed by an operator: random values come into being while the job runs."""
+    number = t.BIGINT.not_null()
+    numbered = l.Values(t.row_of(["$row"], [number], null=False), tuple((Lit(number, i),) for i in range(len(rows))))
+    exprs = []
+    for kind, column in zip(schema.types, zip(*rows, strict=True), strict=True):
+        cases: list[Expression] = []
+        for i, each in enumerate(column[:-1]):
+            cases += [Apply(t.BOOLEAN.not_null(), "=", (Ref(number, 0), Lit(number, i))), each]
+        exprs.append(column[0] if len(set(column)) == 1 else Choose(kind, (*cases, column[-1])))
+    return l.Project(schema, numbered, tuple(exprs))
 
 
 def distinct(plan: l.Plan) -> l.Plan:

@@ -313,17 +313,11 @@ whole_type = _whole_type
 
 
 def _rand(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    seed = scalar_value(args[0]) if args and isinstance(args[0], pa.Scalar) else None
-    return pa.array(chance.generator(frame, seed).random(frame.count))
+    return chance.draw_doubles(frame, args[0] if args else None)
 
 
 def _rand_integer(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    bound = args[-1]
-    seed = scalar_value(args[0]) if len(args) == 2 and isinstance(args[0], pa.Scalar) else None
-    limit = scalar_value(bound) if isinstance(bound, pa.Scalar) else None
-    if limit is None:
-        return pa.nulls(frame.count, pa.int32())
-    return pa.array(chance.generator(frame, seed).integers(0, limit, frame.count, dtype=np.int64).astype(np.int32))
+    return chance.draw_integers(frame, args[0] if len(args) == 2 else None, args[-1])
 
 
 define(
@@ -344,7 +338,7 @@ define(
     _A,
     "",
     t.CharType(36),
-    lambda frame, *_: pa.array(chance.uuids(frame), pa.string()),
+    lambda frame, *_: chance.draw_uuids(frame),
     "A random UUID.",
     deterministic=False,
     null="never",

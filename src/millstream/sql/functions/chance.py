@@ -1,8 +1,9 @@
-"""Random values inside an epoch.
+"""Random values of functions.
 
-Promises: what is drawn follows from the epoch's moment, the seed and the number of draws before in the same frame, so a
-replay of the epoch draws the same.
-Does not know: who draws."""
+Promises: without a seed every call draws numbers that no other call draws, and a replay of the epoch draws them again.
+With a constant seed a call has Java's sequence of that seed, one number a row, which continues from epoch to epoch in
+each subtask; with a seed from a column, a row has the first number of its seed. Flink does the same.
+Does not know: operators; a frame brings the source of random numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +11,66 @@ import uuid
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.sql.columns import scalar_value
+from millstream.sql.datums import as_array
+from millstream.sql.functions.java_random import JavaRandom
 
 
-def generator(frame: Any, seed: int | None) -> np.random.Generator:
-    """A source of random numbers for one column."""
-    return np.random.default_rng([abs(int(frame.now)), 0 if seed is None else abs(int(seed)), frame.count])
+def draw_uuids(frame: Any) -> pa.Array:
+    """Draw one UUID for each row."""
+    drawn = _draws(frame).generator().bytes(16 * frame.count)
+    made = [str(uuid.UUID(bytes=drawn[i : i + 16], version=4)) for i in range(0, 16 * frame.count, 16)]
+    return pa.array(made, pa.string())
 
 
-def uuids(frame: Any) -> list[str]:
-    """As many UUIDs as there are rows."""
-    drawn = generator(frame, 4122).bytes(16 * frame.count)
-    return [str(uuid.UUID(bytes=drawn[i : i + 16], version=4)) for i in range(0, 16 * frame.count, 16)]
+def draw_doubles(frame: Any, seed: Any) -> pa.Array:
+    """Draw one number from 0 to below 1 for each row."""
+    if _is_missing(seed):
+        return pa.array(_draws(frame).generator().random(frame.count))
+    if isinstance(seed, pa.Scalar):
+        return pa.array(_continue(frame, seed, lambda random: random.doubles(frame.count)))
+    return pa.array([JavaRandom(each or 0).doubles(1)[0] for each in seed.to_pylist()], pa.float64())
+
+
+def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
+    """Draw one whole number from 0 to below the bound for each row; NULL where the bound is NULL."""
+    bounds = as_array(bound, frame.count)
+    limits = pc.fill_null(bounds, 1).to_numpy(zero_copy_only=False)
+    if len(limits) and limits.min() <= 0:
+        msg = f"the bound must be positive, not {limits.min()}"
+        raise ValueError(msg)
+    if _is_missing(seed):
+        drawn = _draws(frame).generator().integers(0, limits)
+    elif not isinstance(seed, pa.Scalar):
+        drawn = [JavaRandom(each or 0).integers(int(x), 1)[0] for each, x in zip(seed.to_pylist(), limits, strict=True)]
+    elif isinstance(bound, pa.Scalar):
+        drawn = _continue(
+            frame, seed, lambda random: random.integers(int(limits[0]) if len(limits) else 1, len(limits))
+        )
+    else:
+        drawn = _continue(frame, seed, lambda random: [random.integers(int(x), 1)[0] for x in limits])
+    nulls = bounds.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(np.asarray(drawn, dtype=np.int32), mask=nulls)
+
+
+def _draws(frame: Any) -> Any:
+    if frame.draws is None:
+        msg = "a random value can only be computed while the job runs"
+        raise ValueError(msg)
+    return frame.draws
+
+
+def _is_missing(seed: Any) -> bool:
+    return seed is None or (isinstance(seed, pa.Scalar) and not seed.is_valid)
+
+
+def _continue(frame: Any, seed: pa.Scalar, draw: Any) -> Any:
+    """Draw from the sequence of a seed, from where this call stopped before."""
+    draws, name = _draws(frame), f"{frame.site}/{scalar_value(seed)}"
+    random = JavaRandom(scalar_value(seed), draws.position(name))
+    drawn = draw(random)
+    draws.advance(name, random.position)
+    return drawn

@@ -110,12 +110,16 @@ class TableOperator(Operator):
 
     def frame(self, array: pa.Array, width: int) -> Frame:
         """The columns of a batch, to compute over."""
-        columns = [array.field(i) for i in range(width)]
-        return Frame(columns, len(array), self.context.now, self.zone, self.watermark)
+        return self.frame_over([array.field(i) for i in range(width)], len(array))
 
     def frame_of(self, batch: Batch, width: int) -> Frame:
         """The same, without making columns that nobody reads."""
-        return Frame(columns_of(batch, width), len(batch), self.context.now, self.zone, self.watermark)
+        return self.frame_over(columns_of(batch, width), len(batch))
+
+    def frame_over(self, columns: Sequence[pa.Array], count: int) -> Frame:
+        """Columns to compute over, with the operator's time and random numbers."""
+        context = self.context
+        return Frame(columns, count, context.now, self.zone, self.watermark, context.draws)
 
     def emit_array(self, array: pa.Array) -> None:
         """Emit rows as they are."""

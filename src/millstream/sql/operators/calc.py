@@ -55,7 +55,7 @@ class CalcOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Compute."""
         columns, kinds = columns_of(batch, self._width), kinds_in(batch, self._width)
-        frame = Frame(columns, len(batch), self.context.now, self.zone, self.watermark)
+        frame = self.frame_over(columns, len(batch))
         try:
             if self._condition is not None:
                 holds = self._condition.holds(frame)

@@ -18,7 +18,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
+from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.join_state import rows_by_key, runs_of_rows
 from millstream.sql.operators.late_rows import Some, pairs
@@ -96,7 +96,7 @@ class ColumnarJoinOperator(TableOperator):
             mine, theirs = mine[same], theirs[same]
         both = pairs(columns, run.columns, mine, theirs) if side == 0 else pairs(run.columns, columns, theirs, mine)
         if self._condition is not None and len(mine):
-            frame = Frame(both, len(mine), self.context.now, self.zone, self.watermark)
+            frame = self.frame_over(both, len(mine))
             try:
                 holds = self._condition.holds(frame)
             except EvaluationFailed as problem:

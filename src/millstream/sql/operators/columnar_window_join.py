@@ -23,7 +23,7 @@ from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.windows.columns import packed, unpacked
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, struct_of
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
+from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators import moments
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.late_rows import pairs
@@ -182,7 +182,7 @@ class ColumnarWindowJoinOperator(TableOperator):
                 left_rows, right_rows = left_rows[same], right_rows[same]
             if self._condition is not None and len(left_rows):
                 both = pairs(lefts, rights, left_rows, right_rows)
-                frame = Frame(both, len(left_rows), self.context.now, self.zone, self.watermark)
+                frame = self.frame_over(both, len(left_rows))
                 try:
                     holds = self._condition.holds(frame)
                 except EvaluationFailed as problem:

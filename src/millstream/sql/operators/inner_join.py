@@ -17,7 +17,7 @@ import pyarrow as pa
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuples_of
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame
+from millstream.sql.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators.base import Rows, TableOperator, rows_with_kinds
 from millstream.sql.operators.join_state import rows_by_key, runs_of_rows
 from millstream.state.store import ABSENT
@@ -97,7 +97,7 @@ class InnerJoinOperator(TableOperator):
 
         columns = paired(mine, theirs)
         if self._condition is not None:
-            frame = Frame(columns, len(mine), self.context.now, self.zone, self.watermark)
+            frame = self.frame_over(columns, len(mine))
             try:
                 holds = self._condition.holds(frame)
             except EvaluationFailed as problem:

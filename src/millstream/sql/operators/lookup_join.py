@@ -30,7 +30,7 @@ from millstream.sql.columns import (
     struct_of,
     tuples_of,
 )
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
+from millstream.sql.evaluate import Condition, EvaluationFailed, Projection
 from millstream.sql.expressions import Expression
 from millstream.sql.lookup import CachePolicy, Key, LookupCache, TableLookup
 from millstream.sql.lookup_reload import Reload
@@ -230,7 +230,7 @@ class LookupJoinOperator(TableOperator):
         right = np.repeat(firsts, counts) + steps
         if self._joined is not None and len(left):
             pairs = _pairs(columns, found, left, pa.array(right))
-            holds = self._joined.holds(Frame(pairs, len(left), self.context.now, self.zone, self.watermark))
+            holds = self._joined.holds(self.frame_over(pairs, len(left)))
             left, right = left[holds], right[holds]
         partners = pa.array(right)
         if self._spec.kind == "left":

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.model.functions import Function
+from millstream.runtime.draws import Draws
 from millstream.runtime.nfa.conditions import AskedTogether, Paths
 from millstream.sql import types as t
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
@@ -51,6 +52,7 @@ class PatternExpression:
         self._type = expression.type
         self._kinds = [ref.expr.type if ref.call is None and ref.expr is not None else _result(ref) for ref in refs]
         self._compiled: tuple[Computed, list[Projection]] | None = None
+        self.draws: Draws | None = None
 
     def functions(self) -> list[UserFunction]:
         """The users' functions in it."""
@@ -72,7 +74,7 @@ class PatternExpression:
             pa.array([self._one(ref, projection, rows, now)], arrow_type(kind))
             for ref, projection, kind in zip(self._refs, projections, self._kinds, strict=True)
         ]
-        array = as_array(compute(Frame(columns, 1, now, self._zone)), 1)
+        array = as_array(compute(Frame(columns, 1, now, self._zone, draws=self.draws)), 1)
         (found,) = internal_values(array, self._type)
         return found if self._show is None or found is None else self._show(found)
 
@@ -112,7 +114,7 @@ class PatternExpression:
         """Where a condition is true: `values` are those of what is carried, one for each match."""
         compute, _ = self._ready()
         columns = [pa.array(column, kind) for column, kind in zip(values, self._arrow, strict=True)]
-        return truth(compute(Frame(columns, count, now, self._zone)), count).tolist()  # type: ignore[no-any-return]
+        return truth(compute(Frame(columns, count, now, self._zone, draws=self.draws)), count).tolist()  # type: ignore[no-any-return]
 
     def _one(self, ref: PatternRef, projection: Projection, rows: Rows, now: int) -> Any:
         found = rows(ref.variable)
@@ -141,7 +143,7 @@ class PatternExpression:
             for row in found
         ]
         array = array_of(made, None, self._schema)
-        return Frame([array.field(i) for i in range(len(self._schema))], len(made), now, self._zone)
+        return Frame([array.field(i) for i in range(len(self._schema))], len(made), now, self._zone, draws=self.draws)
 
 
 def _result(ref: PatternRef) -> t.DataType:
@@ -150,13 +152,15 @@ def _result(ref: PatternRef) -> t.DataType:
 
 
 class PatternFunctions(Function):
-    """The users' functions of a pattern, opened and closed with it."""
+    """The users' functions of a pattern, opened and closed with it; its expressions get their random numbers here."""
 
-    def __init__(self, functions: Sequence[UserFunction]) -> None:
-        self._functions = functions
+    def __init__(self, functions: Sequence[UserFunction], expressions: Sequence[PatternExpression]) -> None:
+        self._functions, self._expressions = functions, expressions
 
     def open(self, runtime_context: Any) -> None:
         """Open them."""
+        for expression in self._expressions:
+            expression.draws = runtime_context._context.draws
         for function in self._functions:
             function.open(runtime_context._context, ASYNC_DEFAULTS)
 

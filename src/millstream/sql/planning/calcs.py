@@ -22,6 +22,7 @@ from millstream.sql.operators import calc, expand, watermark, windows
 from millstream.sql.physical import FORWARD, Operation, by_hash
 from millstream.sql.planning.contract import Planning
 from millstream.sql.planning.texts import described, selected, window_text
+from millstream.sql.repeated import is_random
 
 
 def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
@@ -34,9 +35,8 @@ def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
             parts = [*conjuncts(current.condition), *conjuncts(condition)]
             condition = conjunction(parts)
         else:
-            if exprs is not None and not _mergeable(current.exprs, [*exprs, *conjuncts(condition)]):
-                break
-            if exprs is None and condition is not None and not _mergeable(current.exprs, conjuncts(condition)):
+            outer = conjuncts(condition) if exprs is None else [*exprs, *conjuncts(condition)]
+            if outer and not _mergeable(current.exprs, outer, shown=exprs is None):
                 break
             made = current.exprs
             exprs = made if exprs is None else tuple(substituted(each, made) for each in exprs)
@@ -122,13 +122,17 @@ def plan_window_table(planner: Planning, node: l.WindowTable) -> Operation:
     )
 
 
-def _mergeable(inner: tuple[Expression, ...], outer: list[Expression]) -> bool:
-    """Whether computing `inner` inside `outer` repeats no work."""
+def _mergeable(inner: tuple[Expression, ...], outer: list[Expression], *, shown: bool) -> bool:
+    """Whether computing `inner` inside `outer` repeats no work and computes no random value twice; `shown` says that
+    `inner` is computed once more as the result."""
     uses: dict[int, int] = {}
     for each in outer:
         for index in _occurrences(each):
             uses[index] = uses.get(index, 0) + 1
-    return all(isinstance(each, Ref | Lit) or uses.get(i, 0) <= 1 for i, each in enumerate(inner))
+    return all(
+        isinstance(each, Ref | Lit) or uses.get(i, 0) <= (0 if shown and is_random(each) else 1)
+        for i, each in enumerate(inner)
+    )
 
 
 def _occurrences(expression: Expression) -> list[int]:

@@ -1,0 +1,60 @@
+"""The numbers of `java.util.Random`, many at once.
+
+Promises: what Java's generator gives after a seed, from any position of its sequence.
+Does not know: who draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_FACTOR, _TERM, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
+
+
+class JavaRandom:
+    """A generator at a position: the number of steps it has made."""
+
+    def __init__(self, seed: int, position: int = 0) -> None:
+        self.position = position
+        self._state = _jump((seed ^ _FACTOR) & _MASK, position)
+
+    def doubles(self, count: int) -> np.ndarray:
+        """As many results of `nextDouble`."""
+        states = self._steps(2 * count)
+        high, low = states[0::2] >> np.uint64(22), states[1::2] >> np.uint64(21)
+        return ((high << np.uint64(27)) + low).astype(np.float64) * 2.0**-53
+
+    def integers(self, bound: int, count: int) -> np.ndarray:
+        """As many results of `nextInt(bound)`."""
+        if bound & -bound == bound:
+            bits = self._steps(count) >> np.uint64(17)
+            return ((bits * np.uint64(bound)) >> np.uint64(31)).astype(np.int64)
+        accepted = np.empty(0, dtype=np.int64)
+        while len(accepted) < count:
+            # One step at a time is rejected rarely, so steps past the last number needed are never made.
+            bits = (self._steps(count - len(accepted)) >> np.uint64(17)).astype(np.int64)
+            values = bits % bound
+            accepted = np.concatenate([accepted, values[bits - values + (bound - 1) < 1 << 31]])
+        return accepted
+
+    def _steps(self, count: int) -> np.ndarray:
+        """The states after each of the next steps; all arithmetic is modulo 2 ** 64, of which 48 bits count."""
+        if not count:
+            return np.empty(0, dtype=np.uint64)
+        factors = np.cumprod(np.full(count, _FACTOR, dtype=np.uint64), dtype=np.uint64)
+        sums = np.cumsum(np.concatenate([np.ones(1, dtype=np.uint64), factors[:-1]]), dtype=np.uint64)
+        states = (factors * np.uint64(self._state) + sums * np.uint64(_TERM)) & np.uint64(_MASK)
+        self.position += count
+        self._state = int(states[-1])
+        return states
+
+
+def _jump(state: int, steps: int) -> int:
+    """The state after many steps, by repeated squaring."""
+    factor, term = _FACTOR, _TERM
+    while steps:
+        if steps & 1:
+            state = (factor * state + term) & _MASK
+        term = (factor + 1) * term & _MASK
+        factor = factor * factor & _MASK
+        steps >>= 1
+    return state
