@@ -261,7 +261,7 @@ def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnviro
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda plan: plan.update(version=2), "version 2"),
+        (lambda plan: plan.update(version=3), "version 3"),
         (lambda plan: plan.pop("nodes"), "no compiled plan"),
         (lambda plan: plan["nodes"][1].pop("schema"), "no compiled plan"),
         (lambda plan: plan["nodes"][-2]["operator"].update({"$": "Popen"}), "a part 'Popen'"),

@@ -16,6 +16,7 @@ _NAMES = (
     *("password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token"),
     *("basic-auth", "jaas.config", "http-headers"),
     *("access-key", "access.key", "accesskey", "private-key", "private.key", "passphrase", "credential"),
+    *("ssl.key.pem", "keystore.key"),
 )
 _USER_INFO = re.compile(r"(?<=://)[^/?#@:\s']*:(?P<value>[^/?#@\s']+)(?=@)")
 _PARAMETER = re.compile(r"[?&;](?P<key>[^=&;?\s']+)=(?P<value>[^&;\s']+)")

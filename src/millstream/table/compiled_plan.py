@@ -16,6 +16,8 @@ from millstream.cluster.probe import built
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import flink_json
 from millstream.graph.job_graph import job_graph
+from millstream.model.file_access import opener
+from millstream.model.secrets import hidden_in
 from millstream.sql import logical as l
 from millstream.sql import syntax as s
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
@@ -33,7 +35,7 @@ from millstream.table.table_result import TableResult
 if TYPE_CHECKING:
     from millstream.table.table_environment import TableEnvironment
 
-_VERSION = 1
+_VERSION = 2  # since 2 a table may have "secrets", and a hint may be a reference
 _LISTED = ("tables", "nodes")
 
 
@@ -72,7 +74,8 @@ class CompiledPlan:
         state = _tables_by_uid(t_env, operations)
         for node in nodes:
             node["state"] = [each.describe() for each in state.get(node["uid"], {}).values()]
-        head = {"millstream": "plan", "version": _VERSION, "release": __version__, "statements": list(texts)}
+        statements = [hidden_in(text)[0] for text in texts]
+        head = {"millstream": "plan", "version": _VERSION, "release": __version__, "statements": statements}
         return CompiledPlan(t_env, {**head, "tables": tables, "nodes": nodes}, operations)
 
     @staticmethod
@@ -86,7 +89,7 @@ class CompiledPlan:
                 message = f"the plan has version {content['version']}, this release reads up to {_VERSION}"
                 raise UnreadablePlan(message)
             tables = Tables(content["tables"], reader, session.catalogs, session.options)
-            made = PlanReader(reader, tables.definition, t_env._planner().context)
+            made = PlanReader(reader, tables, t_env._planner().context)
             return CompiledPlan(t_env, content, made.read(content["nodes"]))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
             message = f"this is no compiled plan: {problem!r}"
@@ -115,7 +118,8 @@ class CompiledPlan:
             raise SqlValidationError(message, hint=f"name another, or set '{FORCE_RECOMPILE}' = 'true'")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.as_json_string(), encoding="utf-8")
+            with open(path, "w", encoding="utf-8", opener=opener) as stream:
+                stream.write(self.as_json_string())
         except OSError as problem:
             raise CannotUsePlanFile(str(file), problem) from problem
 

@@ -2,7 +2,8 @@
 
 Promises: Flink's options. ALL writes whole definitions, so the catalog may be empty when the plan runs; SCHEMA leaves
 the options of tables to the catalog, IDENTIFIER all but the name. A table that the catalog has by then must have the
-columns it had; its options count, for they may have moved on. ALL_ENFORCED reads the plan alone.
+columns it had; its options count, for they may have moved on. ALL_ENFORCED reads the plan alone, except for secrets,
+which no plan holds.
 Does not know: nodes."""
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationEr
 from millstream.sql.physical import Operation, Origin
 from millstream.sql.plans.codec import Reader, Writer
 from millstream.sql.plans.identity import inputs_first
+from millstream.sql.plans.secrets import resolve_hints, resolve_options, split_secrets
 from millstream.sql.user_functions import UserFunction
 
 COMPILE_OBJECTS = "table.plan.compile.catalog-objects"
@@ -80,8 +82,13 @@ def written_tables(operations: Sequence[Operation], writer: Writer, options: Opt
             found.setdefault(operation.origin.name, operation.origin.table)
     if how == "IDENTIFIER":
         return [{"name": list(name)} for name in found]
-    kept = {name: each if how == "ALL" else replace(each, options={}) for name, each in found.items()}
-    return [{"name": list(name), "definition": writer.plain(each), "holds": how} for name, each in kept.items()]
+    return [_written_table(name, each, writer, how) for name, each in found.items()]
+
+
+def _written_table(name: tuple[str, ...], table: TableDefinition, writer: Writer, how: str) -> dict[str, Any]:
+    options, secrets = split_secrets(table.options) if how == "ALL" else ({}, [])
+    made = {"name": list(name), "definition": writer.plain(replace(table, options=options)), "holds": how}
+    return {**made, "secrets": secrets} if secrets else made
 
 
 class Tables:
@@ -91,20 +98,26 @@ class Tables:
         self._how = _chosen(options, RESTORE_OBJECTS, _RESTORE)
         self._catalogs = catalogs
         self._stored = {tuple(each["name"]): each for each in stored}
-        self._reader = reader
+        self._reader, self._options = reader, options
+
+    def hints(self, name: tuple[str, ...], hints: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+        """The OPTIONS hints of the table of that name."""
+        return resolve_hints(name, hints, self._options)
 
     def definition(self, name: tuple[str, ...]) -> TableDefinition:
         """The table of that name."""
         entry = self._stored.get(name, {})
         planned = self._reader.value(entry["definition"]) if "definition" in entry else None
-        found = self._catalogs.find(name) if self._how != "ALL_ENFORCED" and len(name) == 3 else None
+        found = self._catalogs.find(name) if len(name) == 3 else None
         current = found[1] if found is not None and isinstance(found[1], TableDefinition) else None
-        if current is not None:
+        if current is not None and self._how != "ALL_ENFORCED":
             if planned is not None and self._how == "ALL":
                 _same_columns(name, planned, current)
             return current
         if self._how != "IDENTIFIER" and isinstance(planned, TableDefinition) and entry.get("holds") == "ALL":
-            return planned
+            catalog = {} if current is None else current.options
+            secrets = resolve_options(name, entry.get("secrets", ()), catalog, self._options)
+            return replace(planned, options={**planned.options, **secrets})
         message = f"the plan uses table '{'.'.join(name)}', which is in no catalog"
         told = (
             "create it first" if self._how != "ALL_ENFORCED" else f"compile the plan with '{COMPILE_OBJECTS}' = 'ALL'"

@@ -34,6 +34,8 @@ from millstream.sql.physical import (
 from millstream.sql.planner import narrowed_source
 from millstream.sql.plans.codec import Reader, Writer
 from millstream.sql.plans.identity import identities, inputs_first
+from millstream.sql.plans.objects import Tables
+from millstream.sql.plans.secrets import hint_references
 
 Contexts = Callable[[tuple[str, ...], TableDefinition, tuple[tuple[str, str], ...]], TableContext]
 
@@ -101,7 +103,7 @@ def _can_be_made(operation: Operation) -> bool:
 
 def _origin(operation: Operation, origin: Origin) -> dict[str, Any]:
     role = "source" if operation.source is not None else "sink" if operation.sink is not None else "columns"
-    made: dict[str, Any] = {"name": list(origin.name), "hints": [list(each) for each in origin.hints], "role": role}
+    made: dict[str, Any] = {"name": list(origin.name), "hints": hint_references(origin.hints), "role": role}
     match origin:
         case ScanOrigin(wanted=wanted):
             made["wanted"] = wanted
@@ -111,12 +113,10 @@ def _origin(operation: Operation, origin: Origin) -> dict[str, Any]:
 
 
 class PlanReader:
-    """Makes operations of nodes. `definition` finds a table by its name, `context` is its connector's view of it."""
+    """Makes operations of nodes. `tables` finds a table by its name, `context` is its connector's view of it."""
 
-    def __init__(
-        self, reader: Reader, definition: Callable[[tuple[str, ...]], TableDefinition], context: Contexts
-    ) -> None:
-        self._reader, self._definition, self._context = reader, definition, context
+    def __init__(self, reader: Reader, tables: Tables, context: Contexts) -> None:
+        self._reader, self._tables, self._context = reader, tables, context
 
     def read(self, nodes: Sequence[Mapping[str, Any]]) -> list[Operation]:
         """The plans of the nodes' sinks."""
@@ -150,8 +150,8 @@ class PlanReader:
     def _with_table(self, made: Operation, node: Mapping[str, Any]) -> Operation:
         table = node["table"]
         name = tuple(table["name"])
-        hints = tuple((key, value) for key, value in table["hints"])
-        definition = self._definition(name)
+        hints = self._tables.hints(name, table["hints"])
+        definition = self._tables.definition(name)
         context = self._context(name, definition, hints)
         match table["role"]:
             case "source":
