@@ -32,20 +32,21 @@ def draw_doubles(frame: Any, seed: Any) -> pa.Array:
         return pa.array(_draws(frame).generator().random(frame.count))
     if isinstance(seed, pa.Scalar):
         return pa.array(_continue(frame, seed, lambda random: random.doubles(frame.count)))
-    return pa.array([JavaRandom(each or 0).doubles(1)[0] for each in seed.to_pylist()], pa.float64())
+    return pa.array([JavaRandom(int(each)).doubles(1)[0] for each in _whole_numbers(seed, 0)], pa.float64())
 
 
 def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
     """Draw one whole number from 0 to below the bound for each row; NULL where the bound is NULL."""
     bounds = as_array(bound, frame.count)
-    limits = pc.fill_null(bounds, 1).to_numpy(zero_copy_only=False)
+    limits = _whole_numbers(bounds, 1)
     if len(limits) and limits.min() <= 0:
         msg = f"the bound must be positive, not {limits.min()}"
         raise ValueError(msg)
     if _is_missing(seed):
         drawn = _draws(frame).generator().integers(0, limits)
     elif not isinstance(seed, pa.Scalar):
-        drawn = [JavaRandom(each or 0).integers(int(x), 1)[0] for each, x in zip(seed.to_pylist(), limits, strict=True)]
+        pairs = zip(_whole_numbers(seed, 0), limits, strict=True)
+        drawn = [JavaRandom(int(each)).integers(int(x), 1)[0] for each, x in pairs]
     elif isinstance(bound, pa.Scalar):
         drawn = _continue(
             frame, seed, lambda random: random.integers(int(limits[0]) if len(limits) else 1, len(limits))
@@ -61,6 +62,10 @@ def _draws(frame: Any) -> Any:
         msg = "a random value can only be computed while the job runs"
         raise ValueError(msg)
     return frame.draws
+
+
+def _whole_numbers(column: pa.Array, instead_of_null: int) -> np.ndarray:
+    return pc.fill_null(column, instead_of_null).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _is_missing(seed: Any) -> bool:
