@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from threading import Event, Thread, Timer
 from typing import TypeVar
 
@@ -41,7 +41,7 @@ def within(millis: int, work: Callable[[], T], late: Exception) -> T:
         except BaseException as problem:  # handed to the caller, whatever it is
             outcome.set_exception(problem)
 
-    Thread(target=run, name="with-deadline", daemon=True).start()
+    Thread(target=copy_context().run, args=(run,), name="with-deadline", daemon=True).start()
     try:
         return outcome.result(millis / 1000)
     except TimeoutError:

@@ -92,13 +92,14 @@ class RunningJob:
         for listener in self.listeners:
             listener(observation)
 
-    def start(self, master: JobMaster, clean_up: Callable[[], None]) -> None:
-        """Run the job in a new thread."""
+    def start(self, master: JobMaster, classes: codec.Classes, clean_up: Callable[[], None]) -> None:
+        """Run the job in a new thread, which decodes instances of the job's own classes only."""
         self.master = master
 
         def run() -> None:
             try:
-                master.run()
+                with codec.using(classes):
+                    master.run()
             finally:
                 self.ended_at = time.perf_counter()
                 clean_up()
@@ -143,7 +144,7 @@ def submit(
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     classes = declared_classes(graph)
-    codec.declare(*classes)
+    codec.declare(*classes)  # for what the program itself reads in its own threads
 
     def deployment(deployment_id: str) -> Deployment:
         return Deployment(
@@ -174,7 +175,7 @@ def submit(
         running.observe,
         _show,
     )
-    running.start(master, lambda: shutil.rmtree(scratch, ignore_errors=True))
+    running.start(master, codec.Classes(classes), lambda: shutil.rmtree(scratch, ignore_errors=True))
     return running
 
 
@@ -192,8 +193,8 @@ def check_options(configuration: Configuration) -> None:
 
 
 def declared_classes(graph: StreamGraph) -> tuple[type, ...]:
-    """The classes a program declares: those of its types."""
-    found: dict[type, None] = {}
+    """The classes a program declares: those of its types, and those it registered."""
+    found: dict[type, None] = dict.fromkeys(graph.classes)
 
     def visit(kind: TypeInformation | None) -> None:
         if kind is None:

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,7 +129,7 @@ class Savepoints:
             finally:
                 release()
 
-        thread = threading.Thread(target=export, name="savepoint", daemon=True)
+        thread = threading.Thread(target=copy_context().run, args=(export,), name="savepoint", daemon=True)
         self._under_way = [each for each in self._under_way if each.is_alive()] + [thread]
         thread.start()
 

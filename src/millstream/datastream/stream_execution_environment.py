@@ -60,6 +60,7 @@ class StreamExecutionEnvironment:
             self._configuration.add_all(configuration)
         self._program = Program()
         self._listeners: list[Callable[[Any], None]] = []
+        self._classes: dict[type, None] = {}
         self._job_listeners: list[JobListener] = []
         self._caches = Caches(self._configuration)
         self._collect_prefix = f"collect-{os.getpid()}-{next(_environments)}"
@@ -243,6 +244,7 @@ class StreamExecutionEnvironment:
     def register_type(self, *classes: type) -> StreamExecutionEnvironment:
         """Allow instances of these classes in untyped state."""
         codec.declare(*classes)
+        self._classes.update(dict.fromkeys(classes))
         return self
 
     def register_listener(self, listener: Callable[[Any], None]) -> StreamExecutionEnvironment:
@@ -322,7 +324,8 @@ class StreamExecutionEnvironment:
             chain_mixed_max_parallelism=self.is_chaining_of_operators_with_different_max_parallelism_enabled(),
         )
         mode = self._configuration.get(options.RUNTIME_MODE)
-        return for_mode(graph, mode, combine=self._configuration.get(options.PRE_AGGREGATION))
+        graph = for_mode(graph, mode, combine=self._configuration.get(options.PRE_AGGREGATION))
+        return dataclasses.replace(graph, classes=tuple(self._classes))
 
     def _check(self, steps: Sequence[Transformation]) -> None:
         """Refuse what the execution config does not allow."""

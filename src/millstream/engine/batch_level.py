@@ -13,7 +13,8 @@ from itertools import groupby
 
 from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import at_work
-from millstream.engine.slot import LevelRequest, environment_of, own_spec, without_cycle_collection
+from millstream.engine.slot import LevelRequest, classes_of, environment_of, own_spec, without_cycle_collection
+from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.batch_task import BatchTask, Placed
 from millstream.runtime.block import BlockKind
@@ -34,7 +35,7 @@ def run_batch_level(
     ranks = {vertex.id: rank for rank, vertex in enumerate(deployment.plan.job.vertices, start=1)}
     waiting = {ranks[vertex]: (vertex, asked) for vertex, asked in request.get(slot, ())}
     failed = False
-    with without_cycle_collection(), at_work(deployment.dependencies):
+    with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
         for rank, pieces in groupby(inbox, key=_rank):
             if rank not in waiting:
                 for place, data in pieces:

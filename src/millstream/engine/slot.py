@@ -26,6 +26,7 @@ LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
 
 _tasks: dict[tuple[str, str, int], Task] = {}
 _recent: list[str] = []  # deployments, newest last
+_classes: dict[str, codec.Classes] = {}  # what each of them may decode
 _KEPT = 4  # deployments whose tasks stay in a process
 
 
@@ -49,7 +50,7 @@ def run_level(
     yield from passing
     if failed:
         return
-    with without_cycle_collection(), at_work(deployment.dependencies):
+    with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
         for vertex, asked in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
             arrived = [data for edge in task.spec.inputs for data in mine.get(edge.edge, ())]
@@ -74,15 +75,21 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     key = (deployment.id, vertex, subtask)
     found = _tasks.get(key)
     if found is None:
-        if deployment.id not in _recent:
-            _make_room(deployment.id)
         found = _tasks[key] = Task(own_spec(deployment, vertex), subtask, environment_of(deployment))
     return found
 
 
+def classes_of(deployment: Deployment) -> codec.Classes:
+    """The classes that a deployment's tasks may encode and decode; those of other jobs are not among them."""
+    if deployment.id not in _recent:
+        _make_room(deployment.id)
+    if deployment.id not in _classes:
+        _classes[deployment.id] = codec.Classes(deployment.classes)
+    return _classes[deployment.id]
+
+
 def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
     """A vertex, copied: subtasks that meet in one process must not share function objects."""
-    codec.declare(*deployment.classes)
     return copy.deepcopy(next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex))
 
 
@@ -110,11 +117,14 @@ def _make_room(deployment: str) -> None:
     _recent[:] = [*kept, deployment]
     for key in [key for key in _tasks if key[0] not in _recent]:
         _tasks.pop(key).close()
+    for name in [name for name in _classes if name not in _recent]:
+        del _classes[name]
 
 
 def forget() -> None:
     """Let go of all tasks."""
     _recent.clear()
+    _classes.clear()
     while _tasks:
         _tasks.popitem()[1].close()
 

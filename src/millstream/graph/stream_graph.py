@@ -74,7 +74,7 @@ class StreamGraph:
     """The operators of a program in the order they were made, and their edges.
 
     `program`, `parallelism` and `max_parallelism` (None: left open) are what it was made from, so that it can be made
-    again with other numbers."""
+    again with other numbers. `classes` are those that the program registered for untyped values."""
 
     nodes: tuple[StreamNode, ...]
     edges: tuple[StreamEdge, ...]
@@ -84,6 +84,7 @@ class StreamGraph:
     parallelism: int = field(default=1, compare=False)
     max_parallelism: int | None = field(default=None, compare=False)
     batch: bool = False
+    classes: tuple[type, ...] = field(default=(), compare=False)
 
     def node(self, node_id: int) -> StreamNode:
         """The node of that id."""

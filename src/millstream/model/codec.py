@@ -18,12 +18,12 @@ import enum
 import importlib
 import math
 import pickle
-import pickletools
 import re
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from fractions import Fraction
 from io import BytesIO
 from itertools import chain, repeat
@@ -34,6 +34,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.model import pickles
 
 PROTOCOL = 5
 
@@ -46,6 +47,8 @@ _OWN_CLASSES = frozenset(
         "millstream.model.row:RowKind",
         "millstream.model.windows:TimeWindow",
         "millstream.model.windows:CountWindow",
+        "millstream.table.data_view:ListView",
+        "millstream.table.data_view:MapView",
         _GLOBAL_WINDOW,
     }
 )
@@ -106,17 +109,18 @@ def encode(value: object) -> bytes:
     cls = type(value)
     if cls in _SCALARS or (cls is tuple and _all_scalars(map(type, value))):  # type: ignore[call-overload]
         return _dumps(value, PROTOCOL)
+    idle = (classes := _current.get()).idle_writers
     try:
-        writer = _IDLE_WRITERS.pop()
+        writer = idle.pop()
     except IndexError:
-        writer = _Writer()
+        writer = _Writer(classes)
     try:
         data = writer.write(value)
     except UserError:
         raise
     except (pickle.PicklingError, RecursionError, TypeError) as error:
         raise NotEncodable(value, str(error)) from error
-    _IDLE_WRITERS.append(writer)
+    idle.append(writer)
     return data
 
 
@@ -134,13 +138,11 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
         data = bytes(data)
     try:
         # Bytes without any opcode that could load a global are safe for the plain, much faster, unpickler.
-        if len(data.translate(None, _GLOBAL_OPCODES)) == len(data):
-            return _loads(data)
-        if _EXTENSIONS:
-            _refuse_extensions(data)
-        return _Unpickler(BytesIO(data)).load()
+        return _Unpickler(BytesIO(data)).load() if _inspect(data) else _loads(data)
     except MillstreamError:
         raise
+    except pickles.LoadsExtension as error:
+        raise UnsafeData(str(error)) from None
     except Exception as error:
         raise CorruptData(len(data), f"{type(error).__name__}: {error}") from error
 
@@ -150,34 +152,94 @@ def decode_many(datas: Iterable[bytes | bytearray | memoryview]) -> list[Any]:
     return list(map(decode, datas))
 
 
-def declare(*classes: type) -> None:
-    """Let instances of these classes, and of classes in their annotated fields, be encoded and decoded.
+class Classes:
+    """The classes of one program or job: their instances, and those of classes in their annotated fields, may be
+    encoded and decoded. A class is known by module and qualified name; of two with one name the last declared is what
+    data becomes."""
 
-    A class is known by module and qualified name; of two with one name the last declared is what data becomes.
-    """
-    for cls in classes:
-        if not isinstance(cls, type) or issubclass(cls, type):
-            raise NotDeclarable(cls)
+    __slots__ = ("_by_name", "_reducers", "idle_writers")
+
+    def __init__(self, classes: Iterable[type] = ()) -> None:
+        self._by_name: dict[str, type] = {}
+        self._reducers: dict[type, Callable[[Any], _Reduced]] = dict(_REDUCERS)
+        self.idle_writers: list[_Writer] = []
+        self.declare(*classes)
+
+    def declare(self, *classes: type) -> None:
+        """Add classes."""
+        for cls in classes:
+            if not isinstance(cls, type) or issubclass(cls, type):
+                raise NotDeclarable(cls)
+            name = _name_of(cls)
+            if cls in _BUILT_IN or self._by_name.get(name) is cls:
+                continue
+            self._by_name[name] = cls
+            self._reducers[cls] = _reducer_of(cls, name)
+            _keep_name(cls, name)
+            self.declare(*(hinted for hinted in _classes_in_fields(cls) if _is_program_class(hinted)))
+
+    def declared(self) -> frozenset[type]:
+        """All classes so far."""
+        return frozenset(self._by_name.values())
+
+    def named(self, name: str) -> type:
+        """The class that data names; `UnsafeData` if it is not among these."""
+        cls = self._by_name.get(name)
+        if cls is None:
+            if name not in _OWN_CLASSES:
+                raise UnsafeData(_dotted(name))
+            module, _, attribute = name.partition(":")
+            cls = getattr(importlib.import_module(module), attribute)
+            self.declare(cls)
+        return cls
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def reducer(self, cls: type) -> Callable[[Any], _Reduced]:
+        """How instances are taken apart; `UndeclaredClass` if they may not be."""
+        return self._reducers.get(cls) or self._adopt(cls)
+
+    def _adopt(self, cls: type) -> Callable[[Any], _Reduced]:
+        """The reducer of a class met for the first time: ours, numpy's, or one with a declared class's name."""
         name = _name_of(cls)
-        if cls in _BUILT_IN or _DECLARED.get(name) is cls:
-            continue
-        _DECLARED[name] = cls
-        _REDUCERS[cls] = _reducer_of(cls, name)
-        _keep_name(cls, name)
-        declare(*(hinted for hinted in _classes_in_fields(cls) if _is_program_class(hinted)))
+        if name in _OWN_CLASSES and name not in self._by_name:
+            self.declare(cls)
+        elif name in self._by_name:
+            self._reducers[cls] = _reducer_of(cls, name)
+        elif issubclass(cls, np.generic):
+            self._reducers[cls] = _reduce_numpy_scalar
+        elif issubclass(cls, type):
+            return _reduce_class
+        else:
+            raise UndeclaredClass(cls)
+        return self._reducers[cls]
+
+
+@contextmanager
+def using(classes: Classes) -> Iterator[None]:
+    """Encode and decode with these classes only, in this thread and in contexts copied from it."""
+    before = _current.get()
+    _current.set(classes)
+    try:
+        yield
+    finally:
+        _current.set(before)  # not by token: a generator may be closed in another context than it was begun in
+
+
+def declare(*classes: type) -> None:
+    """Add classes to those in use."""
+    _current.get().declare(*classes)
 
 
 def declared() -> frozenset[type]:
-    """The classes declared so far in this process."""
-    return frozenset(_DECLARED.values())
+    """The classes in use."""
+    return _current.get().declared()
 
 
 # ---------------------------------------------------------------------------------------------- declared classes
 
 _Reduced = Any  # what `Pickler.reducer_override` may return: a tuple, a global's name, or NotImplemented
-_DECLARED: dict[str, type] = {}
-
-
 _NAME = "__millstream_name__"
 
 
@@ -197,14 +259,7 @@ def _dotted(name: str) -> str:
 
 
 def _class_named(name: str) -> type:
-    cls = _DECLARED.get(name)
-    if cls is None:
-        if name not in _OWN_CLASSES:
-            raise UnsafeData(_dotted(name))
-        module, _, attribute = name.partition(":")
-        cls = getattr(importlib.import_module(module), attribute)
-        declare(cls)
-    return cls
+    return _current.get().named(name)
 
 
 def _is_program_class(cls: type) -> bool:
@@ -286,6 +341,7 @@ _newobj: object = vars(copyreg)["__newobj__"]
 
 def _new(name: str, *arguments: Any) -> Any:
     cls = _class_named(name)
+    _check_size(cls, arguments)
     return cls.__new__(cls, *arguments)
 
 
@@ -294,7 +350,20 @@ def _call(name: str, *arguments: Any) -> Any:
     if not _has_own(cls, ("__reduce__", "__reduce_ex__")):  # only such a class has ever been written this way
         called = f"{_dotted(name)}()"
         raise UnsafeData(called)
+    _check_size(cls, arguments)
     return cls(*arguments)
+
+
+def _check_size(cls: type, arguments: tuple[Any, ...]) -> None:
+    """Refuse the few bytes that would become a container of any size: a range to copy, a number of zero bytes."""
+    if not issubclass(cls, _CONTAINERS) or hasattr(cls, "_fields"):
+        return
+    sized = (range, int) if issubclass(cls, bytes | bytearray) else (range,)
+    if issubclass(cls, np.ndarray) or any(type(argument) in sized for argument in arguments):
+        raise _Unexpected(cls, arguments)
+
+
+_CONTAINERS = (tuple, frozenset, set, list, deque, dict, bytes, bytearray, np.ndarray)
 
 
 def _enum_member(name: str, member: str) -> Any:
@@ -320,7 +389,7 @@ def _reduce_defaultdict(obj: defaultdict[Any, Any]) -> _Reduced:
     factory = obj.default_factory
     name = getattr(factory, "__name__", None)
     if _FACTORIES.get(name) is not factory:
-        if not isinstance(factory, type) or _name_of(factory) not in _DECLARED:
+        if not isinstance(factory, type) or _name_of(factory) not in _current.get():
             reason = f"its factory {factory!r} is neither a built-in nor a declared class"
             raise NotEncodable(obj, reason)
         name = _name_of(factory)
@@ -375,7 +444,7 @@ def _dtype(text: str) -> np.dtype[Any]:
 
 def _array(dtype_text: str, shape: tuple[int, ...], data: bytes) -> np.ndarray[Any, Any]:
     dtype = _dtype(dtype_text)
-    if math.prod(shape) * dtype.itemsize != len(data):
+    if not dtype.itemsize or math.prod(shape) * dtype.itemsize != len(data):
         raise _Unexpected(dtype, shape, len(data))
     return np.ndarray(shape, dtype, bytearray(data))
 
@@ -450,7 +519,7 @@ build = _Build()
 
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 _all_scalars = _SCALARS.issuperset
-_dumps, _loads = pickle.dumps, pickle.loads
+_dumps, _loads, _inspect = pickle.dumps, pickle.loads, pickles.inspect
 
 # Immutable C types, which pickle writes itself; their constructors take plain values and only make a value.
 _NAMED: tuple[type, ...] = (
@@ -496,27 +565,14 @@ _REDUCERS: dict[type, Callable[[Any], _Reduced]] = {
 _BUILT_IN = frozenset({*_REDUCERS, *_SCALARS, object, tuple, list, dict, set, frozenset, bytearray})
 
 
-def _adopt(cls: type) -> Callable[[Any], _Reduced]:
-    """The reducer of a class met for the first time: ours, numpy's, or one with a declared class's name."""
-    name = _name_of(cls)
-    if name in _OWN_CLASSES and name not in _DECLARED:
-        declare(cls)
-    elif name in _DECLARED:
-        _REDUCERS[cls] = _reducer_of(cls, name)
-    elif issubclass(cls, np.generic):
-        _REDUCERS[cls] = _reduce_numpy_scalar
-    elif issubclass(cls, type):
-        return _reduce_class
-    else:
-        raise UndeclaredClass(cls)
-    return _REDUCERS[cls]
-
-
 class _Pickler(pickle.Pickler):
+    def __init__(self, file: Any, classes: Classes) -> None:
+        super().__init__(file, PROTOCOL)
+        self._reducer = classes.reducer
+
     def reducer_override(self, obj: Any) -> _Reduced:
         """Asked only for what pickle has no opcode for, so plain values cost nothing."""
-        cls = type(obj)
-        return (_REDUCERS.get(cls) or _adopt(cls))(obj)
+        return self._reducer(type(obj))(obj)
 
 
 class _Chunks:
@@ -533,9 +589,9 @@ class _Writer:
 
     __slots__ = ("_chunks", "_dump", "_forget")
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Classes) -> None:
         self._chunks: list[bytes] = []
-        pickler = _Pickler(_Chunks(self._chunks), PROTOCOL)
+        pickler = _Pickler(_Chunks(self._chunks), classes)
         self._dump, self._forget = pickler.dump, pickler.clear_memo
 
     def write(self, value: object) -> bytes:
@@ -547,9 +603,6 @@ class _Writer:
             data = b"".join((*chunks, data))
             chunks.clear()
         return data
-
-
-_IDLE_WRITERS: list[_Writer] = []
 
 
 class _Unpickler(pickle.Unpickler):
@@ -565,13 +618,5 @@ class _Unpickler(pickle.Unpickler):
         raise UnsafeData(named)
 
 
-_GLOBAL_OPCODES = pickle.GLOBAL + pickle.INST + pickle.STACK_GLOBAL + pickle.EXT1 + pickle.EXT2 + pickle.EXT4
-_EXTENSIONS: dict[int, tuple[str, str]] = vars(copyreg)["_inverted_registry"]
-
-
-def _refuse_extensions(data: bytes) -> None:
-    """Pickle finds a registered extension in a cache of its own, without asking `find_class`."""
-    for opcode, argument, _ in pickletools.genops(data):
-        if opcode.name.startswith("EXT"):
-            named = f"extension code {argument}"
-            raise UnsafeData(named)
+_PROGRAM = Classes()  # in use where nobody said otherwise: the classes that the program declares in this process
+_current: ContextVar[Classes] = ContextVar("classes", default=_PROGRAM)

@@ -9,8 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from millstream.model import codec
-
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
@@ -122,6 +120,3 @@ class MapView(DataView, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._dict)
-
-
-codec.declare(ListView, MapView)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import copyreg
 import datetime as dt
 import enum
@@ -176,14 +177,9 @@ VALUES = [
 
 @pytest.fixture(autouse=True)
 def _declared_classes() -> Iterator[None]:
-    before = dict(codec._DECLARED), dict(codec._REDUCERS)
-    declare(Order, Frozen, Key, Slotted, Names, Celsius, Wrong, Custom, Rights)
-    Undeclared.touched = False
-    yield
-    codec._DECLARED.clear()
-    codec._DECLARED.update(before[0])
-    codec._REDUCERS.clear()
-    codec._REDUCERS.update(before[1])
+    with codec.using(codec.Classes((Order, Frozen, Key, Slotted, Names, Celsius, Wrong, Custom, Rights))):
+        Undeclared.touched = False
+        yield
 
 
 # ------------------------------------------------------------------------------------------------- what comes back
@@ -310,7 +306,7 @@ def test_encoding_inside_encoding_and_in_threads_does_not_mix() -> None:
     def work() -> None:
         results.extend(decode(decode(encode(["outer", Nested()]))[1].inner) for _ in range(200))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(work,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import threading
 from collections import deque
+from contextvars import copy_context
 from typing import Any
 
 from millstream.connectors.receiver.contract import Receiver, ReceiverStopped
@@ -50,7 +51,8 @@ class ReceiverEnumerator(SplitEnumerator):
     def _start(self) -> None:
         if self._thread is None and not self._log.ended:
             self._receiver = copy.deepcopy(self._described)
-            self._thread = threading.Thread(target=self._run, args=(self._receiver,), name="receiver", daemon=True)
+            run = copy_context().run
+            self._thread = threading.Thread(target=run, args=(self._run, self._receiver), name="receiver", daemon=True)
             self._thread.start()
 
     def _run(self, receiver: Receiver) -> None:

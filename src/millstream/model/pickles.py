@@ -1,0 +1,212 @@
+"""What a pickle would do, found out without doing it.
+
+Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory than a small multiple of
+the pickle's size: lengths beyond its end, memo numbers beyond its size, values nested deeper than hashing them could
+bear. It allocates nothing that depends on what the pickle says.
+Does not know: which globals may be loaded; the unpickler asks for each."""
+
+from __future__ import annotations
+
+import re
+
+MAX_DEPTH = 50_000  # hashing nested tuples takes C stack for each level, and a stack overflow ends the process
+
+# Opcodes by the size of their argument. Those that can load a global, or that hold lengths or numbers which must be
+# looked at, are missing here and handled one at a time.
+_FIXED = {
+    0: b"()]}N012.Rboeuastdl\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x94\x97\x98",
+    1: b"hKq\x80",
+    2: b"M",
+    4: b"Jj",
+    8: b"G\x95",
+}
+_COUNTED_SHORT = b"\x8cC\x8aU"  # one byte of length: text, bytes, and whole numbers
+_COUNTED = {ord("X"): 4, ord("B"): 4, ord("T"): 4, 0x8B: 4, 0x8D: 8, 0x8E: 8, 0x96: 8}
+_LINES = frozenset(b"FILSVgp")
+_GLOBALS = {ord("c"): 2, ord("i"): 2, ord("P"): 1}  # lines of argument
+_STACK_GLOBAL, _BINPERSID = 0x93, ord("Q")
+_EXTENSIONS = {0x82: 1, 0x83: 2, 0x84: 4}
+_LONG_BINPUT = ord("r")
+_TUPLES = b"\x85\x86\x87tR\x81"
+
+
+def _any_of(codes: bytes) -> bytes:
+    return b"[" + b"".join(re.escape(bytes([code])) for code in codes) + b"]"
+
+
+def _run_of(more: bytes = b"") -> re.Pattern[bytes]:
+    """A pattern for any number of opcodes that need no look. Its form is what `re` is quickest with."""
+    bare = _any_of(_FIXED[0] + more) + b"*+"
+    lengths = b"|".join(re.escape(bytes([length])) + b".{%d}" % length for length in range(256))
+    text, *others = (re.escape(bytes([code])) + b"(?:" + lengths + b")" for code in _COUNTED_SHORT)
+    fixed = [re.escape(bytes([code])) + b"." * size for size, codes in _FIXED.items() if size for code in codes]
+    return re.compile(b"(?s:" + bare + b"(?:(?:" + b"|".join([text, *fixed, *others]) + b")" + bare + b")*+)")
+
+
+_RUN, _RUN_WITH_GLOBALS = _run_of(), _run_of(bytes([_STACK_GLOBAL]))
+
+
+class BadPickle(ValueError):
+    """A pickle that no honest writer has written."""
+
+
+class LoadsExtension(BadPickle):
+    """A pickle that loads a global by a registered number, for which the unpickler does not ask."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(f"extension code {code}")
+
+
+def inspect(data: bytes) -> bool:
+    """Whether the pickle loads globals; `BadPickle` if it cannot be read within its means."""
+    loads_globals, place, end = False, 0, len(data)
+    run = _RUN
+    while True:
+        found = run.match(data, place)
+        assert found is not None  # an empty run is one
+        place = found.end()
+        if place >= end:
+            break
+        code = data[place]
+        if code in _COUNTED:
+            size = _COUNTED[code]
+            length = int.from_bytes(data[place + 1 : place + 1 + size], "little")
+            place += 1 + size + length
+            if place > end:
+                message = f"a length of {length} at byte {place - length}, and {end} bytes in all"
+                raise BadPickle(message)
+        elif code == _LONG_BINPUT:
+            _check_memo(int.from_bytes(data[place + 1 : place + 5], "little"), end)
+            place += 5
+        elif code in _LINES or code in _GLOBALS:
+            loads_globals = loads_globals or code in _GLOBALS
+            start, place = place + 1, _after_lines(data, place + 1, _GLOBALS.get(code, 1))
+            if code == ord("p"):
+                _check_memo(_number(data[start : place - 1]), end)
+        elif code in (_STACK_GLOBAL, _BINPERSID):
+            loads_globals, run = True, _RUN_WITH_GLOBALS
+            place += 1
+        elif code in _EXTENSIONS:
+            number = int.from_bytes(data[place + 1 : place + 1 + _EXTENSIONS[code]], "little")
+            raise LoadsExtension(number)
+        else:
+            message = f"the byte {code:#04x} at {place}, which is no opcode that is complete"
+            raise BadPickle(message)
+    if end >= MAX_DEPTH and end - len(data.translate(None, _TUPLES)) >= MAX_DEPTH:
+        check_depth(data)
+    return loads_globals
+
+
+def _check_memo(number: int, size: int) -> None:
+    if number > size:
+        message = f"a memo number of {number} in {size} bytes"
+        raise BadPickle(message)
+
+
+def _number(line: bytes) -> int:
+    try:
+        return int(line[:20])
+    except ValueError:
+        message = f"a memo number of {line[:20]!r}"
+        raise BadPickle(message) from None
+
+
+def _after_lines(data: bytes, place: int, count: int) -> int:
+    for _ in range(count):
+        place = data.find(b"\n", place) + 1
+        if not place:
+            message = "a line without an end"
+            raise BadPickle(message)
+    return place
+
+
+def check_depth(data: bytes) -> None:
+    """Raise `BadPickle` if the values of a pickle, which was inspected, are nested too deep.
+
+    The stack, the marks and the memo are those of an unpickler, with the depth of each value in place of the value."""
+    stack: list[int] = []
+    marks: list[int] = []
+    memo: dict[int, int] = {}
+    place, end = 0, len(data)
+    try:
+        while place < end:
+            code = data[place]
+            start = place + 1
+            place = _argument_end(data, code, start)
+            if code in _LEAVES:
+                stack.append(0)
+            elif code == 0x94:  # MEMOIZE
+                memo[len(memo)] = stack[-1]
+            elif code == 0x28:  # MARK
+                marks.append(len(stack))
+            elif code in _GETS:
+                stack.append(memo[_memo_number(code, data[start:place])])
+            elif code in _PUTS:
+                memo[_memo_number(code, data[start:place])] = stack[-1]
+            elif code in _SINCE_MARK:
+                values = _taken(stack, len(stack) - marks.pop())
+                _push(stack, 1 + max(values, default=-1), into=code in _INTO)
+            elif code in _TAKING:
+                _push(stack, 1 + max(_taken(stack, _TAKING[code])), into=code in _INTO)
+            elif code == 0x30 and marks and marks[-1] == len(stack):  # POP of a mark
+                marks.pop()
+            elif code == 0x30:  # POP
+                stack.pop()
+            elif code == 0x31:  # POP_MARK
+                del stack[marks.pop() :]
+            elif code == 0x32:  # DUP
+                stack.append(stack[-1])
+    except (IndexError, KeyError):
+        return  # the unpickler fails here
+
+
+_LEAVES = frozenset(b")]}NKMJG\x88\x89\x8fFILSVcP\x97" + _COUNTED_SHORT + bytes(_COUNTED))
+_GETS, _PUTS = frozenset(b"hjg"), frozenset(b"qrp")
+_SINCE_MARK = frozenset(b"tld\x91ioeu\x90")
+_TAKING = {0x85: 1, 0x86: 2, 0x87: 3, ord("R"): 2, 0x81: 2, 0x92: 3, 0x93: 2, ord("a"): 1, ord("s"): 2, ord("b"): 1}
+_TAKING[_BINPERSID] = 1
+_INTO = frozenset(b"asbeu\x90")  # what is taken goes into the value below
+
+
+def _push(stack: list[int], depth: int, *, into: bool) -> None:
+    if depth > MAX_DEPTH:
+        message = f"values nested more than {MAX_DEPTH} deep"
+        raise BadPickle(message)
+    if into:
+        stack[-1] = max(stack[-1], depth)
+    else:
+        stack.append(depth)
+
+
+def _taken(stack: list[int], count: int) -> list[int]:
+    if not 0 <= count <= len(stack):
+        raise IndexError(count)
+    first = len(stack) - count
+    taken = stack[first:]
+    del stack[first:]
+    return taken
+
+
+def _memo_number(code: int, argument: bytes) -> int:
+    return _number(argument[:-1]) if code in b"gp" else int.from_bytes(argument, "little")
+
+
+_SIZES = {
+    **{code: size for size, codes in _FIXED.items() for code in codes},
+    _STACK_GLOBAL: 0,
+    _BINPERSID: 0,
+    _LONG_BINPUT: 4,
+}
+
+
+def _argument_end(data: bytes, code: int, start: int) -> int:
+    size = _SIZES.get(code)
+    if size is not None:
+        return start + size
+    if code in _COUNTED_SHORT:
+        return start + 1 + data[start]
+    if code in _COUNTED:
+        size = _COUNTED[code]
+        return start + size + int.from_bytes(data[start : start + size], "little")
+    return _after_lines(data, start, _GLOBALS.get(code, 1))

@@ -1,0 +1,145 @@
+"""Hostile pickles: what they could make grow without bounds is refused before it grows."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import tracemalloc
+from collections import Counter, deque
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.model import codec
+from millstream.model.codec import CorruptData, UnsafeData
+from millstream.model.pickles import MAX_DEPTH, BadPickle, check_depth, inspect
+
+MANY = 1 << 21  # of anything: far more than the bytes of a test
+
+
+class Names(tuple):
+    """A tuple of the program's own."""
+
+
+class Raw(bytes):
+    """Bytes of the program's own."""
+
+
+class Tags(set):
+    """A set of the program's own."""
+
+
+class Queue(deque):
+    """A deque of the program's own."""
+
+
+class Words(Counter):
+    """A counter of the program's own."""
+
+
+class Matrix(np.ndarray):
+    """An array of the program's own."""
+
+
+def _build(*arguments: Any) -> bytes:
+    """A pickle of a call of the codec's own global."""
+    made = b"".join(pickle.dumps(each, 5)[2:-1] if type(each) is not range else _RANGE for each in arguments)
+    return b"\x80\x05cmillstream.model.codec\nbuild\n(" + made + b"tR."
+
+
+_RANGE = b"cbuiltins\nrange\nJ" + struct.pack("<i", MANY) + b"\x85R"
+_NAME = f"{__name__}:"
+HOSTILE = {
+    "memo number": b"\x80\x05Nr" + struct.pack("<I", MANY) + b".",
+    "memo number as text": b"\x80\x05Np%d\n." % MANY,
+    "memo number of many digits": b"\x80\x05Np" + b"9" * 5000 + b"\n.",
+    "memo number among globals": b"\x80\x05cbuiltins\nrange\nr" + struct.pack("<I", MANY) + b".",
+    "memo number behind text": b"\x80\x05\x8c\x03abcX\x02\x00\x00\x00xyr" + struct.pack("<I", MANY) + b".",
+    **{
+        f"length of {name}": b"\x80\x05" + code + struct.pack("<Q", MANY)[:size] + b"ab."
+        for name, code, size in [
+            ("bytes", b"B", 4), ("long bytes", b"\x8e", 8), ("text", b"X", 4), ("long text", b"\x8d", 8),
+            ("byte array", b"\x96", 8), ("number", b"\x8b", 4), ("old text", b"T", 4), ("frame", b"\x95", 8),
+        ]
+    },
+    "a tuple of a range": _build("new", _NAME + "Names", range(MANY)),
+    "zero bytes": _build("new", _NAME + "Raw", MANY),
+    "a set of a range": _build("call", _NAME + "Tags", range(MANY)),
+    "a deque of a range": _build("call", _NAME + "Queue", range(MANY)),
+    "a counter of a range": _build("call", _NAME + "Words", range(MANY)),
+    "an array of a size": _build("call", _NAME + "Matrix", MANY),
+    "an array of nothings": _build("array", "|S0", (MANY,), b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_pickle_takes_little_memory(data: bytes) -> None:
+    with codec.using(codec.Classes((Names, Raw, Tags, Queue, Words, Matrix))):
+        tracemalloc.start()
+        try:
+            codec.decode(data)
+        except (CorruptData, UnsafeData):
+            pass
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+    assert peak < 4_000_000 + 120 * len(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x80\x05})" + b"\x85" * (4 * MAX_DEPTH) + b"Ns.",
+        b"\x80\x05})\x94" + b"0h\x00\x85q\x00" * (MAX_DEPTH + 1) + b"Ns.",
+    ],
+    ids=["on the stack", "through the memo"],
+)
+def test_a_key_of_nested_tuples_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptData, match="nested more than"):  # hashing it would end the process
+        codec.decode(data)
+
+
+def test_containers_of_the_program_come_back() -> None:
+    with codec.using(codec.Classes((Names, Raw, Tags, Queue, Words))):
+        for value in (Names((1, range(9))), Raw(b"abc"), Tags({1}), Queue([1, 2], 5), Words("aab")):
+            back = codec.decode(codec.encode(value))
+            assert (type(back), back) == (type(value), value)
+
+
+def test_text_and_bytes_that_look_like_opcodes_are_only_text() -> None:
+    for value in ("r" * 50, "p99999999\n", b"\x8e" * 300, ("cposix\nsystem\n", "rzzzzz" * 100), "i" * 70_000):
+        assert codec.decode(codec.encode(value)) == value
+        assert not inspect(codec.encode(value))
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_every_protocol_is_read(protocol: int) -> None:
+    value = [1, -5, 2**40, 2**5000, 1.5, "text", "ü" * 300, b"raw", (1, (2,)), {"k": [None, True]}, {3}]
+    data = pickle.dumps(value, protocol)
+    assert inspect(data) == (protocol < 4)  # before protocol 4 a set is a global
+    check_depth(data)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda x: st.lists(x) | st.tuples(x, x)))
+@settings(deadline=None, max_examples=60)
+def test_plain_values_load_no_globals(value: object) -> None:
+    data = codec.encode(value)
+    assert not inspect(data)
+    check_depth(data)
+
+
+def test_depth_is_counted_through_every_container() -> None:
+    nested: Any = ()
+    for _ in range(MAX_DEPTH + 1):
+        nested = (nested,)
+    flat = [()] * 10
+    deep = b"\x80\x05)" + b"\x85" * (MAX_DEPTH + 1) + b"."
+    with pytest.raises(BadPickle, match="nested more than"):
+        inspect(deep)
+    assert not inspect(b"\x80\x05)" + b"\x85" * MAX_DEPTH + b".")
+    many = pickle.dumps([(i, (i,)) for i in range(MAX_DEPTH)], 5)
+    assert codec.decode(many)[-1] == (MAX_DEPTH - 1, (MAX_DEPTH - 1,))
+    assert flat == codec.decode(codec.encode(flat))
