@@ -13,7 +13,7 @@ from millstream.testing.network import NoNamespaces, check_available
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
 WITH_BROKER = ("brokers", "replicas")
-ON_SPARK = ("kafka", "executors", "pressure", "soak", "network")  # "kills" is "kafka" with files
+ON_SPARK = ("kafka", "mixed", "pressure", "soak", "network")  # "kills" and "executors" are "kafka" with files
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)

@@ -28,6 +28,10 @@ CASES: Mapping[str, tuple[str, str]] = {
     "replicas": ("chaos_replicas", "three brokers: leaders die, replicas fall behind, too few are in sync"),
     "poison": ("chaos_poison", "records that cannot be read, in every format: fail, skip and dead-letter"),
     "executors": ("chaos_executors", "the same on a standalone cluster; executors and whole machines killed"),
+    "mixed": (
+        "chaos_mixed",
+        "a cluster with state on disk: processes killed or stopped, several at once; SQL; rescales",
+    ),
     "network": ("chaos_network", "links between drivers, executors and the broker break, in one direction or both"),
     "leaders": ("chaos_leaders", "two drivers for one job; the old one wakes at every step it can do"),
     "rescale": (

@@ -133,6 +133,15 @@ class Drivers:
                 raise ChaosStuck(what, seconds, self.last_words())
             time.sleep(0.05)
 
+    def wait_for_epoch(self, epoch: int, seconds: float = 120.0) -> None:
+        """Wait until the job has come to an epoch, or has ended."""
+        self.wait(lambda: self.ended() or self.epoch() >= epoch, f"epoch {epoch}", seconds)
+
+    def wait_for_more_epochs(self, what: str, seconds: float = 120.0) -> None:
+        """Wait until two more epochs are accepted, of which the second began later, or the job has ended."""
+        before = len(self.told())
+        self.wait(lambda: self.ended() or sum("epoch" in line for line in self.told()[before:]) > 1, what, seconds)
+
     def last_words(self) -> str:
         """The end of what the drivers wrote to their log."""
         return self._log.read_text(errors="replace")[-1500:] if self._log.exists() else ""

@@ -17,14 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from millstream.client.job_client import JobClient
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
 from millstream.connectors.files import FileSink, FileSource, StreamFormat
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from millstream.datastream.connectors.base import DeliveryGuarantee
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.errors import MillstreamError
 from millstream.model.assigners import TumblingEventTimeWindows
 from millstream.model.configuration import Configuration
 from millstream.model.functions import KeyedProcessFunction, MapFunction, ProcessWindowFunction
+from millstream.model.job_status import JobStatus
 from millstream.model.serialization import Encoder, SerializationSchema, SimpleStringSchema
 from millstream.model.sink import Sink
 from millstream.model.source import Source
@@ -32,6 +35,7 @@ from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.model.time import Duration, Time
 from millstream.model.types import Types
 from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.testing.chaos_sql import add_statements
 from millstream.testing.network import LOCALHOST, Host
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])  # key, sequence, time, value
@@ -53,6 +57,7 @@ class Specification:
     options: dict[str, str] = field(default_factory=dict)
     kafka: str = ""  # the servers of a broker with topics "input", "running" and "windowed", in place of files
     producing: dict[str, str] = field(default_factory=dict)  # properties of the Kafka sinks
+    sql: bool = False  # the SQL form of the job, see `chaos_sql`; it reads and writes Kafka
 
     @property
     def input(self) -> Path:
@@ -170,6 +175,9 @@ def build(specification: Specification) -> StreamExecutionEnvironment:
         configuration.set_string(key, value)
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     environment.set_parallelism(specification.parallelism)
+    if specification.sql:
+        add_statements(environment, specification.kafka)
+        return environment
     source = _source(specification)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(DISORDER))
     lines = environment.from_source(source, strategy.with_timestamp_assigner(EventTime()), "files").uid("files")
@@ -235,11 +243,28 @@ class Telling:
 
 
 def main(path: str) -> None:
-    """Run the job of a specification to its end."""
+    """Run the job of a specification to its end; a savepoint is written for each file `savepoint-*.request`."""
     specification = Specification(**json.loads(Path(path).read_text(encoding="utf-8")))
     environment = build(specification)
     environment.register_listener(Telling(specification.progress))
-    environment.execute("chaos")
+    client = environment.execute_async("chaos")
+    while not client.wait(0.2):
+        for request in Path(specification.directory).glob("savepoint-*.request"):
+            _write_savepoint(client, request)
+    client.get_job_execution_result().result()
+
+
+def _write_savepoint(client: JobClient, request: Path) -> None:
+    """Write a savepoint if this driver leads; one that fails is asked for again."""
+    if client.get_job_status().result() is not JobStatus.RUNNING:
+        return
+    target = request.with_suffix("")
+    try:
+        path = client.trigger_savepoint(str(target)).result(60)
+    except (MillstreamError, TimeoutError) as problem:
+        print(f"{request.name}: {problem}", flush=True)
+        return
+    request.rename(request.with_suffix(".done")).write_text(path, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def kill_as_planned(
 
 def _kill(drivers: Drivers, cluster: SparkCluster | None, step: Any, report: Report) -> None:
     kind, pick = step["kind"], step["pick"]
-    drivers.wait(lambda: drivers.ended() or drivers.epoch() >= step["after_epoch"], f"epoch {step['after_epoch']}")
+    drivers.wait_for_epoch(step["after_epoch"])
     time.sleep(step["wait_ms"] / 1000)
     drivers.wait(lambda: drivers.ended() or bool(_living(kind, drivers, cluster)), f"a living {kind}")
     living = _living(kind, drivers, cluster)

@@ -127,7 +127,7 @@ def main(directory: Path) -> None:
 
 def _cut(network: Network, drivers: Drivers, step: Any, report: Report) -> None:
     """Break a link for a while, then wait until the job goes on."""
-    drivers.wait(lambda: drivers.ended() or drivers.epoch() >= step["after_epoch"], f"epoch {step['after_epoch']}", 300)
+    drivers.wait_for_epoch(step["after_epoch"], 300)
     if drivers.ended():
         report.figures["too late"] = report.figures.get("too late", 0) + 1
         return
@@ -136,17 +136,13 @@ def _cut(network: Network, drivers: Drivers, step: Any, report: Report) -> None:
     (network.cut_both if step["both"] else network.cut)(one, other)
     time.sleep(step["seconds"])
     network.heal()
-    healed, before = time.monotonic(), len(drivers.told())
-    drivers.wait(lambda: drivers.ended() or _epochs(drivers, before) > 1, "epochs after a link came back", 300)
+    healed = time.monotonic()
+    drivers.wait_for_more_epochs("epochs after a link came back", 300)
     took = round(time.monotonic() - healed, 1)
     direction = "between" if step["both"] else "from"
     line = f"{direction} {step['hosts'][0]} and {step['hosts'][1]} for {step['seconds']} s: {took}"
     report.figures.setdefault("seconds to go on", []).append(line)
     drivers.fill()
-
-
-def _epochs(drivers: Drivers, since: int) -> int:
-    return sum("epoch" in line for line in drivers.told()[since:])
 
 
 if __name__ == "__main__":

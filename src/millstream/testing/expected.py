@@ -224,3 +224,21 @@ def chaos_lines(lines: Iterable[str], *, bucket: int, window: int) -> list[str]:
         windows[key, start] = count + 1, total + value
     output += [f"T {key} {due} {total}" for (key, due), total in seconds.items()]
     return [*output, *(f"W {key} {start} {count} {total}" for (key, start), (count, total) in windows.items())]
+
+
+def chaos_sql_lines(lines: Iterable[str], *, window: int) -> list[str]:
+    """The output lines of the SQL form of the chaos job, for the same input."""
+    events: dict[str, list[tuple[int, int]]] = {}
+    for line in lines:
+        key, _, time, number = line.split(" ")
+        events.setdefault(key, []).append((int(time), int(number)))
+    output: list[str] = []
+    for key, own in events.items():
+        total, windows = 0, dict[int, tuple[int, int]]()
+        for position, (at, value) in enumerate(sorted(own, key=lambda event: event[0]), 1):
+            total += value
+            output.append(f"S {key} {position} {at} {total}")
+            count, summed = windows.get(at // window, (0, 0))
+            windows[at // window] = count + 1, summed + value
+        output += [f"W {key} {start * window} {count} {summed}" for start, (count, summed) in windows.items()]
+    return output
