@@ -24,6 +24,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
 from millstream.checkpoint.storage import CheckpointTaken
 from millstream.cluster.adoption import Layout, differs
+from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
 from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
@@ -53,7 +54,7 @@ from millstream.cluster.sinks import Sinks
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.engine.contract import Deployment, Engine, EpochRequest, EpochResult
-from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.job_status import JobStatus
 from millstream.model.source import Budget
@@ -370,6 +371,7 @@ class JobMaster:
 
     def _run(self, plan: EpochPlan) -> EpochResult:
         assert self._sources is not None
+        assert self._sinks is not None
         progress = self._progress
         request = EpochRequest(
             epoch=plan.epoch,
@@ -377,6 +379,7 @@ class JobMaster:
             generation=progress.generation,
             recovered=progress.recovered,
             restarts=self.job.restarts,
+            attempts=progress.attempts,
             lineages=progress.lineages,
             memory=progress.memory,
             work=self._sources.work(plan, progress.memory),
@@ -384,19 +387,20 @@ class JobMaster:
             last=plan.ends or plan.stop,
         )
         late = EpochTimedOut(plan.epoch, self._settings.deadline)
-        result = watched(self._settings.deadline, lambda: self._engine.run_epoch(request), self._engine.cancel, late)
-        if result.failures:
-            raise failure_of(result.failures[0])
-        return result
+
+        def run() -> EpochResult:
+            run_epoch = partial(self._engine.run_epoch, request)
+            result = watched(self._settings.deadline, run_epoch, self._engine.cancel, late)
+            if result.failures:
+                raise failure_of(result.failures[0])
+            return result
+
+        return run_until_agreed(self._plan, plan.epoch, run, self._sinks.discard)
 
     def _accept(self, plan: EpochPlan, result: EpochResult, seconds: float) -> None:
         """Every subtask has reported: this epoch happened."""
         assert self._sinks is not None
         assert self._sources is not None
-        expected = sum(planned.task.parallelism for planned in self._plan.vertices)
-        if len(result.reports) != expected:
-            msg = f"epoch {plan.epoch}: {len(result.reports)} reports from {expected} subtasks"
-            raise InternalError(msg)
         for report in result.reports:
             if report["printed"]:
                 self._show(report["printed"])

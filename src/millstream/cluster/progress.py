@@ -34,6 +34,7 @@ class Progress:
     memory: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     next_timer: int | None = None
     recovered: int = 0
+    attempts: dict[str, tuple[bytes, ...]] = field(default_factory=dict)  # the accepted ones, by vertex and subtask
 
     @property
     def restored(self) -> bool:
@@ -62,6 +63,7 @@ class Progress:
             {name: tuple(parts) for name, parts in memory.items()},
             min((report["timer"] for report in reports if report["timer"] is not None), default=None),
             self.recovered,
+            attempts_of(reports),
         )
 
     def operators(self, plan: ExecutionPlan) -> tuple[OperatorSnapshot, ...]:
@@ -80,6 +82,14 @@ class Progress:
             for planned in plan.vertices
             for node in planned.vertex.nodes
         )
+
+
+def attempts_of(reports: Sequence[Mapping[str, Any]]) -> dict[str, tuple[bytes, ...]]:
+    """The attempts that have reported, by vertex and subtask."""
+    found: dict[str, tuple[bytes, ...]] = {}
+    for report in sorted(reports, key=lambda report: report["subtask"]):
+        found[report["vertex"]] = (*found.get(report["vertex"], ()), report["attempt"])
+    return found
 
 
 def compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, Compaction]]:

@@ -36,16 +36,17 @@ class Sinks:
 
     def stage(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """Take the committables of an accepted epoch, in the order of subtasks."""
-        now: dict[str, list[Any]] = {}
-        for report in sorted(reports, key=lambda report: report["subtask"]):
-            for operator, staged in report["results"].items():
-                now.setdefault(operator, []).extend(staged)
-        for operator, staged in now.items():
+        for operator, staged in _committables(reports).items():
             sink = self._sinks[operator]
             if sink.commits_with_epoch or (sink.driver_only and self._with_epoch):
                 self._committers[operator].commit(-1, staged)
             else:
                 self._staged.setdefault(operator, []).extend(staged)
+
+    def discard(self, reports: Sequence[Mapping[str, Any]]) -> None:
+        """A run of an epoch is not accepted: what it staged is removed before the epoch is run again."""
+        for operator, staged in _committables(reports).items():
+            self._committers[operator].abort(staged)
 
     def durable(self) -> dict[str, tuple[Any, ...]]:
         """What a checkpoint must name."""
@@ -87,3 +88,12 @@ class Sinks:
         """Close every committer."""
         for committer in self._committers.values():
             committer.close()
+
+
+def _committables(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What reports have staged, by sink, in the order of subtasks."""
+    found: dict[str, list[Any]] = {}
+    for report in sorted(reports, key=lambda report: report["subtask"]):
+        for operator, staged in report["results"].items():
+            found.setdefault(operator, []).extend(staged)
+    return found

@@ -42,20 +42,21 @@ class Deployment:
 @dataclass(frozen=True)
 class EpochRequest:
     """What the epoch does: everything a replay needs. Output that generations before `recovered` staged is committed or
-    dead."""
+    dead. `attempts` are those that were accepted last, by vertex."""
 
     epoch: int
     now: int
     generation: int
     recovered: int = 0
     restarts: int = 0
+    attempts: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     lineages: Mapping[str, tuple[Lineage, ...]] = field(default_factory=dict)
     memory: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     work: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     compact: Mapping[str, Mapping[int, Compaction]] = field(default_factory=dict)
     last: bool = False
 
-    def of(self, operators: tuple[str, ...], subtask: int) -> TaskRequest:
+    def of(self, vertex: str, operators: tuple[str, ...], subtask: int) -> TaskRequest:
         """The part of one subtask; the worker adds the attempt."""
 
         def own(parts: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -66,6 +67,7 @@ class EpochRequest:
             now=self.now,
             attempt=str(self.generation),
             recovered=self.recovered,
+            previous=self.attempts[vertex][subtask] if vertex in self.attempts else b"",
             restarts=self.restarts,
             lineages=own(self.lineages),
             memory=own(self.memory),

@@ -7,14 +7,15 @@ Does not know: who moves the blocks."""
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
+import functools
 import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
+from millstream.engine.fresh_copy import fresh_copy
 from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
@@ -75,7 +76,8 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     key = (deployment.id, vertex, subtask)
     found = _tasks.get(key)
     if found is None:
-        found = _tasks[key] = Task(own_spec(deployment, vertex), subtask, environment_of(deployment))
+        another = functools.partial(own_spec, deployment, vertex)
+        found = _tasks[key] = Task(another(), subtask, environment_of(deployment), another)
     return found
 
 
@@ -90,7 +92,7 @@ def classes_of(deployment: Deployment) -> codec.Classes:
 
 def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
     """A vertex, copied: subtasks that meet in one process must not share function objects."""
-    return copy.deepcopy(next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex))
+    return fresh_copy(next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex))
 
 
 def environment_of(deployment: Deployment) -> TaskEnvironment:
@@ -141,5 +143,6 @@ def level_requests(deployment: Deployment, request: EpochRequest) -> list[LevelR
     for planned in deployment.plan.vertices:
         operators = tuple(node.id for node in planned.task.operators)
         for subtask in range(planned.task.parallelism):
-            made[planned.level].setdefault(subtask, []).append((planned.task.vertex, request.of(operators, subtask)))
+            asked = request.of(planned.task.vertex, operators, subtask)
+            made[planned.level].setdefault(subtask, []).append((planned.task.vertex, asked))
     return made

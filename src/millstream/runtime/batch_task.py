@@ -8,18 +8,20 @@ Does not know: Spark, other subtasks."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
+from millstream.runtime.exchange import joined
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.partitioners import Broadcast, Hash, Router
 from millstream.runtime.places import REPORTS, is_sorted, unsorted_place
 from millstream.runtime.sorted_input import SortedEdge, SortedInput
 from millstream.runtime.sorted_runs import SortedRuns
-from millstream.runtime.task import OutEdge, Task, TaskEnvironment, TaskRequest, TaskSpec, joined
+from millstream.runtime.task import OutEdge, Task, TaskEnvironment, TaskRequest, TaskSpec
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Chain
@@ -53,7 +55,7 @@ class BatchTask(Task):
     def _receive(self, inbox: Any) -> Iterator[None]:
         head, context, fan = self._operators[0], self._contexts[0], self._fans[0]
         edges = {edge.edge: edge for edge in self.spec.inputs}
-        for in_order, pieces in groupby(inbox, key=lambda piece: is_sorted(piece[0])):
+        for in_order, pieces in groupby(self._noted(inbox), key=lambda piece: is_sorted(piece[0])):
             if not in_order:
                 for _, data in pieces:
                     edge = edges[blocks.header(data).edge]
@@ -74,6 +76,11 @@ class BatchTask(Task):
                 yield
         if self.spec.inputs:
             head.on_watermark(MAX_WATERMARK)
+
+    def _noted(self, inbox: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        for piece in inbox:
+            self.note(blocks.header(piece[1]))
+            yield piece
 
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
         return ()
@@ -130,7 +137,8 @@ class _OrderedExchange:
             part = whole if len(whole) <= limit else whole.slice(start, start + limit)
             for target, piece in self.router.split(part):
                 place = unsorted_place(task.rank(edge), edge, task.subtask, self._sequence, broadcast=self._broadcast)
-                task.outbox.append((target, place, blocks.pack_batch(edge, task.subtask, self._sequence, piece)))
+                packed = blocks.pack_batch(edge, task.subtask, self._sequence, piece, task.attempt)
+                task.send(edge, target, place, packed)
             self._sequence += 1
 
     def watermark(self, watermark: int | None) -> None:
@@ -143,6 +151,7 @@ class _SortedExchange:
     def __init__(self, edge: OutEdge, task: BatchTask) -> None:
         partitioner = edge.partitioner
         assert isinstance(partitioner, Hash)
+        self._task = task
         node = task.spec.operators[edge.source]
         self.router = Router(partitioner, node.name, task.subtask, task.spec.parallelism, edge.targets)
         self._runs = SortedRuns(
@@ -153,13 +162,14 @@ class _SortedExchange:
             edge.targets,
             task.rank(edge.edge),
             task.environment.run_bytes,
-            lambda target, place, data: task.outbox.append((target, place, data)),
+            partial(task.send, edge.edge),
             None if partitioner.fold is None else partitioner.fold.reduce,
         )
         self.send, self.flush = self._runs.add, self._runs.flush
 
     def begin(self, epoch: int, position: int) -> None:
         """The job starts."""
+        self._runs.attempt = self._task.attempt
 
     def watermark(self, watermark: int | None) -> None:
         """Time comes to its end with the last record, for everybody."""

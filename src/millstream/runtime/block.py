@@ -1,7 +1,8 @@
 """What an exchange moves: a header and a payload.
 
 Promises: a block is bytes that Spark never looks into; `(sequence, upstream)` orders the blocks of an edge, so every
-task merges its channels in the same order on every attempt.
+task merges its channels in the same order on every attempt; a block of records or a watermark names the attempt of the
+task that sent it.
 Does not know: Spark, targets, operators.
 
 Records that were made as Python values travel as a pickle between two tasks of the same job, where PySpark itself
@@ -9,6 +10,7 @@ pickles; nothing that is stored ever does."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import struct
@@ -24,9 +26,10 @@ from millstream.model.arrow_streams import stream_bytes
 from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformation
 from millstream.runtime.batch import Batch
 
-_HEADER = struct.Struct("<BHHI7x")  # padded, so that Arrow finds its buffers aligned
+_HEADER = struct.Struct("<BHHI7s")  # 16 bytes, so that Arrow finds its buffers aligned
 HEADER_SIZE = _HEADER.size
 REPORT_EDGE = 0xFFFF
+NO_ATTEMPT = bytes(7)
 
 
 class BlockKind(IntEnum):
@@ -48,20 +51,26 @@ class Header:
     edge: int
     upstream: int
     sequence: int
+    attempt: bytes = NO_ATTEMPT
+
+
+def attempt_token(attempt: str) -> bytes:
+    """The name of an attempt as a header has room for it."""
+    return hashlib.blake2b(attempt.encode(), digest_size=len(NO_ATTEMPT)).digest()
 
 
 def header(block: bytes) -> Header:
     """The header of a block."""
-    kind, edge, upstream, sequence = _HEADER.unpack_from(block)
-    return Header(BlockKind(kind), edge, upstream, sequence)
+    kind, edge, upstream, sequence, attempt = _HEADER.unpack_from(block)
+    return Header(BlockKind(kind), edge, upstream, sequence, attempt)
 
 
-def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int) -> bytes:
+def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int, attempt: bytes = NO_ATTEMPT) -> bytes:
     """The header of a block that is packed elsewhere."""
-    return _HEADER.pack(kind, edge, upstream, sequence)
+    return _HEADER.pack(kind, edge, upstream, sequence, attempt)
 
 
-def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
+def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: bytes = NO_ATTEMPT) -> bytes:
     """A block of records: as columns where they are at hand or cost less to make, else as rows with their keys."""
     lighter = isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar
     if batch.columnar or lighter:
@@ -69,11 +78,11 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch) -> bytes:
         if batch.timestamps is not None:
             arrays.append(pa.array(batch.timestamps))
             names.append("timestamp")
-        head = _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence)
+        head = _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence, attempt)
         return stream_bytes(pa.RecordBatch.from_arrays(arrays, names=names), before=head)
     times = None if batch.timestamps is None else batch.timestamps.tobytes()
     payload = _dumps((batch.rows(), batch.keys, times))
-    return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence) + payload
+    return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence, attempt) + payload
 
 
 def _dumps(value: Any) -> bytes:
@@ -96,10 +105,12 @@ def unpack_batch(block: bytes | memoryview, kind: TypeInformation) -> Batch:
     return Batch(kind, rows=rows, keys=keys, timestamps=None if raw is None else np.frombuffer(raw, dtype=np.int64))
 
 
-def pack_watermark(edge: int, upstream: int, sequence: int, watermark: int | None) -> bytes:
+def pack_watermark(
+    edge: int, upstream: int, sequence: int, watermark: int | None, attempt: bytes = NO_ATTEMPT
+) -> bytes:
     """A watermark of a channel; None says that the channel is idle."""
     payload = struct.pack("<?q", watermark is None, 0 if watermark is None else watermark)
-    return _HEADER.pack(BlockKind.WATERMARK, edge, upstream, sequence) + payload
+    return _HEADER.pack(BlockKind.WATERMARK, edge, upstream, sequence, attempt) + payload
 
 
 def unpack_watermark(block: bytes) -> int | None:
@@ -110,7 +121,7 @@ def unpack_watermark(block: bytes) -> int | None:
 
 def pack_report(upstream: int, report: dict[str, Any]) -> bytes:
     """What a task tells the JobMaster; it travels with the data."""
-    return _HEADER.pack(BlockKind.REPORT, REPORT_EDGE, upstream, 0) + _dumps(report)
+    return pack_header(BlockKind.REPORT, REPORT_EDGE, upstream, 0) + _dumps(report)
 
 
 def unpack_report(block: bytes) -> dict[str, Any]:
@@ -120,7 +131,7 @@ def unpack_report(block: bytes) -> dict[str, Any]:
 
 def pack_failure(upstream: int, failure: dict[str, Any]) -> bytes:
     """A failure of user code, as values: it ends the epoch without a retry."""
-    return _HEADER.pack(BlockKind.FAILURE, REPORT_EDGE, upstream, 0) + json.dumps(failure).encode()
+    return pack_header(BlockKind.FAILURE, REPORT_EDGE, upstream, 0) + json.dumps(failure).encode()
 
 
 def unpack_failure(block: bytes) -> dict[str, Any]:

@@ -1,14 +1,10 @@
-"""Calls functions that keep operator state: `initialize_state` when they start anew, `snapshot_state` every epoch.
+"""Calls functions that keep operator state: `initialize_state` when they start, `snapshot_state` every epoch.
 
-Promises: a function's fields are those it had at the end of the epoch before, whichever process it is in: one that was
-left behind by another worker, or by a try that failed, is reset and initialised from state before it sees a record.
-Does not know: what the functions do.
-
-The plan's memory carries the name of the last snapshot; a function that is at another one has been left behind."""
+Promises: a function is initialised from the state before the epoch, before it sees a record.
+Does not know: what the functions do, or when a task makes its functions anew."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +21,6 @@ from millstream.runtime.context import StateNameTaken, StreamingRuntimeContext
 from millstream.runtime.operator import OperatorContext
 from millstream.state.views import broadcast_view, operator_list_view
 
-_SNAPSHOT = "snapshot"  # in memory: the name of the last snapshot
 UNION = "union"  # in memory: a restore must give every subtask the elements of all
 
 
@@ -107,14 +102,12 @@ class SnapshotContext(FunctionSnapshotContext):
 
 
 class Functions:
-    """The functions of one operator: opens them, and brings those that keep operator state from epoch to epoch."""
+    """The functions of one operator: opens them, those that keep operator state once that state is there."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Any], *, keyed: bool) -> None:
         self._context, self._keyed = context, keyed
         self._functions = [function for function in functions if isinstance(function, Function | CheckpointedFunction)]
         self._checkpointed = any(isinstance(function, CheckpointedFunction) for function in self._functions)
-        self._as_built = copy.deepcopy(self._functions) if self._checkpointed else []
-        self._at: str | None = None
         self._opened = False
 
     def open(self) -> None:
@@ -133,27 +126,15 @@ class Functions:
         self._opened = True
 
     def initialize(self) -> None:
-        """State is at the version before the epoch: functions that are not are made anew."""
-        if not self._checkpointed:
-            return
-        at, self._at = self._at, None  # until the epoch ends, they are at no snapshot
-        if self._opened and at is not None and at == self._context.memory.get(_SNAPSHOT):
-            return
-        if self._opened:
-            self.close()
-            for function, as_built in zip(self._functions, copy.deepcopy(self._as_built), strict=True):
-                vars(function).clear()
-                vars(function).update(vars(as_built))
-        self._open()
+        """State is at the version before the epoch: functions that keep operator state can be opened."""
+        if self._checkpointed and not self._opened:
+            self._open()
 
     def snapshot(self) -> None:
         """The epoch ends: functions put into state what they need to go on."""
-        if not self._checkpointed:
-            return
         for function in self._functions:
             if isinstance(function, CheckpointedFunction):
                 rowwise.guarded(self._context, function.snapshot_state, SnapshotContext(self._context))
-        self._at = self._context.memory[_SNAPSHOT] = f"{self._context.epoch}/{self._context.attempt}"
 
     def close(self) -> None:
         """Close them."""

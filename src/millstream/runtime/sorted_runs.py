@@ -58,6 +58,7 @@ class SortedRuns:
         self._route = routing_table(targets, partitioner.max_parallelism)
         self._operator, self._edge, self._upstream, self._targets = operator, edge, upstream, targets
         self._rank, self._limit, self._send = rank, run_bytes, send
+        self.attempt = blocks.NO_ATTEMPT
         most, room = max(1, run_bytes // _ROW_BYTES), _COMBINED_RUNS * run_bytes
         self._combining = None if fold is None else Combining(operator, partitioner.key, fold, most, room)
         self._hasher = KeyHasher()
@@ -120,7 +121,8 @@ class SortedRuns:
             time = NO_TIMESTAMP if part.timestamps is None else int(part.timestamps[0])
             origin = Origin(self._edge, self._upstream, self._run, index)
             place = sorted_place(self._rank, int(hashes[start]), time, origin)
-            self._send(target, place, pack_sorted(self._edge, self._upstream, self._run, part, hashes[start:stop]))
+            packed = pack_sorted(self._edge, self._upstream, self._run, part, hashes[start:stop], self.attempt)
+            self._send(target, place, packed)
 
 
 def _form(batch: Batch) -> tuple[bool, bool]:
@@ -180,12 +182,13 @@ def _cuts(count: int, firsts: np.ndarray) -> list[int]:
     return sorted(cuts)
 
 
-def pack_sorted(edge: int, upstream: int, run: int, batch: Batch, hashes: KeyHashes) -> bytes:
+def pack_sorted(
+    edge: int, upstream: int, run: int, batch: Batch, hashes: KeyHashes, attempt: bytes = blocks.NO_ATTEMPT
+) -> bytes:
     """A block of a run: its hashes, then the records."""
+    head = blocks.pack_header(BlockKind.SORTED, edge, upstream, run, attempt)
     inner = blocks.pack_batch(edge, upstream, run, batch)
-    return b"".join(
-        (blocks.pack_header(BlockKind.SORTED, edge, upstream, run), _COUNT.pack(len(hashes)), hashes.tobytes(), inner)
-    )
+    return b"".join((head, _COUNT.pack(len(hashes)), hashes.tobytes(), inner))
 
 
 def unpack_sorted(data: bytes, kind: TypeInformation) -> tuple[Batch, KeyHashes]:

@@ -1,7 +1,9 @@
 """One subtask of one vertex in one epoch: come to the state before, process, advance, snapshot, report.
 
 Promises: a task is a function of its request, the state before and its blocks (law 2); all it leaves is a state file
-of this attempt's own name and the blocks it yields, the last of which is the report that names the file (law 4).
+of this attempt's own name and the blocks it yields, the last of which is the report that names the file (law 4). The
+report says which attempts sent the blocks that were read, and how many blocks went to whom. User functions go on from
+epoch to epoch only after an attempt that was accepted; after any other they are made anew, as after a restart.
 Does not know: Spark, other subtasks, checkpoints."""
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from millstream.errors import ExternalError, UserError
 from millstream.model.accumulators import Accumulator, merged
 from millstream.model.types import TypeInformation
@@ -23,6 +23,7 @@ from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
+from millstream.runtime.exchange import Exchange
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.rowwise import UserFunctionFailed
@@ -108,6 +109,7 @@ class TaskRequest:
     now: int
     attempt: str
     recovered: int = 0
+    previous: bytes = b""  # the attempt of this subtask that was accepted last; none since the job was deployed
     restarts: int = 0
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     memory: Mapping[str, dict[str, Any]] = field(default_factory=dict)
@@ -133,58 +135,6 @@ class TaskEnvironment:
     run_bytes: int = 64 << 20
 
 
-class _Exchange:
-    """The sending end of one exchange edge: small batches are gathered, cut by target, and packed."""
-
-    def __init__(self, edge: OutEdge, task: Task) -> None:
-        self._edge = edge
-        self._task = task
-        node = task.spec.operators[edge.source]
-        self.router = Router(edge.partitioner, node.name, task.subtask, task.spec.parallelism, edge.targets)
-        self._sequence = 0
-        self._waiting: list[Batch] = []
-        self._waiting_rows = 0
-
-    def begin(self, epoch: int, position: int) -> None:
-        self._sequence = 0
-        self._waiting, self._waiting_rows = [], 0
-        self.router.position = position
-        self.router.seed(epoch, self._edge.edge)
-
-    def send(self, batch: Batch) -> None:
-        if batch.columnar or len(batch) >= 1024:
-            self.flush()
-            self._pack(batch)
-            return
-        if self._waiting and (self._waiting[0].timestamps is None) != (batch.timestamps is None):
-            self.flush()
-        self._waiting.append(batch)
-        self._waiting_rows += len(batch)
-        if self._waiting_rows >= 1024:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._waiting:
-            whole = joined(self._waiting)
-            self._waiting, self._waiting_rows = [], 0
-            self._pack(whole)
-
-    def _pack(self, batch: Batch) -> None:
-        limit = self._task.environment.block_records
-        for start in range(0, len(batch), limit):
-            part = batch if len(batch) <= limit else batch.slice(start, start + limit)
-            for target, piece in self.router.split(part):
-                packed = blocks.pack_batch(self._edge.edge, self._task.subtask, self._sequence, piece)
-                self._task.outbox.append((target, packed))
-            self._sequence += 1
-
-    def watermark(self, watermark: int | None) -> None:
-        self.flush()
-        packed = blocks.pack_watermark(self._edge.edge, self._task.subtask, self._sequence, watermark)
-        self._sequence += 1
-        self._task.outbox.extend((target, packed) for target in self.router.reachable())
-
-
 class _Printed(io.StringIO):
     """What user functions print, up to a limit; the rest is only counted."""
 
@@ -201,22 +151,12 @@ class _Printed(io.StringIO):
         return f"{kept}\n... {self.dropped} more characters were printed and dropped\n" if self.dropped else kept
 
 
-def joined(batches: list[Batch]) -> Batch:
-    """Several batches of one type as one, in rows."""
-    if len(batches) == 1:
-        return batches[0]
-    rows = [row for batch in batches for row in batch.rows()]
-    timed = batches[0].timestamps is not None
-    times = np.concatenate([batch.timestamps for batch in batches]) if timed else None
-    return Batch(batches[0].kind, rows=rows, timestamps=times)
-
-
 class _Fan:
     """The output of one operator: chained operators first, then exchanges."""
 
     def __init__(self) -> None:
         self.operators: list[tuple[str | None, Operator]] = []
-        self.exchanges: list[tuple[str | None, _Exchange]] = []
+        self.exchanges: list[tuple[str | None, Exchange]] = []
         self.emitted = 0
         self.said: int | None = MIN_WATERMARK
         self.muted = False
@@ -259,15 +199,25 @@ class _Fan:
 class Task:
     """A subtask that lives in a worker across epochs and can be moved to any other worker between them."""
 
-    def __init__(self, spec: TaskSpec, subtask: int, environment: TaskEnvironment) -> None:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        subtask: int,
+        environment: TaskEnvironment,
+        another: Callable[[], TaskSpec] | None = None,
+    ) -> None:
+        """`another` makes one more copy of the spec, whose functions nobody has called yet."""
         self.spec = spec
         self.subtask = subtask
         self.environment = environment
+        self.attempt = blocks.NO_ATTEMPT
         self.outbox: list[tuple[int, bytes]] = []
+        self._another = another
+        self._ran: bytes | None = b""  # the attempt that the functions have seen to its end; b"" if they saw none
+        self._sent: dict[int, dict[int, int]] = {}
+        self._read: dict[tuple[int, int], dict[bytes, int]] = {}
         self._fans = [_Fan() for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
-        self._operators: list[Operator] = []
-        self._opened = False
         grouper = KeyGrouper(spec.max_parallelism)
         key_range = range_of(subtask, spec.parallelism, spec.max_parallelism)
         for node, fan in zip(spec.operators, self._fans, strict=True):
@@ -300,20 +250,57 @@ class Task:
                 batch=environment.batch,
             )
             self._contexts.append(context)
-            self._operators.append(node.spec.build(context))
-        for edge in spec.chained:
-            self._fans[edge.source].operators.append((edge.tag, self._operators[edge.target]))
         self._channels = [
             f"{edge.edge}/{up}" for edge in spec.inputs for up in edge.channels(subtask, spec.parallelism)
         ]
+        self._build(spec)
+
+    def _build(self, spec: TaskSpec) -> None:
+        """Make the operators of the chain and its exchanges, on the state that is there."""
+        self.spec = spec
+        self._opened = False
+        self._operators = [
+            node.spec.build(context) for node, context in zip(spec.operators, self._contexts, strict=True)
+        ]
+        for fan in self._fans:
+            fan.operators, fan.exchanges = [], []
+        for edge in spec.chained:
+            self._fans[edge.source].operators.append((edge.tag, self._operators[edge.target]))
         self._exchanges: dict[int, Any] = {}
         for out in spec.outputs:
             exchange = self._exchanges[out.edge] = self._exchange(out)
             self._fans[out.source].exchanges.append((out.tag, exchange))
 
+    def _renew(self) -> None:
+        """Make the functions anew: they have seen an attempt that was not accepted, or missed one that was."""
+        self._close()
+        for operator in self._operators:
+            with contextlib.suppress(Exception):
+                operator.dispose()
+        self._build(self.spec if self._another is None else self._another())
+
+    def _close(self) -> None:
+        """Close functions that will not be called again, whatever they say to it."""
+        if self._opened:
+            self._opened = False
+            for operator in self._operators:
+                with contextlib.suppress(Exception):
+                    operator.close()
+
     def _exchange(self, edge: OutEdge) -> Any:
         """The sending end of an edge."""
-        return _Exchange(edge, self)
+        return Exchange(edge, self)
+
+    def send(self, edge: int, target: int, *piece: bytes) -> None:
+        """Put a block into the outbox."""
+        self.outbox.append((target, *piece))  # type: ignore[arg-type]
+        targets = self._sent.setdefault(edge, {})
+        targets[target] = targets.get(target, 0) + 1
+
+    def note(self, header: blocks.Header) -> None:
+        """A block was read."""
+        attempts = self._read.setdefault((header.edge, header.upstream), {})
+        attempts[header.attempt] = attempts.get(header.attempt, 0) + 1
 
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
@@ -328,6 +315,7 @@ class Task:
                     yield from self._drain()
                 self._end(request)
                 report = self._report(request, printed, started)
+                self._ran = self.attempt
         except BaseException as problem:
             for context, fan in zip(self._contexts, self._fans, strict=True):
                 context.state.abandon()
@@ -336,11 +324,7 @@ class Task:
             for operator in self._operators:
                 with contextlib.suppress(Exception):  # the failure at hand is the one to tell
                     operator.abandon()
-            if self._opened:
-                self._opened = False
-                for operator in self._operators:
-                    with contextlib.suppress(Exception):
-                        operator.close()
+            self._close()
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -366,6 +350,11 @@ class Task:
         return {"domain": domain, "vertex": where, **found.to_json()}
 
     def _begin(self, request: TaskRequest) -> None:
+        if self._ran not in (b"", request.previous):
+            self._renew()
+        self._ran = None
+        self.attempt = blocks.attempt_token(request.attempt)
+        self._sent, self._read = {}, {}
         for context in self._contexts:
             context.scope.now = request.now
             context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
@@ -398,6 +387,7 @@ class Task:
         """Process what arrived; control goes back after every block."""
         combined = Combined(self._contexts[0].memory, self._channels, self._operators[0].watermark)
         for piece in _ordered(inbox):
+            self.note(piece[0])
             self._take(piece, combined)
             yield
 
@@ -467,6 +457,9 @@ class Task:
             printed=printed.text(),
             watermark=self._operators[0].watermark,
             busy=time.perf_counter() - started,
+            attempt=self.attempt,
+            sent=self._sent,
+            read=self._read,
         )
         return report
 

@@ -30,9 +30,9 @@ class Timers:
 
     def __init__(self, state: OperatorState, domain: str) -> None:
         self.table = state.table(f"timers/{domain}", Types.LIST(Types.LONG()), in_memory=True)
-        self.table.listener = self._index
         self.agenda = Agenda()
         self._arrived = 0
+        self.table.listen(self._index)
 
     def _index(self, namespace: Any, key: Any, times: list[int]) -> None:
         for time in times:

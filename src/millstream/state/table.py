@@ -70,7 +70,7 @@ class StateTable:
         self._written_directly = False
         self._read_in_place = False
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
-        self.listener: Callable[[Any, Any, Any], None] | None = None
+        self._listener: Callable[[Any, Any, Any], None] | None = None
         self._rebuild: Callable[[list[Any]], list[Any]] | None = None
         self._gone: list[tuple[Any, Any]] | None = None  # what was deleted, once `changes` has found out
 
@@ -106,6 +106,13 @@ class StateTable:
         assert self.store is not None
         namespaces, keys, values, size = self.store.group(self.schema.name, group)
         return namespaces, keys, values if self._rebuild is None else self._rebuild(values), size
+
+    def listen(self, listener: Callable[[Any, Any, Any], None]) -> None:
+        """Call `listener` with namespace, key and value of every entry that a table in memory has, and of those that
+        `take_over` adds. It replaces an earlier one."""
+        self._listener = listener
+        for namespace, key, _, value in self.everything().rows():
+            listener(namespace, key, value)
 
     def by_key(self) -> tuple[Live, set[Any]]:
         """The live values and the changed keys outside of namespaces, for the table's life."""
@@ -280,7 +287,7 @@ class StateTable:
     def take_over(self, changes: Changes) -> None:
         """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
         self._spaces = None
-        if self.store is None and self.listener is None and not changes.patched and True not in changes.deleted:
+        if self.store is None and self._listener is None and not changes.patched and True not in changes.deleted:
             outside = sum(map(is_, changes.namespaces, repeat(None)))
             if outside == len(changes):
                 self._live.update(zip(changes.keys, changes.values, strict=True))
@@ -295,8 +302,8 @@ class StateTable:
                 live.pop(place, None)
             else:
                 live[place] = value.on(live.get(place)) if isinstance(value, Patch) else value
-            if self.listener is not None and not gone:
-                self.listener(namespace, key, value)
+            if self._listener is not None and not gone:
+                self._listener(namespace, key, value)
 
     def forget(self) -> None:
         """Drop everything live."""

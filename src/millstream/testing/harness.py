@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
+from millstream.cluster.progress import attempts_of
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
@@ -211,6 +212,7 @@ class OperatorHarness:
             epoch=self._epoch + 1,
             now=self.clock.now(),
             generation=self._generation,
+            attempts=self._attempts,
             lineages=self._state.lineages,
             memory=self._state.memory,
             work={self._feeds[side]: (tuple(pieces),) for side, pieces in work.items()},
@@ -234,6 +236,7 @@ class OperatorHarness:
     def _accept(self, result: EpochResult) -> None:
         lineages = {name: list(parts) for name, parts in self._state.lineages.items()}
         memory = {name: list(parts) for name, parts in self._state.memory.items()}
+        self._attempts = attempts_of(result.reports)
         for report in result.reports:
             subtask = report["subtask"]
             for operator, written in report["states"].items():
@@ -377,6 +380,7 @@ class OperatorHarness:
 
     def _deploy(self, parallelism: int) -> None:
         self._parallelism = parallelism
+        self._attempts = attempts_of(())
         self._generation += 1
         self._plan = self._compile(parallelism)
         by_name = {node.name: node.id for planned in self._plan.vertices for node in planned.task.operators}

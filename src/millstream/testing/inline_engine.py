@@ -20,6 +20,7 @@ from millstream.engine.packing import packed
 from millstream.engine.slot_tasks import collect_results, run_task
 from millstream.model.slot_task import SlotTask
 from millstream.runtime import block as blocks
+from millstream.runtime.batch_task import Placed
 from millstream.runtime.block import BlockKind
 
 
@@ -64,9 +65,7 @@ class InlineEngine:
             outboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
             for index in range(slots):
                 inboxes[index].sort(key=lambda piece: piece[0])
-                own = pickle.loads(pickle.dumps(asked, 5))
-                attempt = f"i{next(self._attempts)}"
-                for target, place, data in run_batch_level(deployment, index, inboxes[index], own, attempt):
+                for target, place, data in self._attempt_batch(deployment, index, inboxes[index], asked):
                     outboxes[target].append((place, data))
             inboxes = outboxes
         return (data for inbox in inboxes for _, data in inbox)
@@ -83,6 +82,13 @@ class InlineEngine:
         assert self._deployment is not None, "deploy first"
         copies: list[SlotTask] = [pickle.loads(cloudpickle.dumps(task, 5)) for task in tasks]
         return collect_results([run_task(index, task) for index, task in enumerate(copies)], len(tasks))
+
+    def _attempt_batch(
+        self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], asked: slot.LevelRequest
+    ) -> Iterable[Placed]:
+        """One attempt of one slot of a batch job."""
+        own = pickle.loads(pickle.dumps(asked, 5))
+        return run_batch_level(deployment, index, inbox, own, f"i{next(self._attempts)}")
 
     def slots(self) -> int | None:
         """Whatever is asked for."""

@@ -112,7 +112,9 @@ class Faults:
     `reads`: at which read of storage, and how, for `reads_lasting` reads (a stale answer is `behind` changes old);
     `engine`: epochs whose run fails; `forget`: chance that a worker is gone before a level; `flip`: chance that its
     successor has the other state backend; `attempts`: how each slot is attempted: "once", "twice" (the second counts),
-    "broken" (the first dies half-way)."""
+    "broken" (the first dies half-way), "mixed" (both are read, each by some slots of the next level, as on Spark after
+    a loss of map output: everywhere in the first run of each epoch, and nowhere in the next). `mixes`: chance that a
+    slot's attempts are mixed, in any run."""
 
     storage: tuple[int, Mode] | None = None
     lasting: int = 1
@@ -124,6 +126,7 @@ class Faults:
     forget: float = 0.0
     flip: float = 0.0
     attempts: str = "once"
+    mixes: float = 0.0
     seed: int = 0
 
 
@@ -214,6 +217,8 @@ class _Engine(InlineEngine):
         self._clock, self._faults = clock, faults
         self._chance = np.random.default_rng([faults.seed, 7])
         self._epochs = itertools.count()
+        self._latest = 0, 0  # generation and epoch of the last run
+        self._again = False
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run, or fail as asked."""
@@ -224,6 +229,8 @@ class _Engine(InlineEngine):
         if number in self._faults.engine:
             msg = f"the engine was lost in epoch {request.epoch}"
             raise EngineLost(msg)
+        before, self._latest = self._latest, (request.generation, request.epoch)
+        self._again = self._latest == before and not self._again
         return super().run_epoch(request)
 
     def _attempt(
@@ -245,7 +252,13 @@ class _Engine(InlineEngine):
             for _ in range(int(self._chance.integers(0, 3))):
                 next(first, None)
             first.close()  # type: ignore[attr-defined]
-        return list(super()._attempt(deployment, level, index, inbox, asked))
+        made = list(super()._attempt(deployment, level, index, inbox, asked))
+        mixes = (faults.attempts == "mixed" and not self._again) or self._chance.random() < faults.mixes
+        if not mixes or level + 1 == deployment.plan.levels:  # of the last level the driver reads one attempt only
+            return made
+        again = list(super()._attempt(deployment, level, index, inbox, asked))
+        reads_first = self._chance.random(deployment.plan.slots) < 0.5
+        return [each for each in made if reads_first[each[0]]] + [each for each in again if not reads_first[each[0]]]
 
 
 @dataclass
@@ -456,7 +469,8 @@ def random_faults(chance: Any) -> Faults:
         engine=frozenset(map(int, chance.integers(0, 30, int(chance.integers(0, 3))))),
         forget=float(chance.choice([0.0, 0.1, 0.5])),
         flip=float(chance.choice([0.0, 0.5])),
-        attempts=str(chance.choice(["once", "twice", "broken"])),
+        attempts=str(chance.choice(["once", "twice", "broken", "mixed"])),
+        mixes=float(chance.choice([0.0, 0.02])),
         seed=int(chance.integers(0, 1 << 30)),
     )
 

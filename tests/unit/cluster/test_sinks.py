@@ -50,6 +50,15 @@ def test_output_waits_for_its_checkpoint_in_the_order_of_epochs_and_subtasks():
     assert made.durable() == {}
 
 
+def test_what_a_discarded_run_staged_is_removed_and_nothing_else():
+    sink = Recording()
+    made = sinks(sink)
+    made.stage([report(0, "a")])
+    made.discard([report(1, "c"), report(0, "b")])
+    assert sink.done == [("abort", ["b", "c"])]
+    assert made.durable() == {"out": ("a",)}
+
+
 def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
     sink = Recording()
     made = sinks(sink)

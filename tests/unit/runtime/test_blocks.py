@@ -77,8 +77,9 @@ def test_row_kinds_survive_both_forms():
     st.none() | st.integers(-(2**63), 2**63 - 1),
 )
 def test_headers_and_watermarks_come_back(edge, upstream, sequence, mark):
-    packed = blocks.pack_watermark(edge, upstream, sequence, mark)
-    assert blocks.header(packed) == blocks.Header(BlockKind.WATERMARK, edge, upstream, sequence)
+    attempt = blocks.attempt_token(f"0-{sequence}")
+    packed = blocks.pack_watermark(edge, upstream, sequence, mark, attempt)
+    assert blocks.header(packed) == blocks.Header(BlockKind.WATERMARK, edge, upstream, sequence, attempt)
     assert blocks.unpack_watermark(packed) == mark
 
 

@@ -19,10 +19,10 @@ class Wakeups:
 
     def __init__(self, state: OperatorState) -> None:
         self._table = state.table("cep/wakeups", Types.LONG(), in_memory=True)
-        self._table.listener = lambda _, key, time: self._push(key, time)
         self._times, self._dirty = self._table.by_key()
         self._heap: list[tuple[int, int, Any]] = []
         self._pushed = 0
+        self._table.listen(lambda _, key, time: self._push(key, time))
 
     def _push(self, key: Any, time: int) -> None:
         self._pushed += 1

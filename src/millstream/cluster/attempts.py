@@ -1,0 +1,78 @@
+"""Whether the reports of an epoch are those of one run: every task has read what the reported attempts have sent.
+
+Promises: an epoch is accepted only when each task has reported once, and each channel (an edge from one upstream
+subtask to one downstream subtask) was read as the reported attempt of its sender sent it: that attempt, that number of
+blocks. An epoch whose reports disagree is run again, a limited number of times.
+Does not know: engines, sinks, why a task was attempted twice.
+
+Spark computes a lost map output again, by itself, when some of the tasks that need it have read it already. Without
+this check one task would have worked on the first attempt and another on the second, and if the two differ (a random
+key, answers in another order), records would be lost or doubled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.engine.contract import EpochResult
+from millstream.errors import ExternalError, InternalError
+from millstream.graph.execution_plan import ExecutionPlan
+
+_log = logging.getLogger("millstream.job")
+
+RUNS = 10  # of an epoch, before disagreeing reports count as its failure
+
+Reports = Sequence[dict[str, Any]]
+
+
+class AttemptsDisagree(ExternalError):
+    """An epoch was run again and again, and each time tasks had read different attempts of another task."""
+
+    hint = "executors are lost in every epoch: see the Spark log for the reason"
+
+    def __init__(self, epoch: int, runs: int, example: str) -> None:
+        self.epoch, self.runs = epoch, runs
+        super().__init__(f"epoch {epoch} was run {runs} times, and its tasks never agreed on what they read: {example}")
+
+
+def run_until_agreed(
+    plan: ExecutionPlan, epoch: int, run: Callable[[], EpochResult], discard: Callable[[Reports], None]
+) -> EpochResult:
+    """Run an epoch until its reports agree. What the reports of other runs have staged is handed to `discard`."""
+    number = 0
+    while True:
+        number += 1
+        result = run()
+        problem = disagreement(plan, result.reports)
+        if problem is None:
+            return result
+        discard(result.reports)
+        if number == RUNS:
+            raise AttemptsDisagree(epoch, RUNS, problem)
+        _log.warning("run %s of epoch %s is discarded and the epoch is run again: %s", number, epoch, problem)
+
+
+def disagreement(plan: ExecutionPlan, reports: Reports) -> str | None:
+    """The first channel that was not read as it was sent, in words; None when there is none."""
+    by_task = {(report["vertex"], report["subtask"]): report for report in reports}
+    tasks = {planned.task.vertex: planned.task for planned in plan.vertices}
+    expected = sum(task.parallelism for task in tasks.values())
+    if not len(by_task) == len(reports) == expected:
+        msg = f"{len(reports)} reports of {len(by_task)} subtasks, but there are {expected} subtasks"
+        raise InternalError(msg)
+    for number, edge in enumerate(plan.job.edges):
+        sender, reader = tasks[edge.upstream], tasks[edge.downstream]
+        for upstream in range(sender.parallelism):
+            sent = by_task[sender.vertex, upstream]
+            counts = sent["sent"].get(number, {})
+            for subtask in range(reader.parallelism):
+                read = by_task[reader.vertex, subtask]["read"].get((number, upstream), {})
+                if read != ({sent["attempt"]: counts[subtask]} if subtask in counts else {}):
+                    return _in_words(reader.name, subtask, sender.name, upstream, sent["attempt"], read)
+    return None
+
+
+def _in_words(reader: str, subtask: int, sender: str, upstream: int, accepted: bytes, read: dict[bytes, int]) -> str:
+    which = "another attempt" if set(read) - {accepted} else "another number of blocks"
+    return f"{reader} ({subtask + 1}) read {which} of {sender} ({upstream + 1}) than the one that reported"

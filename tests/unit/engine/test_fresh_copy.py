@@ -1,0 +1,92 @@
+"""A copy shares what belongs to the process, and nothing that calls of a function change."""
+
+import functools
+import itertools
+
+import pyarrow as pa
+
+from millstream.connectors.collection import CollectionSource
+from millstream.engine.fresh_copy import fresh_copy
+from millstream.model.types import Types
+
+CALLS = []
+
+
+class Counting:
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, value):
+        self.seen.append(value)
+        return len(self.seen)
+
+
+def nested():
+    seen = []
+
+    def call(value, also=[]):  # noqa: B006
+        seen.append(value)
+        also.append(value)
+        CALLS.append(value)
+        return len(seen), len(also)
+
+    return call
+
+
+def test_fields_are_copied():
+    original = Counting()
+    assert [fresh_copy(original)("a"), fresh_copy(original)("a"), original("a")] == [1, 1, 1]
+    partial = functools.partial(original)
+    assert [fresh_copy(partial)("a"), fresh_copy(partial)("a")] == [2, 2]
+
+
+def test_variables_and_default_values_of_nested_functions_are_copied():
+    original = nested()
+    assert fresh_copy(original)(1) == (1, 1)
+    assert fresh_copy(original)(1) == (1, 1)
+    assert original(1) == (1, 1)
+    assert fresh_copy(original)(1) == (2, 2)
+
+
+def test_globals_classes_and_functions_that_modules_have_are_shared():
+    CALLS.clear()
+    fresh_copy(nested())("x")
+    assert CALLS == ["x"]
+    assert fresh_copy(Counting) is Counting
+    assert fresh_copy(nested) is nested
+    assert fresh_copy([functools.reduce, itertools.count]) == [functools.reduce, itertools.count]
+
+
+def test_functions_that_share_a_variable_still_do():
+    count = 0
+
+    def add():
+        nonlocal count
+        count += 1
+
+    def get():
+        return count
+
+    copied_add, copied_get = fresh_copy((add, get))
+    copied_add()
+    assert (copied_get(), get()) == (1, 0)
+
+
+def test_a_function_may_call_itself():
+    def factorial(n):
+        return 1 if n < 2 else n * factorial(n - 1)
+
+    factorial.note = ["kept"]
+    copied = fresh_copy(factorial)
+    assert copied(5) == 120
+    assert copied.note == ["kept"]
+    assert copied.note is not factorial.note
+    assert copied.__closure__[0].cell_contents is copied
+
+
+def test_data_that_nobody_changes_is_shared():
+    table = pa.table({"a": [1]})
+    source = CollectionSource([1, 2], Types.LONG())
+    copied = fresh_copy({"table": table, "source": source})
+    assert copied["table"] is table
+    assert copied["source"] is source
