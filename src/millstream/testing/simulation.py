@@ -42,12 +42,12 @@ from millstream.model.configuration import Configuration
 from millstream.model.functions import MapFunction
 from millstream.model.job_status import JobStatus
 from millstream.testing import expected, sample_programs
+from millstream.testing.case_sinks import SINKS
 from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, Operation, Reading, ReadMode, SimulatedCrash
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.memory_files import MemoryFileSystem, Named
 from millstream.testing.power import PowerLoss
 from millstream.testing.sample_programs import Longer
-from millstream.testing.visible_output import VisibleOutput, shown
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
 _stumbled: dict[str, int] = {}
@@ -132,7 +132,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Setup:
-    """A program and how it is cut. `checkpoint_every` counts epochs; None for no checkpoints."""
+    """A program, its sink (one of `SINKS`), and how it is cut. `checkpoint_every` counts epochs; None for never."""
 
     program: Program
     parallelism: int = 2
@@ -142,6 +142,7 @@ class Setup:
     backend: str = "hashmap"
     options: Mapping[str, str] = field(default_factory=dict)
     repeats: bool = False
+    sink: str = "visible"
     job: str = "job"
     incarnation: str = ""
 
@@ -171,6 +172,7 @@ class World:
         self.files = Named.of(self.disk)
         self.faulty: FaultyFileSystem | None = None
         self.clock = ManualClock(self.BEGIN)
+        self.sink = "visible"
         self.past: Sequence[MemoryFileSystem] = ()  # the disk before each of the last operations of the process before
         self.local = tempfile.mkdtemp(prefix="millstream-simulation-")
 
@@ -206,7 +208,7 @@ class World:
 
     def visible(self) -> list[str]:
         """The rows that anyone can see."""
-        return shown(self.disk, OUTPUT)
+        return SINKS[self.sink].visible(self.disk, OUTPUT)
 
 
 class _Engine(InlineEngine):
@@ -293,7 +295,8 @@ class Life:
 def graph_of(setup: Setup, world: World) -> StreamGraph:
     """The graph of a setup, its output going to the world."""
     environment = StreamExecutionEnvironment(setup.configuration())
-    setup.program(environment).sink_to(VisibleOutput(world.files, OUTPUT, setup.repeats)).uid("visible output")
+    world.sink = "repeating" if setup.repeats else setup.sink
+    setup.program(environment).sink_to(SINKS[world.sink].build(world.files, OUTPUT)).uid("visible output")
     return environment._graph()
 
 

@@ -311,6 +311,11 @@ def files_of(path: str) -> Files:
     return _known[scheme]
 
 
+def register(scheme: str, files: Files) -> None:
+    """Make a file system known under a scheme, in this process."""
+    _known[scheme] = files
+
+
 def check_scheme(path: str) -> None:
     """Refuse a URI that neither fsspec nor Arrow has a file system for; nothing is connected to yet."""
     scheme = scheme_of(path)

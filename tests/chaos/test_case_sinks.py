@@ -1,0 +1,37 @@
+"""A case of the simulation runs with any sink; the file sink is the real one, on the simulated disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from millstream.model.job_status import JobStatus
+from millstream.testing.case_sinks import SINKS
+from millstream.testing.faults import CRASHES, Mode
+from millstream.testing.power import POWER_LOSSES
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Faults, Setup, World, live, reference, run
+
+SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_every_sink_shows_what_the_program_gives(sink: str) -> None:
+    setup = replace(SETUP, sink=sink)
+    with World() as world:
+        assert run(setup, world).status is JobStatus.FINISHED
+        assert world.visible() == reference(setup) == reference(SETUP)
+
+
+@pytest.mark.parametrize("mode", [*CRASHES, *POWER_LOSSES])
+def test_part_files_survive_crashes_and_power_losses(mode: Mode) -> None:
+    setup = replace(SETUP, sink="files")
+    with World() as world:
+        operations = run(setup, world).operations
+    renamed = [number for number, each in enumerate(operations) if each.target.startswith("/output/")]
+    assert renamed
+    for number in renamed[::4]:
+        with World() as world:
+            live(setup, world, [Faults(storage=(number + 1, mode))])
+            assert world.visible() == reference(SETUP), operations[number]
