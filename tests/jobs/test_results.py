@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import queue
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,14 @@ import pytest
 
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
-from millstream.common import Configuration, Types
+from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.common.accumulators import Accumulator, AverageAccumulator, ListAccumulator
+from millstream.connectors import collect
 from millstream.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.blackhole import BlackHoleSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import UserError
+from millstream.table import StreamTableEnvironment
 
 
 class Longest(Accumulator[str, str]):
@@ -178,3 +184,72 @@ def test_execute_async_tells_of_the_submission_only(env: StreamExecutionEnvironm
     env.from_collection([1]).sink_to(BlackHoleSink())
     env.execute_async().get_job_execution_result().result()
     assert [name for name, *_ in heard.events] == ["submitted"]
+
+
+def numbers(last: int) -> Any:
+    configuration = Configuration().set_string("millstream.epoch.max-records", "10")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    return env.from_source(NumberSequenceSource(1, last), WatermarkStrategy.no_watermarks(), "numbers")
+
+
+def test_the_job_waits_for_a_reader_that_is_slow(monkeypatch: Any) -> None:
+    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    with numbers(200).execute_and_collect() as results:
+        first = next(results)
+        assert len(results._results._values) < 15
+        assert sorted([first, *results]) == list(range(1, 201))
+
+
+def test_results_wait_until_there_is_room_or_nobody_reads() -> None:
+    def second_put(results: collect.Results) -> threading.Thread:
+        results.put([1, 2, 3])
+        waiting = threading.Thread(target=results.put, args=([4],), daemon=True)
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        return waiting
+
+    read, closed, held = (collect.Results(2) for _ in range(3))
+    waiting = second_put(read)
+    assert [read.get(1), read.get(1)] == [1, 2]
+    waiting.join(10)
+    assert [read.get(1), read.get(1)] == [3, 4]
+    with pytest.raises(queue.Empty):
+        read.get(0.01)
+    waiting = second_put(closed)
+    closed.close()
+    waiting.join(10)
+    assert closed.empty()
+    waiting = second_put(held)
+    collect.Delivering(held).interrupt()
+    waiting.join(10)
+    assert [held.get(1) for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_a_job_whose_results_nobody_reads_can_be_cancelled_and_closed(monkeypatch: Any) -> None:
+    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    for end in ("cancel", "close", "forget"):
+        results = numbers(10**9).execute_and_collect()
+        client = results._client
+        next(results)
+        if end == "cancel":
+            client.cancel().result()
+        elif end == "close":
+            results.close()
+        else:
+            del results  # the iterator is gone: rows are dropped, the job runs on
+            gc.collect()
+            client.cancel().result()
+        assert client.wait(30)
+
+
+def test_a_query_whose_end_is_awaited_keeps_its_rows(monkeypatch: Any) -> None:
+    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    table_env = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
+    table_env.get_config().set("millstream.epoch.max-records", "10")
+    generated = "'connector'='datagen', 'number-of-rows'='60', 'fields.i.kind'='sequence', 'fields.i.start'='1'"
+    table_env.execute_sql(f"CREATE TABLE t (i BIGINT) WITH ({generated}, 'fields.i.end'='60')")
+    result = table_env.execute_sql("SELECT i FROM t")
+    result.wait(60_000)
+    with result.collect() as rows:
+        assert sorted(row[0] for row in rows) == list(range(1, 61))

@@ -62,7 +62,8 @@ def compare(
         old = by_id.pop(each.shape.operator, None)
         verdicts += _operator(each, old, read)
     for left in by_id.values():
-        verdicts += _unclaimed(left, _successor(left, fresh), allow_unclaimed=allow_unclaimed)
+        pending = metadata.pending(left.operator)
+        verdicts += _unclaimed(left, pending, _successor(left, fresh), allow_unclaimed=allow_unclaimed)
     return verdicts
 
 
@@ -123,9 +124,15 @@ def _operator(each: Declared, old: OperatorSnapshot | None, read: Read) -> Itera
             yield Verdict(called, Fate.NEW, shown_name(name), ("starts empty",))
 
 
-def _unclaimed(left: OperatorSnapshot, successor: OperatorTraits | None, *, allow_unclaimed: bool) -> Iterable[Verdict]:
+def _unclaimed(
+    left: OperatorSnapshot, pending: int, successor: OperatorTraits | None, *, allow_unclaimed: bool
+) -> Iterable[Verdict]:
     called = left.uid or left.name
-    if left.traits is not None:
+    if pending:
+        staged = f"{pending} committables of its output were staged and not committed"
+        told = "the program has no such sink" + ("" if allow_unclaimed else "; give it this uid, or drop them (-n)")
+        yield Verdict(called, Fate.DROPPED if allow_unclaimed else Fate.REFUSED, notes=(staged, told))
+    elif left.traits is not None:
         yield from _unclaimed_table(called, left, left.traits, successor, allow_unclaimed=allow_unclaimed)
     elif not left.has_state:
         yield Verdict(called, Fate.DROPPED, notes=("has no state",))

@@ -67,6 +67,10 @@ class CheckpointMetadata:
     ended: bool = False
     incarnation: str = ""
 
+    def pending(self, operator: str) -> int:
+        """How many committables of an operator are still to be committed."""
+        return len(self.committables.get(operator, ()))
+
     @property
     def handles(self) -> tuple[Handle, ...]:
         """Every state file this checkpoint needs, each once."""

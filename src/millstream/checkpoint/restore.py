@@ -9,6 +9,7 @@ a base of its own, so no checkpoint ever names a chain of another parallelism th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from millstream.state.handles import Lineage
 
 
 class StateNotClaimed(UserError):
-    """The checkpoint has state that no operator of the program takes."""
+    """The checkpoint has state, or staged output, that no operator of the program takes."""
 
     def __init__(self, operators: Sequence[str], have: Sequence[str]) -> None:
         self.operators = tuple(operators)
@@ -30,6 +31,9 @@ class StateNotClaimed(UserError):
             "execution.state-recovery.ignore-unclaimed-state to drop that state; 'millstream savepoint check' "
             "tells what has changed",
         )
+
+
+_log = logging.getLogger("millstream.restore")
 
 
 class MaxParallelismChanged(UserError):
@@ -72,9 +76,14 @@ def assign(
     A `foreign` checkpoint is of another job, whose files are not ours to keep: everything is written anew."""
     by_id = {each.operator: each for each in metadata.operators}
     wanted = {shape.operator for shape in shapes}
-    left = [f"'{each.name}'" for each in metadata.operators if each.operator not in wanted and each.has_state]
-    if left and not allow_unclaimed:
-        raise StateNotClaimed(left, [f"'{shape.name}'" for shape in shapes])
+    left = [
+        _unclaimed(each, metadata.pending(each.operator)) for each in metadata.operators if each.operator not in wanted
+    ]
+    lost = [told for told in left if told]
+    if lost and not allow_unclaimed:
+        raise StateNotClaimed(lost, [f"'{shape.name}'" for shape in shapes])
+    if lost:
+        _log.warning("dropped, for the program has no such operators: %s", ", ".join(lost))
     lineages: dict[str, tuple[Lineage, ...]] = {}
     memory: dict[str, tuple[dict[str, Any], ...]] = {}
     for shape in shapes:
@@ -88,6 +97,13 @@ def assign(
         lineages[shape.operator] = _lineages(old, shape, foreign)
         memory[shape.operator] = _memories(old, shape)
     return Restored(lineages, memory)
+
+
+def _unclaimed(left: OperatorSnapshot, pending: int) -> str:
+    """An operator that the program does not have, and what it staged; empty if nothing of it is lost."""
+    if pending:
+        return f"'{left.name}' ({pending} committables of staged output)"
+    return f"'{left.name}'" if left.has_state else ""
 
 
 def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:

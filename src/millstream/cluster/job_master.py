@@ -129,6 +129,8 @@ class JobMaster:
     def cancel(self) -> None:
         """End the job without a checkpoint, soon."""
         self._cancel.set()
+        if self._sinks is not None:
+            self._sinks.interrupt()
         self._engine.cancel()
 
     def savepoint(self, directory: str | None = None, **how: Any) -> Future[str]:
@@ -215,7 +217,7 @@ class JobMaster:
             self.failure = EndedElsewhere(outcome) if outcome.status == JobStatus.FAILED.name else None
             return Concluded(JobStatus[outcome.status], outcome.cause)
         self._checkpoints.lead(leadership.term)
-        sinks = self._sinks = Sinks(self._plan, with_epoch=False)
+        sinks = self._sinks = Sinks.of(self._plan, self._settings)
         empty = CheckpointMetadata(
             checkpoint=0,
             epoch=0,
@@ -297,7 +299,7 @@ class JobMaster:
         self._engine.deploy(replace(deployment, plan=self._plan))
         self._sources = Sources(self._plan, found.sources if found is not None else {})
         if self._sinks is None:
-            self._sinks = Sinks(self._plan, with_epoch=self._settings.checkpoint_interval is None)
+            self._sinks = Sinks.of(self._plan, self._settings)
         if found is not None:
             self._sinks.recommit(found.checkpoint, found.committables)
         # the first epoch runs at once, input or not: it finds the timers that are due, and writes what was restored

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ class CloseableIterator:
 
     def __init__(self, client: JobClient, name: str) -> None:
         self._client = client
-        self._name = name
         self._results = collecting.results_of(name)
+        self._release = weakref.finalize(self, collecting.forget, name)  # the job waits for no reader that is gone
         self._closed = False
 
     def __iter__(self) -> Iterator[Any]:
@@ -41,6 +42,10 @@ class CloseableIterator:
 
     next = __next__
 
+    def hold_all(self) -> None:
+        """Keep all results until they are read, however many: the program waits for the end of the job first."""
+        self._results.hold_all()
+
     def __enter__(self) -> CloseableIterator:
         return self
 
@@ -52,7 +57,7 @@ class CloseableIterator:
         if self._closed:
             return
         self._closed = True
-        collecting.forget(self._name)
+        self._release()
         status = self._client.get_job_status().result()
         if not status.is_terminal_state():
             self._client.cancel().result()

@@ -69,6 +69,9 @@ class Committer(ABC):
     def abort(self, committables: Sequence[Any]) -> None:
         """These will never be committed: remove them."""
 
+    def interrupt(self) -> None:
+        """The job is cancelled: a commit that waits for a reader gives up. Called from another thread."""
+
     def close(self) -> None:
         """Let go of connections."""
 

@@ -73,9 +73,11 @@ class TableResult:
         return self._client
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the job has ended, or a query has its first row."""
+        """Wait until the job has ended. The rows of a query are kept in memory until then."""
         if self._client is None:
             return
+        if self._results is not None:
+            self._results.hold_all()
         seconds = None if timeout_ms is None else timeout_ms / 1000
         if not self._client.wait(seconds):
             msg = f"the job did not end within {timeout_ms} ms"

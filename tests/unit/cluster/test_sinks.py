@@ -3,8 +3,10 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
 from millstream.checkpoint.metadata import OperatorSnapshot
-from millstream.cluster.sinks import Sinks
+from millstream.cluster.sinks import OutputNotClaimed, Sinks
 from millstream.model.sink import Committer, Sink
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
@@ -28,10 +30,11 @@ class Recording(Sink, Committer):
         self.done.append(("abort", list(committables)))
 
 
-def sinks(sink, with_epoch=False):
-    node = SimpleNamespace(id="out", spec=SinkSpec(sink))
-    task = SimpleNamespace(operators=(node,))
-    return Sinks(SimpleNamespace(vertices=(SimpleNamespace(task=task),)), with_epoch=with_epoch)
+def sinks(*all_sinks, with_epoch=False, allow_unclaimed=False):
+    names = ("out", "out1", "out2", "out3")
+    nodes = tuple(SimpleNamespace(id=name, spec=SinkSpec(sink)) for name, sink in zip(names, all_sinks, strict=False))
+    plan = SimpleNamespace(vertices=(SimpleNamespace(task=SimpleNamespace(operators=nodes)),))
+    return Sinks(plan, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed)
 
 
 def report(subtask, *staged):
@@ -84,7 +87,7 @@ def test_a_sink_is_as_far_as_its_slowest_subtask_that_is_not_idle():
 
 def test_recovery_repeats_the_commit():
     sink = Recording()
-    sinks(sink).recommit(3, {"out": ("a",), "gone": ("x",)})
+    sinks(sink).recommit(3, {"out": ("a",), "gone": ()})
     assert sink.done == [(3, ["a"])]
 
 
@@ -105,3 +108,38 @@ def test_what_stays_in_the_driver_is_not_stored_but_waits_for_the_checkpoint():
     shown = Recording(driver_only=True)
     sinks(shown, with_epoch=True).stage([report(0, "a")])
     assert shown.done == [(-1, ["a"])]
+
+
+def test_output_of_a_sink_that_the_program_does_not_have_is_refused(caplog):
+    sink = Recording()
+    with pytest.raises(OutputNotClaimed, match=r"checkpoint 3 has staged output .*: 2 of sink gone"):
+        sinks(sink).recommit(3, {"out": ("a",), "gone": ("x", "y")})
+    assert sink.done == []
+    sinks(sink, allow_unclaimed=True).recommit(3, {"out": ("a",), "gone": ("x", "y")})
+    assert sink.done == [(3, ["a"])]
+    assert "output is dropped: checkpoint 3 has staged output" in caplog.text
+
+
+def test_a_sink_that_fails_takes_no_rows_from_others():
+    class Failing(Recording):
+        failures = 1
+
+        def commit(self, checkpoint, committables):
+            if self.failures:
+                self.failures -= 1
+                raise OSError("no")
+            super().commit(checkpoint, committables)
+
+    first, second = Failing(), Recording(driver_only=True)
+    third, fourth = Failing(driver_only=True), Recording()
+    made = sinks(first, second, third, fourth)
+    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["b"], "out2": ["c"], "out3": ["d"]}}])
+    named = made.durable()
+    with pytest.raises(OSError, match="no"):
+        made.commit(7)
+    made.abort(named)
+    assert (second.done, fourth.done) == ([(7, ["b"])], [(7, ["d"])])
+    made.recommit(7, named)
+    assert (first.done, second.done, third.done) == ([(7, ["a"])], [(7, ["b"])], [(7, ["c"])])
+    made.recommit(7, {})
+    assert third.done == [(7, ["c"])]

@@ -1,0 +1,117 @@
+"""Output that is staged and named by a checkpoint is committed by whoever goes on from it, or dropped on purpose."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.checkpoint.compatibility import Declared, Fate, compare
+from millstream.checkpoint.restore import OperatorShape, StateNotClaimed
+from millstream.checkpoint.savepoint import open_snapshot
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.sinks import OutputNotClaimed
+from millstream.common import Types, WatermarkStrategy
+from millstream.common.serialization import Encoder
+from millstream.datastream.connectors.blackhole import BlackHoleSink
+from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.model.job_status import JobStatus
+from millstream.testing.chaos_leaders import leadership
+from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
+
+ALLOWED = {"execution.state-recovery.ignore-unclaimed-state": "true"}
+
+
+def setup_of(out: Path, uid: str = "files", sink: Any = None) -> Setup:
+    def program(environment: Any) -> Any:
+        files = FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
+        files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        source = NumberSequenceSource(1, 40)
+        numbers = environment.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        texts = numbers.map(str, Types.STRING()).uid("texts")
+        texts.sink_to(sink or files.build()).uid(uid)
+        return texts
+
+    return Setup(program, parallelism=1, epoch_records=4, checkpoint_every=2)
+
+
+def lines(out: Path) -> list[int]:
+    return sorted(int(line) for part in out.glob("part*") for line in part.read_text().split())
+
+
+def crashed_before_a_commit(world: World, tmp_path: Path, **how: Any) -> Path:
+    """A job that dies when its third checkpoint is published: two epochs of it are staged."""
+    at = point(setup_of(tmp_path / "probe"), "chk-3/_metadata")
+    out = tmp_path / "out"
+    assert run(setup_of(out), world, Faults(storage=(at, "after")), **how).crashed
+    assert lines(out) == list(range(1, 17))
+    return out
+
+
+def resumed(setup: Setup, **options: str) -> Setup:
+    path = {"execution.state-recovery.path": f"{ROOT}/job/chk-3"}
+    return replace(setup, job="new", options={**path, **options})
+
+
+def test_a_sink_whose_uid_has_changed_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with World() as world:
+        out = crashed_before_a_commit(world, tmp_path)
+        life = run(resumed(setup_of(out, "renamed")), world)
+        assert isinstance(life.failure, StateNotClaimed)
+        assert "'Sink: FileSink' (2 committables of staged output)" in str(life.failure)
+        assert life.master is not None
+        assert life.master.job.restarts == 0
+        with caplog.at_level(logging.WARNING):
+            life = run(resumed(setup_of(out, "renamed"), **ALLOWED), world)
+        assert life.status is JobStatus.FINISHED
+        assert "'Sink: FileSink' (2 committables of staged output)" in caplog.text
+        assert lines(out) == [*range(1, 17), *range(25, 41)]
+
+
+def test_a_sink_that_commits_nothing_does_not_take_staged_output(tmp_path: Path) -> None:
+    with World() as world:
+        out = crashed_before_a_commit(world, tmp_path)
+        life = run(resumed(setup_of(out, sink=BlackHoleSink())), world)
+        assert isinstance(life.failure, OutputNotClaimed)
+        assert life.master is not None
+        assert life.master.job.restarts == 0
+
+
+def test_a_leader_with_another_program_leaves_the_output_for_one_with_the_right_one(tmp_path: Path) -> None:
+    """The fence of a term names no output: it is made only when all of it is committed."""
+    at = _point_of_leader(tmp_path)
+    with World() as world:
+        out = tmp_path / "out"
+        first = leadership(world, "first")
+        assert run(setup_of(out), world, Faults(storage=(at, "after")), leadership=first).crashed
+        before = lines(out)
+        wrong = run(setup_of(out, "renamed"), world, leadership=leadership(world, "second"))
+        assert isinstance(wrong.failure, OutputNotClaimed)
+        assert lines(out) == before
+        world.disk.remove("/leases/job/outcome")
+        right = run(setup_of(out), world, leadership=leadership(world, "third"))
+        assert right.status is JobStatus.FINISHED
+        assert lines(out) == list(range(1, 41))
+
+
+def _point_of_leader(tmp_path: Path) -> int:
+    with World() as world:
+        done = run(setup_of(tmp_path / "probe"), world, leadership=leadership(world, "first")).operations
+    return next(number for number, each in enumerate(done) if each.target.endswith("chk-3/_metadata"))
+
+
+@pytest.mark.parametrize(("allow", "fate"), [(False, Fate.REFUSED), (True, Fate.DROPPED)])
+def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Fate) -> None:
+    with World() as world:
+        crashed_before_a_commit(world, tmp_path)
+        snapshot = open_snapshot(f"{ROOT}/job/chk-3", CheckpointStorage(ROOT, "new", fs=world.disk))
+        metadata = snapshot.metadata
+    kept = [each for each in metadata.operators if each.uid != "files"]
+    program = [Declared(OperatorShape(each.operator, each.name, 1, each.max_parallelism), each.uid) for each in kept]
+    verdicts = {each.operator: each for each in compare(metadata, None, program, allow_unclaimed=allow)}
+    assert verdicts["files"].fate is fate
+    assert verdicts["files"].notes[0] == "2 committables of its output were staged and not committed"
