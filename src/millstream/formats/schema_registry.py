@@ -2,11 +2,13 @@
 
 Promises: the documented REST protocol (`/schemas/ids/{id}`, `/subjects/{subject}/versions`), each answer asked for once
 and kept; every request has a deadline; several registries are tried in turn; an answer is data, never executed.
+Credentials go to the addresses they were given for and nowhere else: a redirect to another server is refused.
 Does not know: Avro."""
 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import ssl
 import urllib.error
@@ -16,6 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from millstream.errors import ExternalError, UserError
+from millstream.model.secrets import shown
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _DEADLINE = 10.0
@@ -45,6 +48,34 @@ class RegistryRefused(UserError):
         super().__init__(f"the schema registry at {url} says {status} ({reason})", hint=hints.get(status))
 
 
+class RedirectRefused(ExternalError):
+    """The registry sends its clients to another server."""
+
+    hint = "give the address that the schema registry is really at"
+
+    def __init__(self, url: str, target: str) -> None:
+        self.url, self.target = url, target
+        super().__init__(
+            f"the schema registry at {url} sends its clients to {target}, which gets neither requests nor credentials"
+        )
+
+
+class _SameServer(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect to the same scheme, host and port only."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if _server(newurl) != _server(req.full_url):
+            raise RedirectRefused(_server(req.full_url), _server(newurl))
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _server(url: str) -> str:
+    """Scheme, host and port of an address, without the user."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+
+
 class SchemaRegistry:
     """Asks one registry, which may be reachable under several addresses. Answers are kept for its life."""
 
@@ -57,28 +88,17 @@ class SchemaRegistry:
         ca_file: str | None = None,
         deadline: float = _DEADLINE,
     ) -> None:
-        self._headers = {"Accept": f"{_CONTENT}, application/json", "Content-Type": _CONTENT}
-        self._urls = [self._clean(each.strip()) for each in url.split(",") if each.strip()]
+        common = None
         if user_info is not None:
-            self._headers["Authorization"] = f"Basic {base64.b64encode(user_info.encode()).decode()}"
+            common = _basic(user_info)
         elif bearer_token is not None:
-            self._headers["Authorization"] = f"Bearer {bearer_token}"
+            common = f"Bearer {bearer_token}"
+        addresses = [_cleaned(each.strip()) for each in url.split(",") if each.strip()]
+        self._addresses = [(each, common or own) for each, own in addresses]
         self._tls = ssl.create_default_context(cafile=ca_file) if ca_file is not None else None
         self._deadline = deadline
         self._schemas: dict[int, str] = {}
         self._ids: dict[tuple[str, str], int] = {}
-
-    def _clean(self, url: str) -> str:
-        """The address without the user in it, who goes into the headers and never into messages."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            message = f"{url!r} is not the address of a schema registry"
-            raise UserError(message, hint='give it as "http://host:8081"')
-        if parts.username is not None:
-            user = f"{parts.username}:{parts.password or ''}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-        host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
-        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
     def schema(self, schema_id: int) -> str:
         """The schema with this id, as text."""
@@ -102,27 +122,59 @@ class SchemaRegistry:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         failure: RegistryUnreachable | None = None
-        for url in self._urls:
-            request = urllib.request.Request(url + path, data, self._headers, method=method)
+        opener = urllib.request.build_opener(_SameServer, urllib.request.HTTPSHandler(context=self._tls))
+        for url, authorization in self._addresses:
+            headers = {"Accept": f"{_CONTENT}, application/json", "Content-Type": _CONTENT}
+            if authorization is not None:
+                headers["Authorization"] = authorization
+            request = urllib.request.Request(url + path, data, headers, method=method)
             try:
-                with urllib.request.urlopen(request, timeout=self._deadline, context=self._tls) as answer:
-                    return json.loads(answer.read(_LARGEST))
+                with opener.open(request, timeout=self._deadline) as answer:
+                    return parse_answer(answer.read(_LARGEST))
             except urllib.error.HTTPError as problem:
                 with problem:
                     refusal = _refusal(url, problem)
                 if problem.code < 500:
                     raise refusal from None
                 failure = RegistryUnreachable(url, refusal.message)
-            except (OSError, ValueError) as problem:
+            except (OSError, ValueError, http.client.HTTPException) as problem:
                 failure = RegistryUnreachable(url, str(getattr(problem, "reason", problem)))
         raise failure if failure is not None else RegistryUnreachable("", "no address was given")
 
 
+def _basic(user: str) -> str:
+    return f"Basic {base64.b64encode(user.encode()).decode()}"
+
+
+def _cleaned(url: str) -> tuple[str, str | None]:
+    """The address without the user in it, and the header that names the user; messages have the address only."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        message = f"{shown('', url)!r} is not the address of a schema registry"
+        raise UserError(message, hint='give it as "http://host:8081"')
+    authorization = None if parts.username is None else _basic(f"{parts.username}:{parts.password or ''}")
+    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), authorization
+
+
+def parse_answer(data: bytes) -> Any:
+    """An answer's JSON; a `ValueError` if it is none."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        message = "the answer is nested too deep"
+        raise ValueError(message) from None
+
+
 def _refusal(url: str, problem: urllib.error.HTTPError) -> RegistryRefused:
     try:
-        said = json.loads(problem.read(_LARGEST))
+        said = parse_answer(problem.read(_LARGEST))
         return RegistryRefused(url, problem.code, said.get("error_code"), str(said.get("message")))
-    except (ValueError, AttributeError, OSError):
+    except (ValueError, AttributeError, OSError, http.client.HTTPException):
         return RegistryRefused(url, problem.code, None, str(problem.reason))
 
 

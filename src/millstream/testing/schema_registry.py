@@ -20,7 +20,8 @@ _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 
 class Registry(ThreadingHTTPServer):
-    """Schemas by id and by subject. `authorization` is asked for when it is set; `broken` answers are errors."""
+    """Schemas by id and by subject. `authorization` is asked for when it is set; `broken` answers are errors;
+    `redirect` is the address that clients are sent to."""
 
     daemon_threads = True
 
@@ -31,6 +32,8 @@ class Registry(ThreadingHTTPServer):
         self.requests: list[tuple[str, str]] = []
         self.authorization: str | None = None
         self.broken = False
+        self.redirect: str | None = None
+        self.credentials: list[str | None] = []
 
     @property
     def url(self) -> str:
@@ -53,11 +56,14 @@ class _Handler(BaseHTTPRequestHandler):
         registry = self.server
         registry.requests.append((method, self.path))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        registry.credentials.append(self.headers.get("Authorization"))
+        if registry.redirect is not None and not self.path.startswith("/moved"):
+            return self._redirect(registry.redirect + self.path)
         if registry.broken:
             return self._send(500, {"error_code": 50001, "message": "error in the backend data store"})
         if registry.authorization is not None and self.headers.get("Authorization") != registry.authorization:
             return self._send(401, {"error_code": 401, "message": "unauthorized"})
-        match method, [unquote(part) for part in self.path.strip("/").split("/")]:
+        match method, [unquote(part) for part in self.path.removeprefix("/moved").strip("/").split("/")]:
             case "GET", ["schemas", "ids", number]:
                 if not number.isdigit() or not 0 < int(number) <= len(registry.schemas):
                     return self._send(404, {"error_code": 40403, "message": "schema not found"})
@@ -86,6 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
         if number not in registry.subjects.setdefault(subject, []):
             registry.subjects[subject].append(number)
         return self._send(200, {"id": number})
+
+    def _redirect(self, target: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", target)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _send(self, status: int, content: Any) -> None:
         data = json.dumps(content).encode()
