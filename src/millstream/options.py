@@ -178,6 +178,15 @@ INCREMENTAL_CHECKPOINTS = Option(
 SNAPSHOT_COMPRESSION = Option(
     "execution.checkpointing.snapshot-compression", False, "Whether state files are compressed (lz4).", bool
 )
+FILE_ACCESS = Option(
+    "millstream.files.access",
+    "owner",
+    "Who can read the files that a job keeps on local or mounted disks: checkpoints, savepoints, logs, leases, staged "
+    "output. `owner` is the user of the process; `group` adds its group; `umask` leaves it to the umask. The setting "
+    "holds for all jobs of a process.",
+    str,
+    choices=("owner", "group", "umask"),
+)
 FILE_MERGING = Option(
     "execution.checkpointing.file-merging.enabled",
     True,

@@ -26,6 +26,7 @@ from typing import Protocol
 
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.errors import ExternalError, UserError
+from millstream.model.file_access import directory_mode, opener
 
 METADATA = "_metadata"
 SHARED = "shared"
@@ -163,7 +164,7 @@ class FileSystem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalFileSystem:
-    """A local disk, or anything mounted that renames atomically."""
+    """A local disk, or anything mounted that renames atomically. New files are their owner's: see `file_access`."""
 
     def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
         self._write(path, "wb", data, sync)
@@ -172,7 +173,7 @@ class LocalFileSystem:
         self._write(path, "ab", data, sync)
 
     def _write(self, path: str, mode: str, data: bytes, sync: bool) -> None:
-        with open(path, mode, buffering=0) as file:
+        with open(path, mode, buffering=0, opener=opener) as file:
             rest = memoryview(data)
             while rest:
                 rest = rest[file.write(rest) :]
@@ -205,7 +206,7 @@ class LocalFileSystem:
         if above and above != path:
             self.make_dirs(above)
         with suppress(FileExistsError):  # another process was quicker; a file of that name fails in what follows
-            os.mkdir(path)
+            os.mkdir(path, directory_mode())
         self.sync_dir(above or ".")
 
     def sync_dir(self, path: str) -> None:  # noqa: D102

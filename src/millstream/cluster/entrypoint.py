@@ -42,6 +42,7 @@ from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
 from millstream.model import codec
 from millstream.model.configuration import Configuration
+from millstream.model.file_access import make_directories, use_access
 from millstream.model.types import TypeInformation
 
 _log = logging.getLogger("millstream")
@@ -122,6 +123,7 @@ def submit(
 ) -> RunningJob:
     """Check a program and start it."""
     check_options(configuration)
+    use_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
     if graph.batch:
         settings = batch_settings(settings, configuration)
@@ -161,6 +163,7 @@ def submit(
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
             run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
             storage=os.path.join(checkpoints.storage.root, job_id),
+            file_access=configuration.get(options.FILE_ACCESS),
         )
 
     layout = Layout(graph, name)
@@ -245,7 +248,7 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
         msg = f"{options.HA_STORAGE_DIR.key} is {directory}, which is no directory"
         raise UserError(msg, hint="name one that every driver of the job sees; checkpoints may be on an object store")
     root = Path(directory.removeprefix("file://"))
-    root.mkdir(parents=True, exist_ok=True)
+    make_directories(str(root))
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     holder = f"{os.uname().nodename}:{os.getpid()}"
     return Leadership(FileLease(str(root / job_id)), holder, duration, time.monotonic, time.sleep)

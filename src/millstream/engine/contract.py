@@ -37,6 +37,7 @@ class Deployment:
     compressed_state: bool = False
     run_bytes: int = 64 << 20
     storage: str = ""
+    file_access: str = "owner"
 
 
 @dataclass(frozen=True)

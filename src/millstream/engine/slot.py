@@ -17,6 +17,7 @@ from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
 from millstream.engine.fresh_copy import fresh_copy
 from millstream.model import codec
+from millstream.model.file_access import use_access
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.task import Task, TaskEnvironment, TaskRequest, TaskSpec
@@ -97,6 +98,7 @@ def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
 
 def environment_of(deployment: Deployment) -> TaskEnvironment:
     """What this worker offers to tasks."""
+    use_access(deployment.file_access)
     return TaskEnvironment(
         files=deployment.files,
         open_store=lambda operator, at: _store(deployment, operator, at),

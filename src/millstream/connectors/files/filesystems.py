@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from millstream.checkpoint.object_store import UnknownFileSystem, copy_file, fsspec_for, remote
+from millstream.model.file_access import make_directories
 
 #: Schemes of file systems behind fsspec that rename atomically, as POSIX does.
 _RENAMING = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "smb", "dbfs"})
@@ -38,6 +39,9 @@ class Files(ABC):
     @abstractmethod
     def create(self, path: str, *, append: bool = False) -> BinaryIO:
         """A file to write to; the directories above it are made, durably."""
+
+    def make_private(self, path: str) -> None:
+        """Make a directory that others cannot look into, where the file system can do that; nothing if it is there."""
 
     @abstractmethod
     def finish(self, stream: BinaryIO) -> None:
@@ -110,6 +114,11 @@ class LocalFiles(Files):
         """As Files promises."""
         self._make(os.path.dirname(path))
         return open(path, "ab" if append else "wb", buffering=_BUFFER)
+
+    def make_private(self, path: str) -> None:
+        """As Files promises; the directories above it are made as the umask says."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_directories(path)
 
     def finish(self, stream: BinaryIO) -> None:
         """As Files promises."""

@@ -218,6 +218,7 @@ class FileWriter(SinkWriter):
                 self._put_aside(next(iter(self._streams.values())))
             try:
                 # an attempt of that name is this one, or long dead
+                self._files.make_private(joined(self._base, STAGING))  # files in it keep the rights of final output
                 part.stream = self._files.create(self._path(part), append=bool(part.size))
                 part.content = self._kind.content(part.stream)
             except OSError as error:

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from millstream.checkpoint.storage import LocalFileSystem
 from millstream.errors import ExternalError
+from millstream.model.file_access import make_directories, opener
 
 _FRAME = struct.Struct("<II")
 _END = "END"
@@ -97,7 +98,7 @@ class SegmentedLog:
 
     def __init__(self, directory: str, segment_bytes: int) -> None:
         self.directory, self._segment_bytes = directory, segment_bytes
-        os.makedirs(directory, exist_ok=True)
+        make_directories(directory)
         self._segments = self._found()
         self.durable = self.end
         self._file: BinaryIO | None = None if self.ended else self._begin(self.end)
@@ -144,7 +145,7 @@ class SegmentedLog:
         if self._segments and not self._segments[-1].ends:
             self._segments.pop()  # nothing was written to it: it is begun again
         self._segments.append(segment)
-        file = open(segment.path, "wb")  # noqa: SIM115 - it stays open until the segment is full
+        file = open(segment.path, "wb", opener=opener)  # noqa: SIM115 - it stays open until the segment is full
         LocalFileSystem().sync_dir(self.directory)
         return file
 
@@ -171,7 +172,7 @@ class SegmentedLog:
     def finish(self) -> None:
         """Nothing will follow."""
         self.sync()
-        with open(os.path.join(self.directory, _END), "wb") as file:
+        with open(os.path.join(self.directory, _END), "wb", opener=opener) as file:
             os.fsync(file.fileno())
         LocalFileSystem().sync_dir(self.directory)
 

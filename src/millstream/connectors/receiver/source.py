@@ -19,6 +19,7 @@ from millstream.connectors.receiver.enumerator import ReceiverEnumerator
 from millstream.connectors.receiver.log import SegmentedLog, read_frames, segment_path
 from millstream.errors import UserError
 from millstream.model import codec
+from millstream.model.file_access import make_directories
 from millstream.model.source import (
     Boundedness,
     ReaderContext,
@@ -86,7 +87,7 @@ class ReceiverSource(Source):
         """The log's directory; a new one stays the same over restarts of the job."""
         if self._directory is None:
             if self._parent is not None:
-                Path(self._parent).mkdir(parents=True, exist_ok=True)
+                make_directories(self._parent)
             self._directory = tempfile.mkdtemp(prefix="received-", dir=self._parent)
             if self._parent is None:
                 weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)

@@ -1,0 +1,91 @@
+"""What a job keeps on disk is its owner's only; its output has the rights that the umask gives."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from millstream.common import Configuration, Encoder, Types
+from millstream.connectors.files.filesystems import LocalFiles
+from millstream.connectors.receiver.log import SegmentedLog
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSink
+from millstream.model.file_access import UnknownFileAccess, use_access
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """The umask of most machines, and the default access after the test."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+    use_access("owner")
+
+
+def modes(root: Path) -> dict[str, set[int]]:
+    """The modes of all files and of all directories below a directory."""
+    found: dict[str, set[int]] = {"files": set(), "directories": set()}
+    for path in root.rglob("*"):
+        found["directories" if path.is_dir() else "files"].add(stat.S_IMODE(path.stat().st_mode))
+    return found
+
+
+def run(tmp_path: Path, **options: str) -> dict[str, set[int]]:
+    """Run a job that checkpoints and writes files; the modes in its checkpoint directory while it ran."""
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "millstream.epoch.max-records": "5",
+        **options,
+    }
+    (tmp_path / "checkpoints").mkdir()
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    found: dict[str, set[int]] = {"files": set(), "directories": set()}
+
+    def look(_: object) -> None:
+        for kind, seen in modes(tmp_path / "checkpoints").items():
+            found[kind] |= seen
+
+    env.register_listener(look)
+    numbers = env.from_collection(list(range(40)), type_info=Types.LONG())
+    sink = FileSink.for_row_format(str(tmp_path / "output"), Encoder.simple_string_encoder()).build()
+    numbers.key_by(lambda n: n % 3).map(str, output_type=Types.STRING()).sink_to(sink)
+    env.execute()
+    return found
+
+
+def test_checkpoints_are_the_owners_and_output_has_the_rights_of_the_umask(tmp_path: Path, inline_engine: None) -> None:
+    assert run(tmp_path) == {"files": {0o600}, "directories": {0o700}}
+    assert modes(tmp_path / "output")["files"] == {0o644}
+    assert stat.S_IMODE((tmp_path / "output").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(("access", "file", "directory"), [("group", 0o640, 0o750), ("umask", 0o644, 0o755)])
+def test_access_can_be_widened(tmp_path: Path, inline_engine: None, access: str, file: int, directory: int) -> None:
+    assert run(tmp_path, **{"millstream.files.access": access}) == {"files": {file}, "directories": {directory}}
+
+
+def test_a_word_without_a_meaning_is_refused() -> None:
+    with pytest.raises(UnknownFileAccess, match="owner, group, umask, not to 'world'"):
+        use_access("world")
+
+
+def test_what_a_receiver_took_in_is_the_owners(tmp_path: Path) -> None:
+    log = SegmentedLog(str(tmp_path / "received/log"), 1000)
+    log.append(b"card number")
+    log.finish()
+    log.close()
+    assert modes(tmp_path / "received") == {"files": {0o600}, "directories": {0o700}}
+
+
+def test_staged_output_is_out_of_sight(tmp_path: Path) -> None:
+    LocalFiles().make_private(str(tmp_path / "output/.staging"))
+    assert stat.S_IMODE((tmp_path / "output").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "output/.staging").stat().st_mode) == 0o700
