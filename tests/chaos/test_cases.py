@@ -9,6 +9,7 @@ import pytest
 
 from millstream.cli.main import main
 from millstream.testing import chaos, chaos_storage
+from millstream.testing.limits import NoLimits
 from millstream.testing.network import NoNamespaces, check_available
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
@@ -57,6 +58,19 @@ def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
         skip_without_namespaces()
     report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
     print("\n".join(report.lines()))
+    assert report.ok, "\n".join(report.lines())
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(480)
+@pytest.mark.parametrize("kind", ["stores", "memory"])
+def test_a_full_disk_and_no_memory_are_survived(kind: str, tmp_path: Path) -> None:
+    trace = chaos.planned("resources", 1, "ci")
+    trace = replace(trace, steps=[step for step in trace.steps if step["kind"] == kind])
+    try:
+        report = chaos.played(trace, tmp_path)
+    except NoLimits as problem:
+        pytest.skip(str(problem))
     assert report.ok, "\n".join(report.lines())
 
 

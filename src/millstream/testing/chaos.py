@@ -42,6 +42,7 @@ CASES: Mapping[str, tuple[str, str]] = {
     "storage": ("chaos_storage", "storage without space, with errors, read-only, stalling; crashes at every operation"),
     "clocks": ("chaos_clocks", "the wall clock jumps; idle partitions; the ends of time"),
     "pressure": ("chaos_pressure", "slow sink, fast source, a hot key, 1 MB records: memory stays flat"),
+    "resources": ("chaos_resources", "a full disk for stores, shuffle files or checkpoints; memory runs out"),
     "soak": ("chaos_soak", "small epochs for hours, rescales and kills: nothing grows, every record once"),
     "hostile": ("chaos_hostile", "pickles in checkpoint files: nothing is executed"),
 }

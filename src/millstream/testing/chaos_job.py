@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ BUCKET = 1_000
 WINDOW = 5_000
 STEP = 10  # milliseconds of event time between two lines of a file
 DISORDER = 200
+HUNGRY = "hungry"  # a file that makes a worker use too much memory
 
 _clocks = {name: getattr(time, name) for name in ("time", "time_ns")}
 
@@ -109,8 +111,8 @@ def write_input(directory: Path, seed: int, *, records: int, keys: int, files: i
 class Parse(MapFunction):
     """A line as an event. The clock of the worker may be wrong: nothing may depend on it."""
 
-    def __init__(self, skew_seconds: int) -> None:
-        self._skew = skew_seconds
+    def __init__(self, skew_seconds: int, directory: str) -> None:
+        self._skew, self._hungry = skew_seconds, Path(directory) / HUNGRY
 
     def open(self, runtime_context: Any) -> None:
         """Set the worker's clock."""
@@ -120,9 +122,19 @@ class Parse(MapFunction):
             setattr(time, "time_ns", lambda: _clocks["time_ns"]() + wrong * 1_000_000_000)  # noqa: B010
 
     def map(self, value: str) -> tuple[str, int, int, int]:
-        """The event."""
+        """The event. A file in the job's directory makes one worker use memory until it is killed."""
+        if value.endswith("7") and self._hungry.exists():
+            with suppress(FileNotFoundError):
+                self._hungry.unlink()
+                _use_memory()
         key, sequence, at, number = value.split(" ")
         return key, int(sequence), int(at), int(number)
+
+
+def _use_memory() -> None:
+    """Use ever more memory; a limit ends it, or 8 GB."""
+    kept = [b"x" * (64 << 20) for _ in range(128)]
+    kept.clear()
 
 
 class EventTime(TimestampAssigner):
@@ -181,7 +193,7 @@ def build(specification: Specification) -> StreamExecutionEnvironment:
     source = _source(specification)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(DISORDER))
     lines = environment.from_source(source, strategy.with_timestamp_assigner(EventTime()), "files").uid("files")
-    events = lines.map(Parse(specification.skew_seconds), EVENT).uid("parse")
+    events = lines.map(Parse(specification.skew_seconds, specification.directory), EVENT).uid("parse")
     keyed = events.key_by(lambda event: event[0], Types.STRING())
     running = keyed.process(Running(), Types.STRING()).uid("running")
     windows = TumblingEventTimeWindows.of(Time.milliseconds(WINDOW))
