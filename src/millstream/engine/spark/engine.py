@@ -22,7 +22,7 @@ from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.placement import Anchor, Laid, running_slots
 from millstream.engine.spark.session import spark_context, warm_up
 from millstream.engine.spark.stage import Parts
-from millstream.engine.spark.stages import Stages
+from millstream.engine.spark.stages import Stages, destroy
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError, MillstreamError
 from millstream.model.slot_task import SlotTask
@@ -59,7 +59,7 @@ class SparkEngine:
         relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
         self._context = spark_context(relational, slots)
         if self._parts is not None:
-            self._parts.program.unpersist()
+            destroy(self._parts.program)
         if deployment.dependencies is not None and self._bundle is None:
             self._bundle = self._context.broadcast(deployment.dependencies.read())
         program = self._context.broadcast(pickled)
@@ -117,10 +117,8 @@ class SparkEngine:
 
     def close(self) -> None:
         """Forget the program; the Spark context stays for the next one."""
-        if self._parts is not None:
-            self._parts.program.unpersist()
-        if self._bundle is not None:
-            self._bundle.unpersist()
+        for broadcast in self._parts.broadcasts if self._parts is not None else ():
+            destroy(broadcast)
         self._let_go_of_anchor()
         self._deployment = self._parts = self._stages = self._bundle = None
 

@@ -24,6 +24,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from millstream.engine.spark.java import find_java
+from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
 from millstream.errors import ExternalError
 from millstream.options import SPARK_MASTER
@@ -64,10 +65,12 @@ def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
         active = SparkContext._active_spark_context
         if active is not None:
             refuse_unusable(dict(active.getConf().getAll()))
+            serve_over_tcp(active)
             return active
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
         context = _start(settings)
+        serve_over_tcp(context)
         _started = Started(context, time.monotonic() - before)
         return context
 

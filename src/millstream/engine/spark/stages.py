@@ -12,9 +12,11 @@ each slot, whose environment names the slot."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import Broadcast, SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
 from pyspark.util import _load_from_socket
@@ -35,6 +37,14 @@ def addressed(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
     for target, block in pairs:
         yield _packed(target)
         yield block
+
+
+def destroy(broadcast: Broadcast[Any]) -> None:
+    """Delete a broadcast that no task needs any more: its blocks in the JVMs, and its file, which `unpersist` leaves.
+
+    A task of a job that failed and that has not noticed yet may fail for this; nobody waits for it."""
+    with contextlib.suppress(Py4JError, OSError):  # without a JVM there is nothing to delete
+        broadcast.destroy()
 
 
 class Stages:
@@ -83,10 +93,12 @@ class Stages:
 
     def collected(self, blocks: Blocks) -> list[bytes]:
         """Run the job; gives what its last stage made."""
-        with _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream:
-            found = list(stream)
-        self._kept.clear()
-        return found
+        try:
+            with _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream:
+                return list(stream)
+        finally:  # the job is over, one way or the other
+            while self._kept:
+                destroy(self._kept.pop())
 
     def _stage(self, before: Blocks, run: Run, environment: Any) -> Blocks:
         context = self._context
