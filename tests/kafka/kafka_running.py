@@ -59,9 +59,18 @@ def collected(source: KafkaSource, env: StreamExecutionEnvironment | None = None
         return list(results)
 
 
-def staged(sink: KafkaSink, epoch: int, values: list[str], subtask: int = 0, job: str = "job") -> list[Any]:
+def staged(
+    sink: KafkaSink,
+    epoch: int,
+    values: list[str],
+    subtask: int = 0,
+    job: str = "job",
+    attempt: str = "a",
+    parallelism: int = 2,
+) -> list[Any]:
     """What a writer of the sink stages in an epoch."""
-    writer = sink.create_writer(WriterContext(job, "sink", subtask, 2, epoch, f"a{epoch}-{subtask}", 0))
+    context = WriterContext(job, "sink", subtask, parallelism, epoch, f"{attempt}{epoch}-{subtask}", 0)
+    writer = sink.create_writer(context)
     writer.write(values, None)
     made = writer.prepare_commit()
     writer.close()

@@ -26,6 +26,7 @@ from millstream.checkpoint.storage import CheckpointTaken
 from millstream.cluster.adoption import Layout, differs
 from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
+from millstream.cluster.commit_workers import CommitWorkers
 from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
     CancelEpoch,
@@ -115,6 +116,9 @@ class JobMaster:
         self._rescaling = Rescaling(job.adaptive)
         self._requests = Requests(checkpoints.storage, self._rescale_by_request)
         self._savepoints = Savepoints(checkpoints)
+        self._deployed = False
+        run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
+        self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, job.settings.deadline)
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
         self._stopping = False
@@ -217,7 +221,7 @@ class JobMaster:
             self.failure = EndedElsewhere(outcome) if outcome.status == JobStatus.FAILED.name else None
             return Concluded(JobStatus[outcome.status], outcome.cause)
         self._checkpoints.lead(leadership.term)
-        sinks = self._sinks = Sinks.of(self._plan, self._settings)
+        sinks = self._sinks = Sinks.of(self._plan, self._workers, self._settings)
         empty = CheckpointMetadata(
             checkpoint=0,
             epoch=0,
@@ -244,6 +248,7 @@ class JobMaster:
         if self._sources is not None:
             self._sources.close()
         self._engine.close()
+        self._deployed = False
         self._start_from(found, self._progress.generation + 1)
 
     def _found(self) -> CheckpointMetadata | None:
@@ -294,12 +299,10 @@ class JobMaster:
             epoch, now = found.epoch, found.now
             generation = max(generation, found.generation + 1)
         self._over = found is not None and found.ended and not foreign
-        owner = "-".join(part for part in (self._submitted.id, self._incarnation) if part)
-        deployment = self._submitted.deployment(f"{owner}/{generation}")
-        self._engine.deploy(replace(deployment, plan=self._plan))
+        self._deploy(generation)
         self._sources = Sources(self._plan, found.sources if found is not None else {})
         if self._sinks is None:
-            self._sinks = Sinks.of(self._plan, self._settings)
+            self._sinks = Sinks.of(self._plan, self._workers, self._settings)
         if found is not None:
             self._sinks.recommit(found.checkpoint, found.committables)
         # the first epoch runs at once, input or not: it finds the timers that are due, and writes what was restored
@@ -308,6 +311,18 @@ class JobMaster:
         self._began_at = epoch
         logged = self._checkpoints.logged_plans(epoch, self._sources.operators)
         self._replay = deque(EpochPlan.from_json(plan) for plan in logged)
+
+    def _deploy(self, generation: int) -> None:
+        owner = "-".join(part for part in (self._submitted.id, self._incarnation) if part)
+        deployment = self._submitted.deployment(f"{owner}/{generation}")
+        self._engine.deploy(replace(deployment, plan=self._plan))
+        self._deployed = True
+
+    def _ensure_deployed(self) -> None:
+        """A new leader commits what it finds before it restores anything."""
+        leadership = self._submitted.leadership
+        if not self._deployed:
+            self._deploy(0 if leadership is None else leadership.first_generation)
 
     # -------------------------------------------------------------------------------------------------- an epoch
 
@@ -578,6 +593,8 @@ class JobMaster:
         cancelled = self.job.status is JobStatus.CANCELED
         keep = (self._settings.retain_on_cancel and cancelled) or self.job.status is JobStatus.FAILED or not final
         steps: list[Callable[[], None]] = []
+        if status not in (JobStatus.FINISHED, JobStatus.CANCELED):
+            self._workers.release()
         if self._sinks is not None:
             # what was staged may be named by a checkpoint that another driver went on from
             steps += [self._sinks.abort] if final and self.job.status is not JobStatus.FINISHED else []

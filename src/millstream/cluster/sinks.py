@@ -17,7 +17,7 @@ from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import JobSettings
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.sink import Committer, Sink
+from millstream.model.sink import Committer, Sink, Workers
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
@@ -39,9 +39,12 @@ class OutputNotClaimed(StateRefused):
 class Sinks:
     """The committers of a job, and what waits for them."""
 
-    def __init__(self, plan: ExecutionPlan, *, with_epoch: bool, allow_unclaimed: bool = False) -> None:
-        """`with_epoch`: no checkpoints are taken: driver-only sinks show their output when its epoch is accepted.
-        `allow_unclaimed`: staged output of sinks that the program does not have may be dropped."""
+    def __init__(
+        self, plan: ExecutionPlan, workers: Workers, *, with_epoch: bool, allow_unclaimed: bool = False
+    ) -> None:
+        """`workers` is what committers may use of the job. `with_epoch`: no checkpoints are taken: driver-only sinks
+        show their output when its epoch is accepted. `allow_unclaimed`: staged output of sinks that the program does
+        not have may be dropped."""
         self._sinks: dict[str, Sink] = {}
         self._committers: dict[str, Committer] = {}
         self._with_epoch, self._allow_unclaimed = with_epoch, allow_unclaimed
@@ -51,15 +54,16 @@ class Sinks:
                     self._sinks[node.id] = node.spec.sink
                     committer = node.spec.sink.create_committer()
                     if committer is not None:
+                        committer.workers = workers
                         self._committers[node.id] = committer
         self._staged: dict[str, list[Any]] = {}
         self._owed: dict[str, list[Any]] = {}  # of a checkpoint, but in no file: its commit failed
 
     @classmethod
-    def of(cls, plan: ExecutionPlan, settings: JobSettings) -> Sinks:
+    def of(cls, plan: ExecutionPlan, workers: Workers, settings: JobSettings) -> Sinks:
         """The sinks of a job."""
         with_epoch = settings.checkpoint_interval is None
-        return cls(plan, with_epoch=with_epoch, allow_unclaimed=settings.allow_unclaimed)
+        return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=settings.allow_unclaimed)
 
     def stage(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """Take the committables of an accepted epoch, in the order of subtasks."""

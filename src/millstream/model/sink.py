@@ -1,4 +1,4 @@
-"""The contract of a sink: a writer in the task stages, a committer on the driver makes visible.
+"""The contract of a sink: a writer in the task stages, a committer on the driver makes visible, itself or by tasks.
 
 Promises: what a writer stages is invisible until the committer gets its committable, which happens only after the
 checkpoint that names it is durable, and may happen more than once.
@@ -6,10 +6,14 @@ Does not know: epochs, Spark, checkpoints' files."""
 
 from __future__ import annotations
 
+import itertools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from millstream.model.slot_task import SlotTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,47 @@ class SinkWriter(ABC):
         """Let go of connections."""
 
 
+class Workers(Protocol):
+    """What a committer may use of the job it belongs to."""
+
+    @property
+    def owner(self) -> str:
+        """Names the run of the driver: no other run has this name, and a job that restarts in its driver keeps it."""
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run functions on the workers of the job, those of different slots in parallel; gives their results."""
+
+    def leads(self) -> bool:
+        """Whether a lease says that this driver runs the job; False when the job has no lease. Raises when another
+        driver has taken over."""
+
+
+class ThisProcess:
+    """Workers for a committer that belongs to no job: tasks run in this process."""
+
+    _numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self.owner = f"{os.getpid()}-{next(self._numbers)}"
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run them one after the other."""
+        return [task.run() for task in tasks]
+
+    def leads(self) -> bool:
+        """There is no lease."""
+        return False
+
+
 class Committer(ABC):
-    """Makes staged output visible. Lives on the driver."""
+    """Makes staged output visible. Lives on the driver.
+
+    The driver must do no work for each record. Where committing means one call for each committable (a rename, a COMMIT
+    PREPARED, one commit to a table), `commit` makes the calls. Where it means to move records, it hands the work to
+    tasks, by `workers.run_tasks`."""
+
+    #: Set by the JobMaster before the first call.
+    workers: Workers
 
     @abstractmethod
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ Does not know: engines, what the function does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,3 @@ class SlotTask:
 
     slot: int
     run: Callable[[], Any]
-
-
-RunTasks = Callable[[Sequence[SlotTask]], list[Any]]
-
-
-def run_here(tasks: Sequence[SlotTask]) -> list[Any]:
-    """Run tasks in this process, one after the other; gives their results."""
-    return [task.run() for task in tasks]

@@ -7,7 +7,7 @@ import pytest
 
 from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.sinks import OutputNotClaimed, Sinks
-from millstream.model.sink import Committer, Sink
+from millstream.model.sink import Committer, Sink, ThisProcess
 from millstream.model.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
@@ -34,7 +34,7 @@ def sinks(*all_sinks, with_epoch=False, allow_unclaimed=False):
     names = ("out", "out1", "out2", "out3")
     nodes = tuple(SimpleNamespace(id=name, spec=SinkSpec(sink)) for name, sink in zip(names, all_sinks, strict=False))
     plan = SimpleNamespace(vertices=(SimpleNamespace(task=SimpleNamespace(operators=nodes)),))
-    return Sinks(plan, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed)
+    return Sinks(plan, ThisProcess(), with_epoch=with_epoch, allow_unclaimed=allow_unclaimed)
 
 
 def report(subtask, *staged):

@@ -1,118 +1,124 @@
-"""The committer of an exactly-once Kafka sink: staged messages become transactions.
+"""The committer of an exactly-once Kafka sink: it has tasks write staged messages in transactions.
 
-Promises: each epoch's output is in its topics once, however often it is committed, and by whoever: a run that was
-replaced is fenced. Epochs of a checkpoint go into one transaction, or into several when there are very many messages.
-Does not know: how messages were made.
+Promises: each epoch's output is in its topics once, however often it is committed, and by whoever. A run of a driver
+that was replaced commits nothing more; a driver that holds the lease of its job takes a transactional id back. The
+driver itself reads and writes no message.
+Does not know: how messages were made, how they are written.
 
-What a crash does. Before the transaction commits: it is aborted when the id is opened again, and repeated from the
-files. After it: the mark, which is part of it, says so, and only then do the files go."""
+Each subtask of a sink has a transactional id of its own, and so a transaction of its own: these appear one after the
+other, as in Flink. Output of one parallelism is committed before that of the next, for a rescale moves keys to other
+subtasks, and the messages of a key keep their order."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure
-from millstream.connectors.kafka.marks import Mark, advanced
-from millstream.connectors.kafka.messages import Messages
-from millstream.connectors.kafka.staging import Staged, Staging
-from millstream.connectors.kafka.transactions import TakenOver, Transactions, marks_of
-from millstream.model.sink import Committer
+from millstream.connectors.kafka.client import KafkaFailure
+from millstream.connectors.kafka.commit_task import MOST, CloseTransactions, Outcome, WriteStaged
+from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
+from millstream.connectors.kafka.transactions import TakenOver
+from millstream.errors import MillstreamError
+from millstream.model.sink import Committer, ThisProcess, Workers
+from millstream.model.slot_task import SlotTask
 
 _log = logging.getLogger("millstream.kafka")
 
-_MOST = 5_000_000  # messages in a transaction, as far as whole epochs allow
 _PATIENCE, _PAUSE = 120.0, 0.5  # seconds to try, and between two tries
 
 
-class KafkaCommitter(Committer):
-    """Writes what was staged. One transactional id for each sink: `<prefix>-<sink>`."""
+@dataclass(frozen=True)
+class _Lane:
+    """Output of one job that one transactional id writes, in order."""
 
-    def __init__(self, prefix: str, directory: str, settings: Mapping[str, Any], *, most: int = _MOST) -> None:
+    transaction: str
+    slot: int
+    files: tuple[Staged, ...]
+
+
+class KafkaCommitter(Committer):
+    """Has tasks write what was staged: a transactional id, and a task, for each subtask of the sink."""
+
+    def __init__(self, prefix: str, directory: str, settings: Mapping[str, Any], *, most: int = MOST) -> None:
+        self.workers: Workers = ThisProcess()
         self._prefix, self._settings, self._most = prefix, dict(settings), most
-        self._staging = Staging(directory)
-        self._open: dict[str, Transactions] = {}
+        self._directory, self._staging = directory, Staging(directory)
+        self._owned: dict[str, int] = {}  # transactional ids that tasks of this run have opened, with their slots
         self._lost: dict[str, TakenOver] = {}
-        self._latest: dict[str, Mark] = {}  # how far the output has come if nobody else writes
         self._directories: set[str] = set()
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Write the messages, in the order of epochs and subtasks."""
-        by_sink: dict[str, list[Staged]] = {}
-        for data in committables:
-            staged = Staged.from_json(data)
-            by_sink.setdefault(staged.sink, []).append(staged)
-            self._directories.add(staged.directory)
-        for sink, mine in by_sink.items():
-            self._commit_sink(sink, sorted(mine, key=lambda staged: (staged.epoch, staged.subtask)))
-
-    def _commit_sink(self, sink: str, staged: list[Staged]) -> None:
-        if sink in self._lost:
-            raise self._lost[sink]
-        began = time.monotonic()
-        while True:
-            try:
-                self._try_sink(sink, staged)
-            except TakenOver as problem:
-                self._lost[sink] = problem  # opening the id again would fence those who took over
-                raise
-            except (BrokerUnreachable, KafkaFailure) as problem:
-                if time.monotonic() - began > _PATIENCE:
-                    raise
-                _log.warning("output waits to be committed: %s", problem)
-                time.sleep(_PAUSE)
-            else:
-                break
+        """Write the messages: those of a transactional id in the order of epochs, different ids in parallel."""
+        staged = [Staged.from_json(data) for data in committables]
+        self._directories.update(each.directory for each in staged)
+        for phase in _phases(sorted(staged, key=lambda each: (each.epoch, each.subtask))):
+            self._commit_lanes(checkpoint, self._lanes(phase))
         self._staging.sweep(staged)
 
-    def _try_sink(self, sink: str, staged: list[Staged]) -> None:
-        """After a failure the id is opened anew: only then is known what became of its transaction."""
-        try:
-            opened = self._opened(sink)
-            for group in _groups(staged, self._most):
-                self._commit_group(opened, group)
-        except BaseException:
-            self._forget(sink)
-            raise
-
-    def _commit_group(self, opened: Transactions, group: list[Staged]) -> None:
-        """Files of one job whose epochs follow one another: what is not committed yet, in one transaction."""
-        job, last = group[0].job, group[-1].epoch
-        done = opened.mark.get(job, -1)
-        pending = [each for each in group if each.epoch > done]
-        if pending:
-            self._latest[group[0].sink] = advanced(opened.mark, job, last)
-            opened.write(self._messages(pending), job, last)
-        else:
-            _log.info("epochs %s to %s were committed before", group[0].epoch, last)
-        for each in group:
-            self._staging.remove(each)
-
-    def _messages(self, staged: list[Staged]) -> Iterator[Messages]:
+    def _lanes(self, staged: Sequence[Staged]) -> list[_Lane]:
+        files: dict[tuple[str, str], list[Staged]] = {}
         for each in staged:
-            yield from self._staging.read(each)
+            files.setdefault((each.transaction or f"{self._prefix}-{each.sink}", each.job), []).append(each)
+        return [_Lane(transaction, mine[0].subtask, tuple(mine)) for (transaction, _), mine in files.items()]
 
-    def _opened(self, sink: str) -> Transactions:
-        if sink not in self._open:
-            name = transactional_id(self._prefix, sink)
-            if sink in self._latest:
-                self._check(sink, marks_of(name, self._settings).peek())  # before it is opened, which fences
-            self._open[sink] = Transactions(name, self._settings)
-            self._check(sink, self._open[sink].mark)
-        return self._open[sink]
+    def _commit_lanes(self, checkpoint: int, lanes: Sequence[_Lane]) -> None:
+        """Have tasks write until all is written."""
+        waiting, gone = list(lanes), set[str]()
+        until = time.monotonic() + _PATIENCE
+        while True:
+            for lane in waiting:
+                if lane.transaction in self._lost:
+                    raise self._lost[lane.transaction]
+            tasks = [SlotTask(lane.slot, self._task(lane)) for lane in waiting]
+            results = self.workers.run_tasks(tasks)
+            waiting, answers = [], list(zip(waiting, results, strict=True))
+            reasons = []
+            for lane, result in answers:
+                outcome = Outcome(result["outcome"])
+                if outcome is Outcome.DONE:
+                    self._note(checkpoint, lane, result)
+                    continue
+                waiting.append(lane)
+                reasons.append(str(result["reason"]))
+                if outcome is Outcome.TAKEN_OVER:
+                    self._regain(lane)
+                elif outcome is Outcome.LOST:
+                    if lane.transaction in gone:
+                        raise StagedOutputLost(result["reason"])
+                    gone.add(lane.transaction)  # an attempt that was faster may have written it: its mark tells
+            if not waiting:
+                return
+            if time.monotonic() > until:
+                doing = f"committing checkpoint {checkpoint} for {_PATIENCE:g} s"
+                raise KafkaFailure(doing, reasons[0])
+            if any(reasons):
+                _log.warning("output waits to be committed: %s", next(filter(None, reasons)))
+                time.sleep(_PAUSE)
 
-    def _check(self, sink: str, mark: Mark) -> None:
-        """A transaction that has expired and one that was fenced look alike; but who fenced it moves the mark on."""
-        known = self._latest.get(sink, mark)
-        if any(epoch > known.get(job, -1) for job, epoch in mark.items()):
-            raise TakenOver(transactional_id(self._prefix, sink))
+    def _task(self, lane: _Lane) -> WriteStaged:
+        claims = lane.transaction not in self._owned
+        return WriteStaged(
+            lane.transaction, self.workers.owner, claims, lane.files, self._directory, self._settings, self._most
+        )
 
-    def _forget(self, sink: str) -> None:
-        found = self._open.pop(sink, None)
-        if found is not None:
-            found.close()
+    def _note(self, checkpoint: int, lane: _Lane, result: Mapping[str, Any]) -> None:
+        self._owned[lane.transaction] = lane.slot
+        if result["skipped"]:
+            skipped = "checkpoint %s: '%s' had written %s of %s staged files before, by the same attempts"
+            _log.warning(skipped, checkpoint, lane.transaction, result["skipped"], len(lane.files))
+
+    def _regain(self, lane: _Lane) -> None:
+        """Another run has the id. Who holds the job's lease opens it again; without a lease, the newer run is right."""
+        self._owned.pop(lane.transaction, None)
+        if not self.workers.leads():
+            self._lost[lane.transaction] = TakenOver(lane.transaction)
+            raise self._lost[lane.transaction]
+        _log.warning("'%s' was opened by a driver that no longer leads: it is opened again", lane.transaction)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
@@ -122,24 +128,21 @@ class KafkaCommitter(Committer):
 
     def close(self) -> None:
         """Let go of the producers."""
-        for sink in list(self._open):
-            self._forget(sink)
         self._staging.leave(self._directories)
+        owned, self._owned = self._owned, {}
+        servers = str(self._settings["bootstrap.servers"])
+        tasks = [SlotTask(slot, CloseTransactions((servers, name, self.workers.owner))) for name, slot in owned.items()]
+        with suppress(MillstreamError):  # workers that are gone have no producers; others close one that is not used
+            if tasks:
+                self.workers.run_tasks(tasks)
 
 
-def transactional_id(prefix: str, sink: str) -> str:
-    """The transactional id of a sink."""
-    return f"{prefix}-{sink}"
+def transactional_id(prefix: str, sink: str, subtask: int) -> str:
+    """The transactional id of a subtask of a sink."""
+    return f"{prefix}-{sink}-{subtask}"
 
 
-def _groups(staged: list[Staged], most: int) -> Iterator[list[Staged]]:
-    """Whole epochs of one job, as many as fit into a transaction."""
-    group: list[Staged] = []
-    for each in staged:
-        new_epoch = bool(group) and each.epoch != group[-1].epoch
-        if group and (each.job != group[-1].job or (new_epoch and sum(e.records for e in group) >= most)):
-            yield group
-            group = []
-        group.append(each)
-    if group:
-        yield group
+def _phases(staged: Sequence[Staged]) -> Iterator[list[Staged]]:
+    """Output in the order of epochs, cut where the parallelism changes."""
+    for _, phase in itertools.groupby(staged, key=lambda each: each.parallelism):
+        yield list(phase)

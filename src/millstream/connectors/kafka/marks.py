@@ -5,16 +5,13 @@ gives the last mark that was committed, and waits for transactions of others tha
 Does not know: what an epoch's output is.
 
 The topic is made when it is first needed. Its name is `millstream-marks`; the key of a message is the transactional id,
-its value says for the last jobs that wrote with this id the last epoch whose output is in the topics. Compaction keeps
-one message for each id, for ever."""
+its value is a mark. Compaction keeps one message for each id, for ever."""
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from millstream.connectors.kafka.client import (
@@ -26,10 +23,10 @@ from millstream.connectors.kafka.client import (
     library,
     patiently,
 )
+from millstream.connectors.kafka.mark import Mark
 
 TOPIC = "millstream-marks"
 _PARTITIONS = 16
-_JOBS = 16  # that a mark remembers
 _WAIT_SECONDS = 180.0  # for transactions of others
 _COMPACTED = {
     "cleanup.policy": "compact",
@@ -37,8 +34,6 @@ _COMPACTED = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _CREATE_SECONDS = 30.0
-
-Mark = dict[str, int]
 
 
 class MarksHidden(KafkaFailure):
@@ -65,7 +60,7 @@ class Marks:
 
     def message(self, mark: Mark) -> tuple[Any, ...]:
         """The arguments of `produce` for a mark."""
-        return TOPIC, json.dumps(mark).encode(), self._id.encode(), self.partition
+        return TOPIC, mark.to_bytes(), self._id.encode(), self.partition
 
     def _partitions(self) -> int:
         kafka, library_ = library(), admin_library()
@@ -147,17 +142,4 @@ class Marks:
                     text = (message.value() or b"{}") if message.key() == key else text
                 elif error.code() == end_code:
                     at = max(at, message.offset())
-        return _mark(text)
-
-
-def advanced(mark: Mark, job: str, epoch: int) -> Mark:
-    """The mark after another epoch of a job."""
-    others = {name: at for name, at in mark.items() if name != job}
-    return dict([*others.items(), (job, epoch)][-_JOBS:])
-
-
-def _mark(text: bytes) -> Mark:
-    found: Mark = {}
-    with suppress(ValueError, AttributeError, TypeError):  # not one of ours
-        found = {str(job): int(epoch) for job, epoch in json.loads(text).items()}
-    return found
+        return Mark.from_bytes(text)

@@ -6,15 +6,15 @@ Does not know: how messages are made, staged and sent."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from millstream.checkpoint.object_store import located
 from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
-from millstream.connectors.kafka.commit import KafkaCommitter
+from millstream.connectors.kafka.commit import KafkaCommitter, transactional_id
 from millstream.connectors.kafka.properties import BadKafkaProperty, translated
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import Staging
@@ -63,7 +63,8 @@ class KafkaSink(Sink):
         settings = self._settings()
         if self.delivery is Delivery.EXACTLY_ONCE:
             settings.pop(_TIMEOUT)
-            return StagingWriter(self.serializer, Staging(self.staging).create(context), settings)
+            transaction = transactional_id(self.prefix, context.sink, context.subtask)
+            return StagingWriter(self.serializer, Staging(self.staging).create(context, transaction), settings)
         return SendingWriter(self.serializer, settings)
 
     def create_committer(self) -> Committer | None:
@@ -157,8 +158,9 @@ class KafkaSinkBuilder:
 
     def set_staging_directory(self, directory: str) -> KafkaSinkBuilder:
         """Where EXACTLY_ONCE keeps messages until their checkpoint: a directory that the driver and all executors see
-        under the same name, and that outlives them. Beside the job's checkpoints unless this is called."""
-        self._staging = os.path.abspath(directory.removeprefix("file://"))
+        under the same name, and that outlives them, or one on an object store. Beside the job's checkpoints unless this
+        is called."""
+        self._staging = located(directory)
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:

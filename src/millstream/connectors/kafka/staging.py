@@ -1,15 +1,18 @@
 """Output that waits for its checkpoint, in files.
 
-Promises: what was staged is on the device before its committable is handed over; names are of one attempt at one epoch,
-so attempts do not meet; a committable says where its file is, and names no other kind of file.
+Promises: what was staged is on the device, or complete in the object store, before its committable is handed over; a
+name is of one attempt at one epoch, so attempts do not meet; a committable says where its file is and which
+transactional id writes it, and names no other kind of file.
 Does not know: Kafka.
 
     <directory>/<job>-<sink>@<epoch>@<subtask>-<attempt>     messages of one attempt
 
-The directory is the one that the sink was given; else `staged` in the job's directory of the checkpoint storage."""
+The directory is the one that the sink was given; else `staged` in the job's directory of the checkpoint storage. On an
+object store a file is written in one piece when the epoch ends; until then it is in memory."""
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -17,10 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
-from millstream.checkpoint.object_store import is_uri
-from millstream.checkpoint.storage import LocalFileSystem
+from millstream.checkpoint.object_store import ObjectStore, is_uri, located
+from millstream.checkpoint.storage import FileSystem, LocalFileSystem
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError
 from millstream.model.sink import WriterContext
 from millstream.model.staged import Committable, NotStaged, StagedName, outlived
 
@@ -38,16 +41,6 @@ class StagingFailure(ExternalError):
         )
 
 
-class StagingNotShared(UserError):
-    """The job's own place for files is no directory."""
-
-    hint = "give the sink a directory that the driver and all executors share: set_staging_directory"
-
-    def __init__(self, place: str) -> None:
-        self.place = place
-        super().__init__(f"output cannot be staged in {place}, which is no directory")
-
-
 class StagedOutputLost(ExternalError):
     """A checkpoint names output that is neither staged nor committed."""
 
@@ -60,7 +53,10 @@ class StagedOutputLost(ExternalError):
 
 @dataclass(frozen=True, slots=True)
 class Staged(Committable):
-    """A committable: one attempt's messages of one epoch of one subtask. Its name is that of a file."""
+    """A committable: one attempt's messages of one epoch of one subtask. Its name is that of a file.
+
+    `transaction` is the transactional id that writes it, `parallelism` that of the sink. Committables of releases that
+    wrote the output of all subtasks with one id have neither."""
 
     output: ClassVar[str] = "output of a Kafka sink"
     name: str
@@ -71,11 +67,13 @@ class Staged(Committable):
     records: int
     size: int
     directory: str = ""
+    transaction: str = ""
+    parallelism: int = 0
 
     def __post_init__(self) -> None:
         if StagedName.parse(str(self.name)) is None:
             raise NotStaged(self.name, self.output)
-        if self.directory and os.path.abspath(str(self.directory)) != self.directory:
+        if self.directory and not _is_clean(str(self.directory)):
             raise NotStaged(self.directory, self.output)
 
 
@@ -89,22 +87,28 @@ class Staging:
         """Where a staged file is: where it was written, or in the directory of now if that has been moved."""
         written = os.path.join(staged.directory or self._given or _temporary(), staged.name)
         moved = os.path.join(self._given, staged.name)
-        return moved if self._given and not os.path.exists(written) and os.path.exists(moved) else written
+        if not self._given or moved == written or _files(written).exists(written) or not _files(moved).exists(moved):
+            return written
+        return moved
 
-    def create(self, context: WriterContext) -> StageFile:
-        """A new file for an attempt."""
-        if not self._given and is_uri(context.storage):
-            raise StagingNotShared(context.storage)
+    def exists(self, staged: Staged) -> bool:
+        """Whether a staged file is there."""
+        path = self.path(staged)
+        return _files(path).exists(path)
+
+    def create(self, context: WriterContext, transaction: str) -> StageFile:
+        """A new file for an attempt, to be written by a transactional id."""
         own = os.path.join(context.storage, _OWN) if context.storage else _temporary()
-        return StageFile(os.path.abspath(self._given or own), context)
+        return StageFile(located(self._given or own), context, transaction)
 
     def read(self, staged: Staged) -> Iterator[Messages]:
         """The messages of a file, verified."""
         path = self.path(staged)
         try:
-            with open(path, "rb") as stream:
-                if os.fstat(stream.fileno()).st_size != staged.size:
+            with _open(path) as stream:
+                if stream.seek(0, os.SEEK_END) != staged.size:
                     raise StagedOutputDamaged(path, f"it should have {staged.size} bytes")
+                stream.seek(0)
                 yield from read_frames(stream, path)
         except FileNotFoundError:
             raise StagedOutputLost(path) from None
@@ -113,8 +117,9 @@ class Staging:
 
     def remove(self, staged: Staged) -> None:
         """Remove a file if it is there."""
+        path = self.path(staged)
         with suppress(OSError):
-            os.remove(self.path(staged))
+            _files(path).remove(path)
 
     def sweep(self, committed: Iterable[Staged]) -> None:
         """Remove what dead attempts have left, at epochs up to the last of these."""
@@ -122,14 +127,15 @@ class Staging:
         for staged in committed:
             names.setdefault(os.path.dirname(self.path(staged)), []).append(staged.name)
         for directory, mine in names.items():
+            files = _files(directory)
             with suppress(OSError):
-                for name in outlived(os.listdir(directory), mine):
-                    os.remove(os.path.join(directory, name))
+                for name in outlived(files.list(directory), mine):
+                    files.remove(os.path.join(directory, name))
 
     def leave(self, directories: Iterable[str]) -> None:
         """The job is over: remove directories of its own that are empty."""
         for directory in directories:
-            if directory != self._given:
+            if directory != self._given and not is_uri(directory):
                 with suppress(OSError):
                     os.rmdir(directory)
 
@@ -137,8 +143,9 @@ class Staging:
 class StageFile:
     """A file being written; made with its first messages."""
 
-    def __init__(self, directory: str, context: WriterContext) -> None:
+    def __init__(self, directory: str, context: WriterContext, transaction: str) -> None:
         self._directory, self._name, self._context = directory, str(StagedName.of(context)), context
+        self._transaction = transaction
         self._path = os.path.join(directory, self._name)
         self._stream: BinaryIO | None = None
         self._records = self._size = 0
@@ -147,12 +154,17 @@ class StageFile:
         """Add messages."""
         try:
             if self._stream is None:
-                LocalFileSystem().make_dirs(self._directory)
-                self._stream = open(self._path, "wb", buffering=1 << 20)  # noqa: SIM115
+                self._stream = self._create()
             self._size += write_frame(self._stream, messages)
         except OSError as error:
             raise StagingFailure(self._path, error) from error
         self._records += len(messages)
+
+    def _create(self) -> BinaryIO:
+        if is_uri(self._directory):
+            return io.BytesIO()
+        LocalFileSystem().make_dirs(self._directory)
+        return open(self._path, "wb", buffering=1 << 20)
 
     def finish(self) -> list[Staged]:
         """Bring the file to the device; nothing if nothing was written."""
@@ -160,14 +172,18 @@ class StageFile:
             return []
         try:
             self._stream.flush()
-            os.fsync(self._stream.fileno())
+            if isinstance(self._stream, io.BytesIO):
+                _files(self._path).write_bytes(self._path, self._stream.getvalue(), sync=True)
+            else:
+                os.fsync(self._stream.fileno())
+                LocalFileSystem().sync_dir(self._directory)
             self._stream.close()
-            LocalFileSystem().sync_dir(self._directory)
         except OSError as error:
             raise StagingFailure(self._path, error) from error
         context = self._context
         place = (context.job, context.sink, context.epoch, context.subtask)
-        return [Staged(self._name, *place, self._records, self._size, self._directory)]
+        how = (self._directory, self._transaction, context.parallelism)
+        return [Staged(self._name, *place, self._records, self._size, *how)]
 
     def discard(self) -> None:
         """Remove the file."""
@@ -175,7 +191,20 @@ class StageFile:
             with suppress(OSError):
                 self._stream.close()
             with suppress(OSError):
-                os.remove(self._path)
+                _files(self._path).remove(self._path)
+
+
+def _files(path: str) -> FileSystem:
+    return ObjectStore.of(path) if is_uri(path) else LocalFileSystem()
+
+
+def _open(path: str) -> BinaryIO:
+    return io.BytesIO(_files(path).read_bytes(path)) if is_uri(path) else open(path, "rb")
+
+
+def _is_clean(directory: str) -> bool:
+    """Whether a directory is absolute, or a URI, and leads nowhere else."""
+    return located(directory) == directory and ".." not in directory.split("/")
 
 
 def _temporary() -> str:

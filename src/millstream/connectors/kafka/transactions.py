@@ -1,4 +1,4 @@
-"""Transactions of one transactional id, each with a mark of how far the output has come.
+"""Transactions of one transactional id, each with a mark of the output that is in the topics.
 
 Promises: messages and mark appear together or not at all. Opening fences whoever used the id before, waits for the
 outcome of what that one left, and only then reads the mark: so the mark tells whether a commit that was interrupted has
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from millstream.connectors.kafka.client import Fenced, KafkaFailure, failure, library
-from millstream.connectors.kafka.marks import Marks, advanced
+from millstream.connectors.kafka.client import KafkaFailure, failure, library
+from millstream.connectors.kafka.mark import Mark
+from millstream.connectors.kafka.marks import Marks
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.producer import Outlet
 from millstream.errors import ExternalError
@@ -23,7 +24,7 @@ _SHARED = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket
 
 
 class TakenOver(ExternalError):
-    """Another producer uses the transactional id."""
+    """Another driver uses the transactional id."""
 
     hint = "another run of this job has taken over; end this one, or give each job a prefix of its own"
 
@@ -32,41 +33,53 @@ class TakenOver(ExternalError):
         super().__init__(f"the transactional id '{transactional_id}' was taken over, so nothing more is committed here")
 
 
-def marks_of(transactional_id: str, settings: Mapping[str, Any]) -> Marks:
-    """The mark of an id, which need not be opened for it."""
-    return Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
-
-
 class Transactions:
-    """A transactional producer and its mark."""
+    """A transactional producer and its mark. `owner` is the run of a driver that it works for.
 
-    def __init__(self, transactional_id: str, settings: Mapping[str, Any]) -> None:
-        self.id = transactional_id
+    With `claims`, it takes the id over from another run; without, it raises `TakenOver` if another run has it."""
+
+    def __init__(self, transactional_id: str, settings: Mapping[str, Any], owner: str, *, claims: bool) -> None:
+        self.id, self.owner = transactional_id, owner
         self._servers = str(settings["bootstrap.servers"])
         self._patience = float(settings["transaction.timeout.ms"]) / 1000
+        self._marks = Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
+        if not claims:
+            self._check(self._marks.peek())  # before the id is opened, which fences
         self._outlet = Outlet({**settings, "transactional.id": transactional_id})
-        self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
-        self._marks = marks_of(transactional_id, settings)
-        self.mark = self._marks.read()
+        try:
+            self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
+            self.mark = self._marks.read()
+            if not claims:
+                self._check(self.mark)
+            elif self.mark.is_foreign(owner):  # the other run can tell from the mark that it was replaced
+                self.write((), self.mark.owned_by(owner))
+        except BaseException:
+            self.close()
+            raise
 
-    def write(self, messages: Iterable[Messages], job: str, epoch: int) -> int:
+    def _check(self, mark: Mark) -> None:
+        """An expired transaction, a fence by an attempt of our own and one by another run look alike to a producer."""
+        if mark.is_foreign(self.owner):
+            raise TakenOver(self.id)
+
+    def write(self, messages: Iterable[Messages], mark: Mark) -> int:
         """Write messages and the mark in one transaction; gives the number of messages. After an error the object is
         of no use: what became of the transaction is known when the id is opened again."""
         began = time.monotonic()
         count = 0
-        mark = advanced(self.mark, job, epoch)
         producer = self._outlet.producer
         try:
             self._call(producer.begin_transaction, "beginning a transaction")
             for each in messages:
                 count += len(each)
                 self._outlet.send(each)
+            self._outlet.flush()  # before the mark: an open transaction in its topic holds up those who read marks
             self._call(lambda: producer.produce(*self._marks.message(mark)), "marking the transaction")
             self._outlet.flush()
             self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
         except BaseException as problem:
             self._give_up()
-            raise self._told(problem, began) from problem
+            raise self._explain(problem, began) from problem
         self.mark = mark
         return count
 
@@ -76,7 +89,7 @@ class Transactions:
         except library().KafkaException as problem:
             raise failure(problem, self._servers, f"{doing} as '{self.id}'") from problem
 
-    def _told(self, problem: BaseException, began: float) -> BaseException:
+    def _explain(self, problem: BaseException, began: float) -> BaseException:
         """A transaction that outlived its timeout was ended by the broker, which looks like a fence and is none."""
         late = time.monotonic() - began >= self._patience
         if late and isinstance(problem, KafkaFailure):
@@ -85,7 +98,7 @@ class Transactions:
                 f"it took longer than {self._patience:g} s ({problem.message})",
                 hint="raise transaction.timeout.ms, or take checkpoints more often",
             )
-        return TakenOver(self.id) if isinstance(problem, Fenced) else problem
+        return problem
 
     def _give_up(self) -> None:
         with suppress(Exception):  # the broker ends the transaction by its timeout, or the next to open the id does

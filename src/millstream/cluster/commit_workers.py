@@ -1,0 +1,69 @@
+"""What the committers of a job may use of it: its engine, its name, and its lease.
+
+Promises: tasks run with a deadline, on the program as it is deployed; it is deployed if nothing was yet. A driver that
+lost its lease is told so.
+Does not know: sinks, epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.cluster.deadlines import watched
+from millstream.cluster.leadership import Leadership
+from millstream.engine.contract import Engine
+from millstream.errors import ExternalError
+from millstream.model.slot_task import SlotTask
+
+
+class CommitTimedOut(ExternalError):
+    """Tasks that commit output did not end by their deadline."""
+
+    def __init__(self, tasks: int, deadline: int) -> None:
+        super().__init__(
+            f"{tasks} tasks that commit output did not end within {deadline / 1000:g} s and were cancelled",
+            hint="see what slows the system that the sink writes to; else raise millstream.epoch.deadline",
+        )
+
+
+class WorkersGone(ExternalError):
+    """The job has failed: nothing more runs on its workers."""
+
+    def __init__(self) -> None:
+        super().__init__("the job has failed, so no task runs for it any more")
+
+
+class CommitWorkers:
+    """The workers of a job. `owner` names this run of its driver. `ensure_deployed` is called before tasks run; `deadline` is in milliseconds."""
+
+    def __init__(
+        self,
+        owner: str,
+        engine: Engine,
+        ensure_deployed: Callable[[], None],
+        leadership: Leadership | None,
+        deadline: int,
+    ) -> None:
+        self.owner = owner
+        self._engine, self._leadership = engine, leadership
+        self._ensure_deployed, self._deadline = ensure_deployed, deadline
+        self._released = False
+
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run functions on the workers of the job."""
+        if self._released:
+            raise WorkersGone
+        self._ensure_deployed()
+        late = CommitTimedOut(len(tasks), self._deadline)
+        return watched(self._deadline, lambda: self._engine.run_tasks(tasks), self._engine.cancel, late)
+
+    def release(self) -> None:
+        """Run no more tasks: the engine may be what failed, and the end of the job does not wait for it."""
+        self._released = True
+
+    def leads(self) -> bool:
+        """Whether the lease says that this driver runs the job."""
+        if self._leadership is None:
+            return False
+        self._leadership.verify()
+        return True

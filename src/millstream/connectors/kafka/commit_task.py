@@ -1,0 +1,154 @@
+"""The task that writes the staged output of one transactional id.
+
+Promises: each file's messages are in the topics once, however many attempts of the task run, also at the same time: an
+attempt that opens the id later fences the earlier ones, and the mark tells it what they have written. A file is removed
+after its transaction is committed.
+Does not know: checkpoints, other transactional ids, when to try again.
+
+A producer stays open in the process between two tasks, for opening one takes longer than a small transaction.
+
+What a crash does. Before the transaction commits: it is aborted when the id is opened again, and repeated from the
+files. After it: the mark, which is part of it, says so, and only then do the files go."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure
+from millstream.connectors.kafka.messages import Messages
+from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
+from millstream.connectors.kafka.transactions import TakenOver, Transactions
+
+_log = logging.getLogger("millstream.kafka")
+
+MOST = 5_000_000  # messages in a transaction, as far as whole epochs allow
+_IDLE_SECONDS = 300.0  # after which a producer that others left open is closed
+
+
+class Outcome(StrEnum):
+    """How an attempt to write ended."""
+
+    DONE = "done"
+    RETRY = "retry"
+    LOST = "lost"  # a file is gone: an attempt that was faster has written it, or nobody has
+    TAKEN_OVER = "taken over"
+
+
+@dataclass
+class _Open:
+    transactions: Transactions
+    settings: Mapping[str, Any]
+    used: float
+
+
+Key = tuple[str, str, str]  # servers, transactional id and owner
+_opened: dict[Key, _Open] = {}
+
+
+@dataclass(frozen=True)
+class WriteStaged:
+    """Write staged output of one job, in the order of `files`, and remove the files.
+
+    `owner` is the run of the driver; with `claims`, it takes the id over from another run. The result is JSON: the
+    outcome, the number of messages and files that were written, of files that were written before, and a reason."""
+
+    transaction: str
+    owner: str
+    claims: bool
+    files: tuple[Staged, ...]
+    directory: str
+    settings: Mapping[str, Any] = field(repr=False)
+    most: int = MOST
+
+    def __call__(self) -> dict[str, Any]:
+        """One attempt. After a failure the id is opened anew: only then is known what became of its transaction."""
+        try:
+            return {"outcome": Outcome.DONE, **self._write()}
+        except TakenOver:
+            outcome, reason = Outcome.TAKEN_OVER, ""
+        except StagedOutputLost as problem:
+            outcome, reason = Outcome.LOST, problem.path
+        except (BrokerUnreachable, KafkaFailure) as problem:
+            outcome, reason = Outcome.RETRY, str(problem)
+        return {"outcome": outcome, "reason": reason}
+
+    def _write(self) -> dict[str, int]:
+        opened, staging = self._open(), Staging(self.directory)
+        counts = {"messages": 0, "written": 0, "skipped": 0}
+        try:
+            for group in _groups(self.files, self.most):
+                pending = opened.mark.pending(self.transaction, group, staging.exists)
+                if pending:
+                    counts["messages"] += opened.write(
+                        _messages(staging, pending), opened.mark.after(self.owner, pending)
+                    )
+                    counts["written"] += len(pending)
+                counts["skipped"] += len(group) - len(pending)
+                for each in group:
+                    staging.remove(each)
+        except BaseException:
+            close(self._key)
+            raise
+        return counts
+
+    @property
+    def _key(self) -> Key:
+        return str(self.settings["bootstrap.servers"]), self.transaction, self.owner
+
+    def _open(self) -> Transactions:
+        found = _opened.get(self._key)
+        if found is None or found.settings != self.settings:
+            close(self._key)
+            _close_idle()
+            transactions = Transactions(self.transaction, self.settings, self.owner, claims=self.claims)
+            found = _opened[self._key] = _Open(transactions, self.settings, 0.0)
+        found.used = time.monotonic()
+        return found.transactions
+
+
+@dataclass(frozen=True)
+class CloseTransactions:
+    """Close a producer that a task left open in this process."""
+
+    key: Key
+
+    def __call__(self) -> None:
+        """Close it, if it is open here."""
+        close(self.key)
+
+
+def close(key: Key) -> None:
+    """Let go of a producer; nothing if it is not open in this process."""
+    found = _opened.pop(key, None)
+    if found is not None:
+        found.transactions.close()
+
+
+def _close_idle() -> None:
+    """Let go of producers of jobs that have ended, or that run elsewhere now."""
+    now = time.monotonic()
+    for key in [key for key, each in _opened.items() if now - each.used > _IDLE_SECONDS]:
+        close(key)
+
+
+def _messages(staging: Staging, files: list[Staged]) -> Iterator[Messages]:
+    for each in files:
+        yield from staging.read(each)
+
+
+def _groups(files: tuple[Staged, ...], most: int) -> Iterator[list[Staged]]:
+    """Whole epochs, as many as fit into a transaction."""
+    group: list[Staged] = []
+    for each in files:
+        new_epoch = bool(group) and each.epoch != group[-1].epoch
+        if group and new_epoch and sum(file.records for file in group) >= most:
+            yield group
+            group = []
+        group.append(each)
+    if group:
+        yield group

@@ -1,0 +1,136 @@
+"""What a mark says: which output of a transactional id is in the topics.
+
+Promises: output counts as written only if the same attempt wrote it; output of another attempt at an epoch that was
+written is an error. A mark has a bounded size.
+Does not know: topics, files, producers.
+
+A mark remembers for each job the last epoch that was written, and for the last transactions which epochs and which
+files they wrote (a digest of the files' names, which contain the attempt). A job here is a job's id with its
+incarnation. Marks of earlier releases have the last epoch only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from millstream.connectors.kafka.staging import Staged
+from millstream.errors import ExternalError
+
+_JOBS = 16  # that a mark remembers
+_TRANSACTIONS = 8  # of the job that wrote last; of the others it remembers one
+
+
+class WrittenByAnotherAttempt(ExternalError):
+    """The topics have the output of an epoch already, and this is not that output."""
+
+    hint = (
+        "the job went back behind output that readers have seen. Start it from its newest checkpoint; or start it as a "
+        "new job from this one, with execution.state-recovery.path, and expect the output since then twice"
+    )
+
+    def __init__(self, transactional_id: str, staged: Sequence[Staged], written: int) -> None:
+        self.transactional_id, self.job = transactional_id, staged[0].job
+        self.first, self.last = staged[0].epoch, staged[-1].epoch
+        super().__init__(
+            f"epochs {self.first} to {self.last} of job {self.job} were run again, but '{transactional_id}' has "
+            f"written the job's output up to epoch {written} from other attempts, so this output is not written"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One transaction: the first and last epoch, and a digest of the files it wrote."""
+
+    first: int
+    last: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobMark:
+    """How far the output of a job is written."""
+
+    epoch: int
+    transactions: tuple[Written, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of one transactional id. `owner` is the run of a driver that wrote last; empty if that is not known."""
+
+    owner: str = ""
+    jobs: Mapping[str, JobMark] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Mark:
+        """The inverse of `to_bytes`; an empty mark if the bytes are not one."""
+        with suppress(ValueError, AttributeError, TypeError, KeyError):
+            read = json.loads(data)
+            if not isinstance(read.get("jobs"), dict):  # of an earlier release: a number for each job
+                return cls("", {str(job): JobMark(int(epoch)) for job, epoch in read.items()})
+            jobs = {
+                str(job): JobMark(int(each["epoch"]), tuple(Written(*entry) for entry in each["written"]))
+                for job, each in read["jobs"].items()
+            }
+            return cls(str(read["owner"]), jobs)
+        return cls()
+
+    def to_bytes(self) -> bytes:
+        """The mark as JSON."""
+        jobs = {
+            name: {"epoch": job.epoch, "written": [[w.first, w.last, w.digest] for w in job.transactions]}
+            for name, job in self.jobs.items()
+        }
+        return json.dumps({"owner": self.owner, "jobs": jobs}, separators=(",", ":")).encode()
+
+    def owned_by(self, owner: str) -> Mark:
+        """The mark after another driver has taken over."""
+        return replace(self, owner=owner)
+
+    def is_foreign(self, owner: str) -> bool:
+        """Whether another run of a driver wrote last."""
+        return self.owner not in ("", owner)
+
+    def after(self, owner: str, written: Sequence[Staged]) -> Mark:
+        """The mark after a transaction with the output of one job."""
+        name, first, last = written[0].job, written[0].epoch, written[-1].epoch
+        before = self.jobs.get(name, JobMark(-1)).transactions
+        mine = JobMark(last, (*before, Written(first, last, digest_of(written)))[-_TRANSACTIONS:])
+        others = {job: replace(each, transactions=each.transactions[-1:]) for job, each in self.jobs.items()}
+        others.pop(name, None)
+        return Mark(owner, dict([*others.items(), (name, mine)][-_JOBS:]))
+
+    def pending(
+        self, transactional_id: str, staged: Sequence[Staged], exists: Callable[[Staged], bool]
+    ) -> list[Staged]:
+        """What is not written yet of the staged output of one job, which is in the order of epochs.
+
+        Output that is older than the transactions the mark remembers counts as written if its file is gone; so does
+        output of an earlier release, whose marks have the last epoch only."""
+        known = self.jobs.get(staged[0].job) if staged else None
+        if known is None:
+            return list(staged)
+        same: set[str] = set()
+        for transaction in known.transactions:
+            mine = [each for each in staged if transaction.first <= each.epoch <= transaction.last]
+            if digest_of(mine) == transaction.digest:
+                same.update(each.name for each in mine)
+        oldest = known.transactions[0].first if known.transactions else known.epoch + 1
+        other = [
+            each
+            for each in staged
+            if each.epoch <= known.epoch and each.name not in same and each.transaction
+            if each.epoch >= oldest or exists(each)
+        ]
+        if other:
+            raise WrittenByAnotherAttempt(transactional_id, other, known.epoch)
+        return [each for each in staged if each.epoch > known.epoch]
+
+
+def digest_of(staged: Iterable[Staged]) -> str:
+    """A digest of attempts: of the names of their files."""
+    names = "\n".join(each.name for each in staged)
+    return hashlib.blake2b(names.encode(), digest_size=8).hexdigest()
