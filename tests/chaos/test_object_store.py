@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import fsspec
+import pyarrow as pa
 import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
@@ -13,7 +14,8 @@ from millstream.checkpoint.object_store import NoObjectStore
 from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, MissingFile, OutsideRoot, StorageFailure
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.connectors.files.filesystems import RemoteFiles
-from millstream.connectors.kafka.staging import Staging, StagingNotShared
+from millstream.connectors.kafka.messages import Messages
+from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
@@ -165,10 +167,22 @@ def test_what_shows_half_a_file_is_refused():
         CheckpointStorage("hdfs://name/checkpoints", "job")
 
 
-def test_what_needs_a_directory_says_so():
+def test_messages_for_kafka_are_staged_beside_the_checkpoints(objects):
     context = WriterContext("job", "sink", 0, 1, 1, "a", 0, storage=f"{ROOT}/job")
-    with pytest.raises(StagingNotShared, match="memory://"):
-        Staging().create(context)
+    staging, messages = Staging(), Messages("topic", pa.array([b"one", b"two"]))
+    file = staging.create(context, "id")
+    file.append(messages)
+    assert objects() == []  # it is seen when it is complete
+    (staged,) = map(Staged.from_json, [each.to_json() for each in file.finish()])
+    assert objects() == ["/bucket/checkpoints/job/staged/job-sink@1@0-a"]
+    assert [each.values.to_pylist() for each in staging.read(staged)] == [[b"one", b"two"]]
+    staging.remove(staged)
+    assert objects() == []
+    with pytest.raises(StagedOutputLost):
+        list(staging.read(staged))
+
+
+def test_what_needs_a_directory_says_so():
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", ROOT)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

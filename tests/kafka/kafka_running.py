@@ -23,6 +23,14 @@ from millstream.testing.kafka import KafkaBroker
 LATEST = KafkaOffsetsInitializer.latest()
 
 
+class PowerCut(Exception):
+    """The process ends here."""
+
+
+def cut(*_args: Any, **_kwargs: Any) -> None:
+    raise PowerCut
+
+
 def reading(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
     builder = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers)
     builder.set_value_only_deserializer(SimpleStringSchema())

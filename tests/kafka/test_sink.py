@@ -1,43 +1,27 @@
-"""What a sink was given is in its topics: at least once when it was sent, exactly once when it was committed."""
+"""What a sink was given is in its topics: at least once when it was sent, exactly once when a job committed it."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import threading
-import time
 from collections import Counter
 
-import confluent_kafka
 import pytest
-from kafka_running import environment, reading, staged, writing
+from kafka_running import cut, environment, reading, writing
 
+from millstream.checkpoint.object_store import NoObjectStore
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
-from millstream.connectors.kafka import transactions
 from millstream.connectors.kafka.cluster import TopicMissing
-from millstream.connectors.kafka.commit import KafkaCommitter
-from millstream.connectors.kafka.marks import TOPIC, Marks
-from millstream.connectors.kafka.messages import StagedOutputDamaged
 from millstream.connectors.kafka.properties import BadKafkaProperty
 from millstream.connectors.kafka.sink import IncompleteKafkaSink
-from millstream.connectors.kafka.staging import StagedOutputLost, Staging
-from millstream.connectors.kafka.transactions import TakenOver
+from millstream.connectors.kafka.staging import Staging
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink
 from millstream.datastream.state import ValueStateDescriptor
+from millstream.errors import InternalError
 from millstream.model.serialization import SerializationSchema
-from millstream.model.staged import NotStaged
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
-
-
-class PowerCut(Exception):
-    pass
-
-
-def cut(*_args, **_kwargs):
-    raise PowerCut
 
 
 def sent(env, values, kind, serializer, broker, guarantee=DeliveryGuarantee.AT_LEAST_ONCE):
@@ -137,173 +121,6 @@ def test_a_topic_that_was_made_a_moment_ago_is_waited_for(broker, topic, staging
     maker.join()
 
 
-# --------------------------------------------------------------------------------------------- exactly once
-
-
-def test_output_is_seen_when_it_is_committed_and_committing_again_shows_nothing(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    made = staged(sink, 1, ["a", "b"]) + staged(sink, 1, ["c"], subtask=1) + staged(sink, 2, ["d"])
-    assert broker.values(topic, "read_uncommitted") == []
-    sink.create_committer().commit(1, made)
-    sink.create_committer().commit(1, made)
-    assert broker.values(topic) == ["a", "b", "c", "d"]
-    assert [name for name in os.listdir(staging) if "@" in name] == []
-
-
-CALLS = ["opening transactions", "beginning a transaction", "marking the transaction", "committing"]
-
-
-@pytest.mark.parametrize("way", ["before", "after"])
-@pytest.mark.parametrize("place", [*range(len(CALLS)), "staging"])
-def test_a_crash_at_any_call_to_the_broker_shows_nothing_twice(broker, topic, staging, monkeypatch, place, way):
-    """Before or after it; behind the commit of the transaction only its mark can tell."""
-    sink = writing(broker, topic, staging)
-    made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["c"])
-    seen = []
-    with monkeypatch.context() as patch:
-        call = transactions.Transactions._call
-
-        def until_cut(self, asked, doing):
-            seen.append(doing)
-            if len(seen) - 1 != place:
-                return call(self, asked, doing)
-            if way == "after":
-                call(self, asked, doing)
-            return cut()
-
-        patch.setattr(transactions.Transactions, "_call", until_cut)
-        patch.setattr(transactions.Transactions, "_give_up", lambda self: None)
-        if place == "staging":
-            patch.setattr(Staging, "remove", cut)
-        with pytest.raises(PowerCut):
-            sink.create_committer().commit(1, made)
-    assert seen == (CALLS if place == "staging" else CALLS[: place + 1])
-    sink.create_committer().commit(1, made)
-    assert broker.values(topic) == ["a", "b", "c"]
-
-
-def test_epochs_that_are_staged_again_after_an_older_checkpoint_are_not_shown_again(broker, topic, staging):
-    """The newest checkpoint was damaged: epochs 2 and 3 are run again, as planned, and 4 is new."""
-    sink = writing(broker, topic, staging)
-    committer = sink.create_committer()
-    committer.commit(1, staged(sink, 1, ["a"]) + staged(sink, 2, ["b"]) + staged(sink, 3, ["c"]))
-    again = staged(sink, 2, ["b"]) + staged(sink, 3, ["c"]) + staged(sink, 4, ["d"])
-    sink.create_committer().commit(2, again)
-    assert broker.values(topic) == ["a", "b", "c", "d"]
-
-
-def test_large_commits_are_cut_between_epochs(broker, topic, staging, monkeypatch):
-    sink = writing(broker, topic, staging)
-    made = [each for epoch in range(5) for subtask in (0, 1) for each in staged(sink, epoch, ["x"] * 3, subtask)]
-    counted = []
-    write = transactions.Transactions.write
-    monkeypatch.setattr(
-        transactions.Transactions, "write", lambda self, *args: counted.append(write(self, *args)) or counted[-1]
-    )
-    KafkaCommitter(sink.prefix, staging, sink._settings(), most=10).commit(1, made)
-    assert counted == [12, 12, 6]
-
-
-def test_a_run_that_was_replaced_commits_nothing_more(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    zombie, heir = sink.create_committer(), sink.create_committer()
-    zombie.commit(1, staged(sink, 1, ["a"]))
-    heir.commit(1, staged(sink, 2, ["b"], job="heir"))
-    late = staged(sink, 2, ["zombie"])
-    for _ in range(2):  # nor when it tries again, which would fence the heir
-        with pytest.raises(TakenOver, match="was taken over"):
-            zombie.commit(2, late)
-    heir.commit(2, staged(sink, 3, ["c"], job="heir"))
-    assert broker.values(topic) == ["a", "b", "c"]
-
-
-def test_a_run_that_was_replaced_while_it_slept_commits_nothing_more(broker, topic, staging, monkeypatch):
-    """It wakes when its transaction would have expired anyway: what has happened can be told by the mark alone."""
-    sink = dataclasses.replace(writing(broker, topic, staging), properties={"transaction.timeout.ms": "1000"})
-    zombie, heir = sink.create_committer(), sink.create_committer()
-    zombie.commit(1, staged(sink, 1, ["a"]))
-    late, read = staged(sink, 2, ["zombie"]), Staging.read
-
-    def asleep(staging, file):
-        yield from read(staging, file)
-        heir.commit(1, staged(sink, 2, ["b"], job="heir"))
-        time.sleep(1.5)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Staging, "read", lambda staging, file: (read if file.job == "heir" else asleep)(staging, file))
-        with pytest.raises(TakenOver, match="was taken over"):
-            zombie.commit(2, late)
-    heir.commit(2, staged(sink, 3, ["c"], job="heir"))
-    assert broker.values(topic) == ["a", "b", "c"]
-
-
-def test_going_back_to_the_checkpoint_of_an_earlier_run_does_not_commit_it_again(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    first = staged(sink, 1, ["a"], job="first")
-    sink.create_committer().commit(1, first)
-    sink.create_committer().commit(1, staged(sink, 2, ["b"], job="second"))
-    sink.create_committer().commit(1, first)
-    assert broker.values(topic) == ["a", "b"]
-
-
-def test_an_open_transaction_of_another_sink_does_not_hide_a_mark(broker, topic, staging):
-    """Its mark comes first in the same partition: what is committed behind it is waited for, not overlooked."""
-    sink = writing(broker, topic, staging)
-    committer = sink.create_committer()
-    committer.commit(1, staged(sink, 1, ["a"]))
-    place = Marks(f"{topic}-sink", {"bootstrap.servers": broker.bootstrap_servers}).partition
-    other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic})
-    other.init_transactions(30)
-    other.begin_transaction()
-    other.produce(TOPIC, b"{}", b"other", place)
-    other.flush(30)
-    made = staged(sink, 2, ["b"])
-    committer.commit(2, made)
-    threading.Timer(1.0, other.abort_transaction, [30]).start()
-    sink.create_committer().commit(2, made)
-    assert broker.values(topic) == ["a", "b"]
-
-
-def test_staged_output_that_is_lost_or_damaged_is_an_error(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    lost, damaged = staged(sink, 1, ["a"]), staged(sink, 2, ["b"])
-    os.remove(os.path.join(staging, lost[0]["name"]))
-    with pytest.raises(StagedOutputLost, match="is not there, and was not committed"):
-        sink.create_committer().commit(1, lost)
-    path = os.path.join(staging, damaged[0]["name"])
-    with open(path, "r+b") as file:
-        file.seek(40)
-        file.write(b"\xff\xff\xff")
-    with pytest.raises(StagedOutputDamaged):
-        sink.create_committer().commit(1, damaged)
-    for change in ({"name": "../../etc/passwd"}, {"name": "a@1@b/../c"}, {"directory": "/tmp/../etc"}):
-        with pytest.raises(NotStaged):
-            sink.create_committer().commit(1, [{**damaged[0], **change}])
-    assert broker.values(topic) == []
-
-
-def test_what_was_staged_is_found_when_its_directory_was_moved(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    made = staged(sink, 1, ["a"])
-    os.rename(staging, f"{staging}-moved")
-    moved = writing(broker, topic, f"{staging}-moved")
-    with pytest.raises(StagedOutputLost):
-        sink.create_committer().commit(1, made)
-    moved.create_committer().commit(1, made)
-    assert broker.values(topic) == ["a"]
-
-
-def test_an_attempt_that_failed_leaves_nothing(broker, topic, staging):
-    sink = writing(broker, topic, staging)
-    made = staged(sink, 1, ["a"])
-    sink.create_committer().abort(made)
-    dead = staged(sink, 2, ["dead"], subtask=1)  # by a worker that was killed before it could tell
-    sink.create_committer().commit(1, staged(sink, 2, ["b"]))
-    assert dead
-    assert [name for name in os.listdir(staging) if "@" in name] == []
-    assert broker.values(topic) == ["b"]
-
-
 def test_what_cannot_work_is_told_before_the_job_starts(broker, topic, staging):
     def start(sink):
         env = environment()
@@ -312,6 +129,8 @@ def test_what_cannot_work_is_told_before_the_job_starts(broker, topic, staging):
 
     with pytest.raises(TopicMissing):
         start(writing(broker, "nowhere", staging))
+    with pytest.raises(NoObjectStore, match="hdfs://"):
+        start(writing(broker, topic, "hdfs://name/staging"))
     serializer = KafkaRecordSerializationSchema.builder().set_topic(topic)
     serializer.set_value_serialization_schema(SimpleStringSchema())
     builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
@@ -384,7 +203,7 @@ def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topi
     remove, calls = Staging.remove, []
     with monkeypatch.context() as patch:
         patch.setattr(Staging, "remove", lambda *args: remove(*args) if calls.append(1) or len(calls) < 5 else cut())
-        with pytest.raises(PowerCut):
+        with pytest.raises(InternalError, match="PowerCut"):
             counting(broker, topics, tmp_path, staging, restart_strategy__type="none").execute("dies")
     assert 0 < len(broker.values(topics[1])) < RECORDS
     assert list(tmp_path.glob(wherever))

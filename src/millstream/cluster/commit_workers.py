@@ -34,7 +34,8 @@ class WorkersGone(ExternalError):
 
 
 class CommitWorkers:
-    """The workers of a job. `owner` names this run of its driver. `ensure_deployed` is called before tasks run; `deadline` is in milliseconds."""
+    """The workers of a job. `owner` names this run of its driver; `ensure_deployed` is called before tasks run;
+    `deadline` is in milliseconds."""
 
     def __init__(
         self,

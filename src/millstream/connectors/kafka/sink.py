@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.checkpoint.object_store import located
+from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
 from millstream.connectors.kafka.commit import KafkaCommitter, transactional_id
@@ -82,7 +82,9 @@ class KafkaSink(Sink):
         return {**safe, **translated(self.properties), "bootstrap.servers": self.servers}
 
     def check(self) -> None:
-        """The brokers must answer, have the topic, and allow the transaction timeout."""
+        """The brokers must answer, have the topic, and allow the transaction timeout; output can be staged."""
+        if is_uri(self.staging):
+            ObjectStore.of(self.staging)
         settings = self._settings()
         timeout = settings.pop(_TIMEOUT, None)
         client = configured("Producer", settings)
