@@ -65,6 +65,11 @@ def binaries() -> str:
     raise NoPostgres
 
 
+def _next_to_initdb(program: str) -> str:
+    """A program of the same installation, which the path may know only by links to some of its programs."""
+    return os.path.join(os.path.dirname(os.path.realpath(os.path.join(binaries(), "initdb"))), program)
+
+
 def _version(path: str) -> float:
     name = os.path.basename(os.path.dirname(path))
     return float(name) if name.replace(".", "", 1).isdigit() else 0.0
@@ -148,6 +153,34 @@ class PostgresServer:
     def _read_log(self) -> str:
         with open(self._log, encoding="utf-8", errors="replace") as log:
             return log.read()
+
+    def replicate(self) -> PostgresServer:
+        """Return a stopped copy of this server as of now, which can take its place at the same address.
+
+        It stands for a replica that has received nothing since: start it after this server has stopped."""
+        directory = tempfile.mkdtemp(prefix="millstream-postgres-replica-")
+        changed = _as_someone_else()
+        if changed:
+            os.chown(directory, changed["user"], changed["group"])
+        copied = subprocess.run(
+            [
+                _next_to_initdb("pg_basebackup"),
+                *("-h", self.host, "-p", str(self.port), "-U", self.user),
+                *("-D", os.path.join(directory, "data"), "-X", "stream", "--checkpoint=fast", "--no-sync"),
+            ],
+            capture_output=True,
+            cwd=directory,
+            check=False,
+            **changed,
+        )
+        if copied.returncode != 0:
+            raise PostgresDidNotStart(copied.stderr.decode(errors="replace"))
+        return PostgresServer(directory, self.port, self._settings)
+
+    def remove(self) -> None:
+        """Stop the server and delete its files."""
+        self.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 @contextlib.contextmanager

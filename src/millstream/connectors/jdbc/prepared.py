@@ -149,6 +149,7 @@ class PreparedCommitter(Committer):
     def __init__(self, conninfo: str, options: JdbcExactlyOnceOptions) -> None:
         self._session = Session(conninfo)
         self._options = options
+        self._committed: list[Gid] = []  # by the last commit
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """As Committer promises."""
@@ -158,9 +159,11 @@ class PreparedCommitter(Committer):
             lambda: self._session.run(doing, lambda connection: self._commit(connection, gids)),
             self._options.max_commit_attempts,
         )
+        self._committed = gids or self._committed
 
     def _commit(self, connection: Any, gids: Sequence[Gid]) -> None:
         proofs.ensure_table(connection)
+        proofs.check_still_committed(connection, self._committed)
         there = {gid for owner in latest(gids) for gid in waiting(connection, owner)}
         done = proofs.committed(connection, [gid for gid in gids if gid not in there])
         for gid in gids:

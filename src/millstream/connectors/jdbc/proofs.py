@@ -31,6 +31,19 @@ class OutputLost(ExternalError):
         super().__init__(f"the output {gid} is not committed and cannot be: {found}")
 
 
+class CommittedOutputGone(ExternalError):
+    """The database no longer has output that was committed before."""
+
+    hint = (
+        "has a replica that lagged behind become the primary, or was a backup restored? start from a savepoint that is "
+        "as old as the database, so that the output is written again"
+    )
+
+    def __init__(self, gid: str, count: int) -> None:
+        self.gid, self.count = gid, count
+        super().__init__(f"the database has lost {count} committed transactions of this job, such as {gid}")
+
+
 class Gid(StagedName):
     """The name of a transaction, or of rows that wait in a table. PostgreSQL takes up to 200 bytes."""
 
@@ -96,6 +109,14 @@ def committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
     proven = {gid for _, gid, _ in found}
     forgotten = {owner: epoch for owner, gid, epoch in found if not gid}
     return {gid for gid in gids if str(gid) in proven or gid.epoch <= forgotten.get(gid.owner, -1)}
+
+
+def check_still_committed(connection: Any, gids: Sequence[Gid]) -> None:
+    """Raise `CommittedOutputGone` unless all of these, which were committed, still are."""
+    if gids:
+        gone = sorted({str(gid) for gid in gids} - {str(gid) for gid in committed(connection, gids)})
+        if gone:
+            raise CommittedOutputGone(gone[0], len(gone))
 
 
 def prune(connection: Any, owner: str, epoch: int) -> None:

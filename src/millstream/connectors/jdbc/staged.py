@@ -90,6 +90,7 @@ class StagedCommitter(Committer):
         self._session = Session(conninfo)
         self._target = target
         self._options = options
+        self._committed: list[Gid] = []  # by the last commit
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """As Committer promises."""
@@ -99,9 +100,11 @@ class StagedCommitter(Committer):
             lambda: self._session.run(doing, lambda connection: self._commit(connection, named)),
             self._options.max_commit_attempts,
         )
+        self._committed = list(named) or self._committed
 
     def _commit(self, connection: Any, named: dict[Gid, int]) -> None:
         ensure_tables(connection, self._target)
+        proofs.check_still_committed(connection, self._committed)
         table = staged_table(self._target)
         with connection.transaction():
             # one committer at a time, should there be two drivers
