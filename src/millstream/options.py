@@ -214,6 +214,13 @@ RECOVERY_IGNORE_UNCLAIMED = Option(
     bool,
     ("execution.savepoint.ignore-unclaimed-state",),
 )
+RECOVERY_ALLOW_OLDER = Option(
+    "millstream.recovery.allow-older-checkpoint",
+    False,
+    "Whether a job whose newest checkpoint is damaged may go on from an older one. Output that was committed after the "
+    "older one may then appear twice.",
+    bool,
+)
 RECOVERY_CLAIM_MODE = Option(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",

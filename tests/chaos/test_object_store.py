@@ -58,9 +58,9 @@ def test_what_is_stored_is_there_under_its_name_and_nothing_else_is(objects):
 
 def test_one_of_two_drivers_makes_a_checkpoint():
     first, second = CheckpointStorage(ROOT, "job"), CheckpointStorage(ROOT, "job")
-    first.publish(1, b"first", new=True)
+    first.publish(1, b"first")
     with pytest.raises(CheckpointTaken):
-        second.publish(1, b"second", new=True)
+        second.publish(1, b"second")
     assert second.read_metadata(1) == b"first"
 
 

@@ -12,11 +12,13 @@ from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.storage import CheckpointStorage, CorruptFile
 from millstream.cluster.checkpoint_machine import Schedule
-from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.finding import AllCheckpointsDamaged
 from millstream.model.types import Types
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage
+from millstream.state.saving import StateFileDamaged
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ManualClock
 
@@ -215,7 +217,14 @@ def test_damage_in_a_pack_is_told():
     history.disk.files[f"{ROOT}/{pack}"] = bytes(data)
     with pytest.raises(CorruptFile, match="from byte"):
         open_snapshot(history.retained()[0], history.storage()).verify()
-    with pytest.raises(AllCheckpointsDamaged):
+    files, handles = (
+        history.checkpoints.files(),
+        open_snapshot(history.retained()[0], history.storage()).metadata.handles,
+    )
+    with pytest.raises(StateFileDamaged, match="from byte") as damaged:
+        list(map(files.read, handles))
+    assert history.checkpoints.blame(damaged.value)
+    with pytest.raises(AllCheckpointsDamaged, match="pack-1"):
         history.checkpoints.latest_intact()
 
 

@@ -112,7 +112,7 @@ def test_an_old_checkpoint_is_as_good_as_the_newest():
 
 
 @pytest.mark.parametrize("tolerable", [0, 1])
-@pytest.mark.parametrize("what", ["write_bytes", "replace", "sync_dir"])
+@pytest.mark.parametrize("what", ["write_bytes", "move_new", "sync_dir"])
 def test_a_failed_checkpoint_is_tolerated_as_often_as_asked(tolerable, what):
     options = {"execution.checkpointing.tolerable-failed-checkpoints": str(tolerable), **NO_RESTART}
     setup = dataclasses.replace(SETUP, options=options)
@@ -126,7 +126,9 @@ def test_a_failed_checkpoint_is_tolerated_as_often_as_asked(tolerable, what):
         assert not set(world.visible()) - set(reference(SETUP))
         if life.status is JobStatus.FINISHED:
             assert world.visible() == reference(SETUP)
-            assert [each.id for each in life.checkpoints] == list(range(1, len(life.checkpoints) + 1))
+            numbers = [each.id for each in life.checkpoints]
+            assert numbers[:2] == ([1, 2] if published else [1, 3])  # a number is used once
+            assert numbers[1:] == list(range(numbers[1], numbers[-1] + 1))
 
 
 def test_output_is_visible_only_after_its_checkpoint():

@@ -1,20 +1,35 @@
-"""Damage to stored files is noticed before user code sees state; recovery goes back, or says that it cannot."""
+"""Damage to stored files is noticed before user code sees state; a recovery that would repeat output is refused, unless
+going back is allowed."""
 
 import dataclasses
+import errno
 import json
 import logging
+import os
 
 import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.state_files import JobStateFiles
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.checkpoints import AllCheckpointsDamaged
+from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
+from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.engine import slot
 from millstream.model.functions import ProcessFunction
 from millstream.model.job_status import JobStatus
+from millstream.state.saving import StateFileDamaged
+from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS, many_splits
-from millstream.testing.simulation import ROOT, Faults, Setup, World, point, reference, run
+from millstream.testing.simulation import ROOT, Faults, ManualClock, Setup, World, point, reference, run
 
-SETUP = Setup(PROGRAMS["tumbling"], epoch_records=30, checkpoint_every=1, repeats=True)
+STRICT = Setup(PROGRAMS["interval_join"], epoch_records=30, checkpoint_every=1)
+SETUP = dataclasses.replace(
+    STRICT,
+    repeats=True,
+    options={"millstream.recovery.allow-older-checkpoint": "true", "restart-strategy.type": "none"},
+)
 
 
 def flip(data, _):
@@ -71,8 +86,92 @@ def test_damage_to_any_file_of_the_last_checkpoint_goes_back_to_the_one_before(s
             life = run(SETUP, world)
             assert life.status is JobStatus.FINISHED, (path, life.failure)
             assert world.visible() == expected, path
-            gone = damage == "delete" and path.endswith("_metadata")  # then there never was such a checkpoint
-            assert gone or "checkpoint 5 is damaged and passed over" in caplog.text
+            assert "checkpoint 5 is damaged and passed over" in caplog.text
+            assert "the job goes back to checkpoint 4; " in caplog.text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_going_back_behind_committed_output_is_refused_and_names_file_output_and_option(stopped, damage):
+    disk, _ = stopped
+    own = files_of(disk, 5) - files_of(disk, 4)
+    setup = dataclasses.replace(STRICT, options={"restart-strategy.type": "fixed-delay"})
+    for path in [f"{ROOT}/job/chk-5/_metadata", *sorted(own)]:
+        with World() as world:
+            damaged(world, disk, path, damage)
+            before = world.visible()
+            life = run(setup, world)
+            assert life.status is JobStatus.FAILED
+            assert isinstance(life.failure, OlderCheckpointRefused)
+            assert life.master.job.restarts == 0, "trying again does not help"
+            assert not life.epochs
+            assert world.visible() == before
+            told = str(life.failure)
+            assert path in told
+            assert "checkpoint 5 is damaged" in told
+            assert "The newest intact one is 4" in told
+            assert "millstream.recovery.allow-older-checkpoint" in told
+            sink = "is not known" if path.endswith("_metadata") else "output of epochs 5 to 5 was committed to"
+            assert sink in told
+
+
+def test_damage_that_a_worker_finds_later_is_treated_the_same(stopped):
+    """A worker that is replaced reads the state again, while the job runs."""
+    lost = []
+
+    def damage(observation, master):
+        if isinstance(observation, CheckpointDone) and observation.id == 4:
+            newest = metadata(world.disk, 4)
+            lost.append(f"{ROOT}/{newest.handles[-1].file}")
+            world.disk.files[lost[0]] = b"?"
+            slot.forget()
+
+    with World() as world:
+        life = run(STRICT, world, listen=damage)
+        assert life.status is JobStatus.FAILED
+        assert isinstance(life.failure, OlderCheckpointRefused | AllCheckpointsDamaged)
+        assert lost[0] in str(life.failure)
+
+
+def test_a_damaged_file_that_no_checkpoint_needs_is_made_again():
+    """It was written after the newest checkpoint: the epochs since then are run again."""
+    setup = dataclasses.replace(STRICT, epoch_records=15, checkpoint_every=3)
+
+    def damage(observation, master):
+        if isinstance(observation, EpochDone) and observation.epoch == 5 and not hurt:
+            needed = {file for number in disk_numbers(world) for file in files_of(world.disk, number)}
+            written = {path for path in world.disk.files if "/shared/" in path} - needed
+            hurt.extend(written)
+            for path in written:
+                world.disk.files[path] = b"?"
+            slot.forget()
+
+    hurt = []
+    with World() as world:
+        life = run(dataclasses.replace(setup, options={"restart-strategy.type": "fixed-delay"}), world, listen=damage)
+        assert hurt
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert life.master.job.restarts == 1
+        assert world.visible() == reference(setup)
+
+
+def disk_numbers(world):
+    return CheckpointStorage(ROOT, "job", fs=world.disk).list_checkpoints()
+
+
+def test_a_damaged_savepoint_is_refused_by_name(stopped):
+    disk, _ = stopped
+    start = f"{ROOT}/job/chk-5"
+    options = {"execution.state-recovery.path": start, "restart-strategy.type": "fixed-delay"}
+    other = dataclasses.replace(STRICT, job="other", options=options)
+    path = sorted(files_of(disk, 5))[0]
+    with World() as world:
+        damaged(world, disk, path, "flip")
+        life = run(other, world)
+        assert isinstance(life.failure, SnapshotDamaged)
+        assert life.master.job.restarts == 0
+        assert path in str(life.failure)
+        assert start in str(life.failure)
+        assert not life.epochs
 
 
 class Stamp(ProcessFunction):
@@ -91,6 +190,7 @@ def test_an_epoch_that_is_run_again_reads_and_sees_what_was_planned(stopped):
         world.disk.files[f"{ROOT}/job/chk-5/_metadata"] = b"?"
         world.clock.sleep(60)
         life = run(dataclasses.replace(setup, epoch_records=7), world)
+        assert life.checkpoints[0].id == 6, "a number is used once"
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 0, life.failure
         assert set(before) < set(world.visible())
@@ -110,7 +210,7 @@ def test_damage_to_a_file_of_every_checkpoint_is_an_error_that_names_them(stoppe
             assert not life.epochs, "user code saw state"
             assert world.visible() == before
             assert all(f"chk-{number}" in str(life.failure) for number in (3, 4, 5))
-            assert path in str(life.failure)
+            assert os.path.basename(path) in str(life.failure)
             assert "hint:" in str(life.failure)
     assert everywhere
 
@@ -136,9 +236,11 @@ def test_checkpoints_deleted_by_hand_are_missed(stopped):
         storage = CheckpointStorage(ROOT, "job", fs=world.disk)
         storage.truncate_log("epochs.log", [r for r in storage.read_log("epochs.log") if json.loads(r)["epoch"] > 3])
         assert log in world.disk.files
-        life = run(dataclasses.replace(SETUP, options={"restart-strategy.type": "none"}), world)
+        life = run(SETUP, world)
         assert life.status is JobStatus.FAILED
-        assert "goes on after epoch 0, but the next plan in its log is of epoch 4" in str(life.failure)
+        assert isinstance(life.failure, AllCheckpointsDamaged)
+        assert "there is no file /checkpoints/job/chk-5/_metadata" in str(life.failure)
+        assert not life.epochs
 
 
 def test_torn_end_of_the_plan_log_never_was(stopped):
@@ -170,3 +272,53 @@ def test_a_damaged_checkpoint_among_the_kept_ones_does_not_stop_a_running_job():
         assert life.status is JobStatus.FINISHED
         assert life.master.job.restarts == 0
         assert world.visible() == reference(SETUP)
+
+
+class Hiding(MemoryFileSystem):
+    """Does not show files of checkpoint 2 for some looks."""
+
+    looks = 0
+
+    def _hides(self, path):
+        self.looks -= "/chk-2" in path
+        return "/chk-2" in path and self.looks >= 0
+
+    def exists(self, path):
+        return not self._hides(path) and super().exists(path)
+
+    def read_bytes(self, path):
+        if self._hides(path):
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
+        return super().read_bytes(path)
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_checkpoint_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks):
+    disk = Hiding()
+    disk.make_dirs("/store")
+    made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), Schedule(100), temporary=False)
+    made.patience = (0.001, 0.001, 0.001)
+    snapshots = [CheckpointMetadata(number, number, 0, "job", "name", 0, 0, ()) for number in (1, 2)]
+    for snapshot in snapshots:
+        made.complete(snapshot, ManualClock())
+    made.log_plan({"epoch": 3})
+    disk.looks = looks
+    assert made.latest_intact() == snapshots[1]
+    disk.looks = 100
+    with pytest.raises(OlderCheckpointRefused, match=r"there is no file /store/job/chk-2/_metadata"):
+        made.latest_intact()
+
+
+@pytest.mark.parametrize("looks", [1, 3])
+def test_a_state_file_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks):
+    disk = Hiding()
+    disk.make_dirs("/store")
+    storage = CheckpointStorage("/store", "job", fs=disk)
+    stored = storage.write("shared/chk-2", b"state")
+    files = JobStateFiles(storage, None, (0.001, 0.001, 0.001))
+    disk.looks = looks
+    assert files.read(stored) == b"state"
+    disk.looks = 100
+    with pytest.raises(StateFileDamaged, match="there is no file /store/job/shared/chk-2") as missing:
+        files.read(stored)
+    assert missing.value.missing

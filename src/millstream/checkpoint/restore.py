@@ -64,6 +64,14 @@ class Restored:
     memory: dict[str, tuple[dict[str, Any], ...]]
 
 
+def nothing(shapes: Sequence[OperatorShape]) -> Restored:
+    """The beginning: no state, no memory."""
+    return Restored(
+        {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
+        {shape.operator: ({},) * shape.parallelism for shape in shapes},
+    )
+
+
 def assign(
     metadata: CheckpointMetadata,
     shapes: Sequence[OperatorShape],

@@ -1,15 +1,21 @@
 """State files where every task of a job can reach them.
 
-Promises: a file is read whole and verified, or not at all; names are unique per attempt, so writers never meet; files
-that were packed into one are read as if they had not been.
+Promises: a file is read whole and verified, or not at all; one that cannot be seen is looked for again before it counts
+as missing; names are unique per attempt, so writers never meet; files that were packed into one are read as if they had
+not been.
 Does not know: what is in a file."""
 
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from millstream.checkpoint.storage import CheckpointStorage, CorruptFile, MissingFile, Stored, StoredFile
+from millstream.state.saving import StateFileDamaged
+
+PATIENCE = (0.1, 0.4, 1.0)  # seconds between looks for a file that a network mount may not show at once
 
 
 class StateReader:
@@ -41,8 +47,14 @@ class StateReader:
 class JobStateFiles:
     """The state files of a job; also reads those of the job it was restored from."""
 
-    def __init__(self, storage: CheckpointStorage, restored: CheckpointStorage | None = None) -> None:
+    def __init__(
+        self,
+        storage: CheckpointStorage,
+        restored: CheckpointStorage | None = None,
+        patience: Sequence[float] = PATIENCE,
+    ) -> None:
         self._storage = storage
+        self._patience = tuple(patience)
         self._own = StateReader(storage)
         self._restored = None if restored is None else StateReader(restored)
 
@@ -51,7 +63,21 @@ class JobStateFiles:
         return self._storage.write(f"shared/{name}", data)
 
     def read(self, handle: Stored) -> bytes:
-        """The verified content of a file."""
+        """The verified content of a file; `StateFileDamaged` if it is missing or not what was written."""
+        for pause in self._patience:
+            try:
+                return self._read(handle)
+            except MissingFile:
+                time.sleep(pause)
+            except CorruptFile:
+                break
+        try:
+            return self._read(handle)
+        except (MissingFile, CorruptFile) as problem:
+            name = getattr(handle, "pack", "") or handle.name
+            raise StateFileDamaged(name, problem.message, missing=isinstance(problem, MissingFile)) from problem
+
+    def _read(self, handle: Stored) -> bytes:
         try:
             return self._own.read(handle)
         except MissingFile:

@@ -1,6 +1,6 @@
 """Durable files of a job: written once, published atomically, verified when read.
 
-    <root>/<job>/chk-<n>/_metadata      a checkpoint exists if and only if this file does
+    <root>/<job>/chk-<n>/_metadata      a checkpoint exists if and only if this file does and is not void
     <root>/<job>/shared/...             state files, named by metadata
     <root>/<job>/taskowned/...          files that no checkpoint owns
     <root>/<job>/epochs.log             records, each whole or absent
@@ -18,20 +18,21 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.file_access import directory_mode, opener
 
 METADATA = "_metadata"
 SHARED = "shared"
 TASK_OWNED = "taskowned"
 EPOCH_LOG = "epochs.log"
+_VOID = b'{"void": true}'  # takes the number of a checkpoint that was given up, so that nothing else can take it
 
 _HINTS = {
     errno.ENOSPC: "free space there or use another directory; the job goes on from its last checkpoint",
@@ -97,6 +98,14 @@ class CheckpointTaken(ExternalError):
     def __init__(self, path: str) -> None:
         self.path = path
         super().__init__(f"there is a checkpoint {path} already")
+
+
+class VoidCheckpoint(ExternalError):
+    """The number belongs to a checkpoint that was given up before it was complete."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} marks a checkpoint that was never completed")
 
 
 class Stored(Protocol):
@@ -281,6 +290,12 @@ class CheckpointStorage:
         _verify(path, data, stored.sha256)
         return data
 
+    def has_file(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        path = self._path(name)
+        with self._telling("look for", path):
+            return self._fs.exists(path)
+
     def read_unverified(self, name: str) -> bytes:
         """All bytes of a file, for a caller that knows checksums of its parts."""
         return self._read(self._path(name))
@@ -293,6 +308,8 @@ class CheckpointStorage:
             self._fs.make_dirs(os.path.dirname(path))
             with suppress(OSError):  # another device, or one without links
                 os.link(source._path(stored.name), path)
+                if self._sync:
+                    self._fs.sync_dir(os.path.dirname(path))
                 return StoredFile(full, stored.size, stored.sha256)
         return self.write(name, source.read(stored))
 
@@ -321,16 +338,30 @@ class CheckpointStorage:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
-    def publish(self, checkpoint: int | str, metadata: bytes, *, new: bool = False) -> StoredFile:
+    def publish(
+        self, checkpoint: int | str, metadata: bytes, *, allowed: Callable[[], None] = lambda: None
+    ) -> StoredFile:
         """Make a checkpoint (or, by directory name, a savepoint) exist, in one step, once all its files do.
 
-        A crash before the rename leaves the checkpoint before it as the newest; after it, this one. If this raises,
-        `list_checkpoints` tells which: ask it before discarding what the checkpoint would need. With `new`, one that
-        exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`."""
+        What exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`; a writer whose
+        own bytes are there has succeeded. `allowed` is called directly before the step and may raise. A crash before
+        the step leaves the checkpoint before it as the newest; after it, this one. After any other error the step may
+        still be carried out later, by a request that is under way: `void` the number before going on without it."""
         name = self._metadata_name(checkpoint)
-        data = metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
-        self._put(self._path(name), data, new=new)
+        data = _with_footer(metadata)
+        self._put(self._path(name), data, new=True, allowed=allowed)
         return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())
+
+    def void(self, checkpoint: int) -> None:
+        """Take the number of a checkpoint, so that it cannot come to exist; `CheckpointTaken` if it does already."""
+        self.publish(checkpoint, _VOID)
+
+    def holds(self, checkpoint: int, metadata: bytes) -> bool:
+        """Whether a checkpoint exists with exactly this metadata."""
+        try:
+            return self.read_metadata(checkpoint) == metadata
+        except (MissingFile, CorruptFile, VoidCheckpoint):
+            return False
 
     def exists(self, checkpoint: int | str) -> bool:
         """Whether the checkpoint, or savepoint by directory name, was published and not deleted."""
@@ -348,20 +379,22 @@ class CheckpointStorage:
                 self._fs.sync_dir(directory)
 
     def list_checkpoints(self) -> list[int]:
-        """The numbers of the checkpoints that exist, in order."""
+        """The numbers that are taken, in order: those of checkpoints, and void ones."""
         directory = self._path(self.job)
         numbers = [int(name[4:]) for name in self._list(directory) if name.startswith("chk-") and name[4:].isdecimal()]
         with self._telling("look into", directory):
             return sorted(n for n in numbers if self._fs.exists(f"{directory}/chk-{n}/{METADATA}"))
 
     def read_metadata(self, checkpoint: int | str) -> bytes:
-        """The metadata that was published, verified."""
+        """The metadata that was published, verified; `VoidCheckpoint` if the number is void."""
         path = self._path(self._metadata_name(checkpoint))
         data = self._read(path)
         metadata, footer = data[:-_FOOTER_SIZE], data[-_FOOTER_SIZE:]
         if len(footer) < _FOOTER_SIZE or not (footer.startswith(_FOOTER_START) and footer.endswith(b"\n")):
             raise CorruptFile(path, "a last line with a checksum", f"{len(data)} bytes without one")
         _verify(path, metadata, footer[len(_FOOTER_START) : -1].decode("ascii", "replace"))
+        if metadata == _VOID:
+            raise VoidCheckpoint(path)
         return metadata
 
     def delete_checkpoint_metadata(self, checkpoint: int | str) -> None:
@@ -427,23 +460,31 @@ class CheckpointStorage:
     # -- the directory -------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
-        """Raise `StorageFailure` unless the root is there and a file can be written, renamed, read and deleted."""
+        """Raise `StorageFailure` unless the root is there and a file can be written, renamed, read and deleted, and a
+        file that exists is not replaced by one that is to be new: checkpoints depend on that."""
         with self._telling("use the checkpoint directory", self.root):
             if not isinstance(self._fs, ObjectStore) and not self._fs.exists(self.root):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.root)
             probe = f"{self.root}/{_temporary('probe')}"
             try:
                 self._fs.write_bytes(probe, b"probe", self._sync)
-                self._fs.replace(probe, f"{probe}.renamed")
+                self._fs.move_new(probe, f"{probe}.renamed")
                 self._fs.read_bytes(f"{probe}.renamed")
+                self._fs.write_bytes(probe, b"again", self._sync)
+                try:
+                    self._fs.move_new(probe, f"{probe}.renamed")
+                except FileExistsError:
+                    return
+                reason = "it replaces a file that was to be created only if absent"
+                raise OSError(reason)
             finally:
                 for leftover in (probe, f"{probe}.renamed"):
                     with suppress(OSError):
                         self._fs.remove(leftover)
 
-    def _put(self, path: str, data: bytes, *, new: bool = False) -> None:
+    def _put(self, path: str, data: bytes, *, new: bool = False, allowed: Callable[[], None] = lambda: None) -> None:
         if isinstance(self._fs, ObjectStore):
-            self._put_object(self._fs, path, data, new=new)
+            self._put_object(self._fs, path, data, new=new, allowed=allowed)
             return
         directory, name = os.path.split(path)
         temporary = f"{directory}/{_temporary(name)}"
@@ -451,26 +492,39 @@ class CheckpointStorage:
             try:
                 self._fs.make_dirs(directory)
                 self._fs.write_bytes(temporary, data, self._sync)
+                allowed()
                 (self._fs.move_new if new else self._fs.replace)(temporary, path)
-            except OSError as error:
+            except (OSError, MillstreamError) as error:
                 with suppress(OSError):
                     self._fs.remove(temporary)
-                if new and isinstance(error, FileExistsError):
-                    raise CheckpointTaken(path) from None
-                raise
+                if not new or not isinstance(error, FileExistsError):
+                    raise
+                self._check_own(path, data)
             if self._sync:
                 self._fs.sync_dir(directory)
 
-    def _put_object(self, store: ObjectStore, path: str, data: bytes, *, new: bool) -> None:
+    def _put_object(
+        self, store: ObjectStore, path: str, data: bytes, *, new: bool, allowed: Callable[[], None]
+    ) -> None:
         """An object appears when it is complete: it needs no other name before."""
         with self._telling("write", path):
             if not new:
                 store.write_bytes(path, data, self._sync)
                 return
+            allowed()
             try:
                 store.write_new(path, data)
             except FileExistsError:
-                raise CheckpointTaken(path) from None
+                self._check_own(path, data)
+
+    def _check_own(self, path: str, data: bytes) -> None:
+        """Raise `CheckpointTaken` unless the file holds these bytes: a request that was repeated finds its own file."""
+        try:
+            if self._fs.read_bytes(path) == data:
+                return
+        except FileNotFoundError:
+            pass
+        raise CheckpointTaken(path)
 
     def _read(self, path: str) -> bytes:
         with self._telling("read", path):
@@ -522,6 +576,12 @@ class CheckpointStorage:
 _FOOTER_START = b"\nsha256 "
 _FOOTER = _FOOTER_START + b"%s\n"
 _FOOTER_SIZE = len(_FOOTER_START) + 64 + 1
+
+
+def _with_footer(metadata: bytes) -> bytes:
+    return metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
+
+
 _attempts = itertools.count()
 
 

@@ -1,45 +1,40 @@
 """The checkpoints of one job: taken, found, kept and deleted.
 
-Promises: a checkpoint exists wholly or not at all; recovery takes the newest one that is intact and names those that
-are not; a state file is deleted only when no kept checkpoint and no running epoch needs it.
+Promises: a checkpoint exists wholly or not at all (see `publishing`); recovery takes the newest one (see `finding`) and
+reads its metadata only, because tasks verify state files when they read them; a state file is deleted only when no kept
+checkpoint and no running epoch needs it.
 Does not know: engines, sources, sinks."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.packing import packed
 from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
-from millstream.checkpoint.state_files import JobStateFiles, StateReader
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, StorageFailure
+from millstream.checkpoint.state_files import PATIENCE, JobStateFiles
+from millstream.checkpoint.storage import CheckpointStorage, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.deadlines import within
+from millstream.cluster.failures import CheckpointExpired
+from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest
 from millstream.cluster.leadership import GENERATIONS
+from millstream.cluster.publishing import Publisher
 from millstream.errors import ExternalError, MillstreamError
 from millstream.model.time import Clock
 from millstream.state.handles import Handle
+from millstream.state.saving import StateFileDamaged
 
-_log = logging.getLogger("millstream.checkpoints")
+T = TypeVar("T")
 
 EPOCHS = "epochs.log"
-
-
-class AllCheckpointsDamaged(ExternalError):
-    """There are checkpoints, but nothing to go on from."""
-
-    hint = "restore the files from a copy, or start a new job from a savepoint"
-
-    def __init__(self, job: str, problems: Mapping[int, MillstreamError]) -> None:
-        self.problems = dict(problems)
-        told = "; ".join(f"chk-{number}: {problem.message}" for number, problem in problems.items())
-        super().__init__(f"no checkpoint of job {job} is intact: {told}")
+_NEWEST = "checkpoint"  # in a logged plan: the number of the checkpoint before it
 
 
 class PlansMissing(ExternalError):
@@ -51,6 +46,19 @@ class PlansMissing(ExternalError):
         super().__init__(f"the job goes on after epoch {epoch}, but the next plan in its log is of epoch {found}")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What has to be known of a kept checkpoint."""
+
+    epoch: int
+    files: frozenset[str]
+
+    @classmethod
+    def of(cls, metadata: CheckpointMetadata) -> Kept:
+        """Of a checkpoint."""
+        return cls(metadata.epoch, frozenset(handle.file for handle in metadata.handles))
+
+
 class Checkpoints:
     """Storage and schedule of a job's checkpoints."""
 
@@ -60,13 +68,22 @@ class Checkpoints:
         self._schedule = schedule
         self._temporary = temporary
         self._known: set[str] = set()
+        self._kept: dict[
+            int, Kept | None
+        ] = {}  # what each checkpoint that exists needs, so that it is read once at most
         self._restored_from: CheckpointStorage | None = None
+        self._opened: CheckpointMetadata | None = None
         self._claimed: str | None = None
         self._pins: dict[int, frozenset[str]] = {}
         self._pin_numbers = count()
         self._term = 0
+        self._newest = 0  # the number of the checkpoint that the job goes on from
+        self._publisher = Publisher(storage)
+        self._damage = Damage(storage)
         self.merges = True
-        self.next_id = 1
+        self.allow_older = False
+        self.timeout: int | None = None  # milliseconds after which a checkpoint has expired
+        self.patience: tuple[float, ...] = PATIENCE
 
     def lead(self, term: int) -> None:
         """Several drivers may run this job: from now on nothing is done that could harm a later term's."""
@@ -85,15 +102,18 @@ class Checkpoints:
     def files(self) -> JobStateFiles:
         """State files for the tasks."""
         tasks = self.storage.of(self.storage.root, self.storage.job, sync=self.enabled)
-        return JobStateFiles(tasks, self._restored_from)
+        return JobStateFiles(tasks, self._restored_from, self.patience)
 
     # ------------------------------------------------------------------------------------------------- finding
 
     def open(self, path: str) -> CheckpointMetadata:
-        """The checkpoint or savepoint at a path, verified; it may be of another job."""
+        """The checkpoint or savepoint at a path; it may be of another job."""
         snapshot = open_snapshot(path, self.storage)
         self._restored_from = snapshot.storage
-        snapshot.verify()
+        problem = self._damage.of(snapshot.metadata)
+        if problem is not None:
+            raise SnapshotDamaged(path, problem)
+        self._opened = snapshot.metadata
         return snapshot.metadata
 
     def claim(self, path: str) -> None:
@@ -101,30 +121,33 @@ class Checkpoints:
         self._claimed = path
 
     def latest_intact(self) -> CheckpointMetadata | None:
-        """The newest checkpoint of this job that is whole; damaged ones are named in the log.
+        """The newest checkpoint of this job; `OlderCheckpointRefused` if that is damaged and output was committed with
+        it, unless going back is allowed.
 
-        Storage that cannot be read now is no damage: going back for that could show output twice."""
-        damaged: dict[int, MillstreamError] = {}
-        for number in reversed(self.storage.list_checkpoints()):
-            try:
-                metadata = CheckpointMetadata.from_bytes(self.storage.read_metadata(number))
-                self._verify(self.storage, metadata)
-                self.storage.sync_checkpoint(number)  # its output is committed next
-            except StorageFailure:
-                raise
-            except MillstreamError as problem:
-                _log.warning("checkpoint %s is damaged and passed over: %s", number, problem)
-                damaged[number] = problem
-                continue
-            return metadata
-        if damaged:
-            raise AllCheckpointsDamaged(self.storage.job, damaged)
-        return None
+        Storage that cannot be read now is no damage: the job tries again."""
+        log = self._newest_log()
+        records = self.storage.read_log(log) if log is not None else []
+        self._newest = max([self._newest, *(json.loads(record).get(_NEWEST, 0) for record in records)])
+        found = find_newest(
+            self.storage, self._newest, self._damage, allow_older=self.allow_older, patience=self.patience
+        )
+        if found is not None:
+            self.storage.sync_checkpoint(found.checkpoint)  # its output is committed next
+            self._newest = max(self._newest, found.checkpoint)
+            self._kept[found.checkpoint] = Kept.of(found)
+        return found
+
+    def blame(self, damaged: StateFileDamaged) -> bool:
+        """A task cannot use a state file: whether what the job would restart from needs it, and is damaged."""
+        used = [kept.files for kept in self._kept.values() if kept is not None]
+        if self._opened is not None:
+            used.append(Kept.of(self._opened).files)
+        return any(damaged.file in files for files in used) and self._damage.note(damaged)
 
     def newest_term(self) -> int:
         """The last term of a leader that left a checkpoint; 0 if there is none."""
         for number in reversed(self.storage.list_checkpoints()):
-            with suppress(MillstreamError):  # a damaged one is passed over, as in `latest_intact`
+            with suppress(MillstreamError):  # one that is void or damaged does not say
                 return CheckpointMetadata.from_bytes(self.storage.read_metadata(number)).generation // GENERATIONS
         return 0
 
@@ -132,31 +155,27 @@ class Checkpoints:
         """Whether there is a later one."""
         return max(self.storage.list_checkpoints(), default=0) > checkpoint
 
-    def _verify(self, storage: CheckpointStorage, metadata: CheckpointMetadata) -> None:
-        files = StateReader(storage)
-        for handle in metadata.handles:
-            files.read(handle)
-
     # ---------------------------------------------------------------------------------------------- the plan log
 
     def log_plan(self, plan: dict[str, Any]) -> None:
         """Make a plan durable; without checkpoints there is nothing to replay it from."""
         if self.enabled:
-            self.storage.append_log(self._log_name, json.dumps(plan).encode())
+            self.storage.append_log(self._log_name, json.dumps({**plan, _NEWEST: self._newest}).encode())
 
     def logged_plans(self, epoch: int, sources: Collection[str]) -> list[dict[str, Any]]:
         """The plans that follow an epoch, in order: an epoch that was planned is replayed as planned.
 
         Plans of the job this one was restored from become its own first. A plan for other sources is of another
         program: it and what follows is planned anew."""
-        logs = [self._log_name, *(f"epochs-{term}.log" for term in range(self._term - 1, 0, -1))]
-        log = next((name for name in logs if self.storage.has_log(name)), None)
+        log = self._newest_log()
         records = self.storage.read_log(log) if log is not None else []
         if log is None and self._restored_from is not None:
             records = self._restored_from.read_log(EPOCHS)
         found: list[dict[str, Any]] = []
         for record in records:
             plan = json.loads(record)
+            if log is None:
+                plan.pop(_NEWEST, None)  # a number of the other job
             if plan["epoch"] <= epoch:
                 continue
             while found and found[-1]["epoch"] >= plan["epoch"]:  # planned anew after an older recovery
@@ -171,7 +190,16 @@ class Checkpoints:
             self.storage.truncate_log(self._log_name, [json.dumps(plan).encode() for plan in known])
         return known
 
+    def _newest_log(self) -> str | None:
+        logs = [self._log_name, *(f"epochs-{term}.log" for term in range(self._term - 1, 0, -1))]
+        return next((name for name in logs if self.storage.has_log(name)), None)
+
     # -------------------------------------------------------------------------------------------------- taking
+
+    @property
+    def next_id(self) -> int:
+        """The number of the next checkpoint."""
+        return self._publisher.next_id
 
     def missed(self, now: int) -> None:
         """A checkpoint failed and the job goes on."""
@@ -181,7 +209,7 @@ class Checkpoints:
         """The job runs from here: from a checkpoint of `epoch`, or 0."""
         self._schedule = self._schedule.started(now, epoch)
         if not self._term:  # else numbers follow from this leader's own checkpoints, so as to meet a later term's fence
-            self.next_id = max([self.next_id - 1, *self.storage.list_checkpoints()]) + 1
+            self._publisher.next_id = max([self.next_id - 1, self._newest, *self.storage.list_checkpoints()]) + 1
 
     def due(self, now: int, epoch: int) -> bool:
         """Whether to take a checkpoint."""
@@ -192,21 +220,29 @@ class Checkpoints:
         return sum(handle.size for handle in _handles(operators) if handle.name not in self._known)
 
     def complete(self, metadata: CheckpointMetadata, clock: Clock) -> tuple[CheckpointMetadata, str]:
-        """Publish a checkpoint; gives it as it was published, and its path."""
-        metadata = packed(metadata, self.storage) if self.merges else metadata
-        try:
-            self.storage.publish(metadata.checkpoint, metadata.to_bytes(), new=self._term > 0)
-        except CheckpointTaken:
-            self.next_id = metadata.checkpoint + 1  # by an attempt of ours that came late, or by a later term
-            raise
-        except ExternalError:
-            if metadata.checkpoint not in self.storage.list_checkpoints():
-                raise
-            self.storage.sync_checkpoint(metadata.checkpoint)  # it exists all the same, and must before its output does
+        """Publish a checkpoint; gives it as it was published, and its path. `CheckpointExpired` when that takes too
+        long; until it is resolved, it may still come to exist."""
+        deadline = partial(self._in_time, metadata.checkpoint)
+        metadata = self._publisher.publish(metadata, deadline, merges=self.merges)
         self._known = {handle.name for handle in metadata.handles}
+        self._kept[metadata.checkpoint] = Kept.of(metadata)
+        self._newest = metadata.checkpoint
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
-        self.next_id = metadata.checkpoint + 1
         return metadata, os.path.join(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}")
+
+    def resolve(self) -> list[CheckpointMetadata]:
+        """Settle what came of checkpoints that failed or expired, before output that they name is taken back: those
+        that are returned exist, the others never will."""
+        return self._publisher.resolve(partial(self._in_time, self.next_id - 1))
+
+    def _in_time(self, checkpoint: int, work: Callable[[], T]) -> T:
+        if self.timeout is None:
+            return work()
+        return within(self.timeout, work, CheckpointExpired(checkpoint, self.timeout))
+
+    def is_unresolved(self, checkpoint: int) -> bool:
+        """Whether a checkpoint failed or expired, and may still come to exist."""
+        return self._publisher.is_unresolved(checkpoint)
 
     def pin(self, handles: Iterable[Handle]) -> Callable[[], None]:
         """Keep files, whoever else needs them or not, until what is returned is called; from any thread."""
@@ -223,8 +259,10 @@ class Checkpoints:
 
     def publish_new(self, metadata: CheckpointMetadata) -> None:
         """Make a checkpoint that must not exist yet, to begin a term with."""
-        self.storage.publish(metadata.checkpoint, metadata.to_bytes(), new=True)
-        self.next_id = metadata.checkpoint + 1
+        self.storage.publish(metadata.checkpoint, metadata.to_bytes())
+        self._publisher.next_id = metadata.checkpoint + 1
+        self._kept[metadata.checkpoint] = Kept.of(metadata)
+        self._newest = metadata.checkpoint
 
     def discard(self, checkpoint: int) -> None:
         """Take back a checkpoint that a driver made after its term."""
@@ -233,15 +271,24 @@ class Checkpoints:
     # ------------------------------------------------------------------------------------------------- keeping
 
     def retire(self, keep: int) -> None:
-        """Delete all but the newest checkpoints, the files only they needed, and plans older than all of them."""
+        """Delete all but the newest checkpoints, the files only they needed, and plans older than all of them.
+
+        A void number stays while a checkpoint before it is kept."""
         numbers = self.storage.list_checkpoints()
-        kept = [CheckpointMetadata.from_bytes(self.storage.read_metadata(number)) for number in numbers[-keep:]]
-        for number in numbers[:-keep]:
-            self.storage.delete_checkpoint(number)
-        self.sweep([handle for metadata in kept for handle in metadata.handles])
-        if len(numbers) >= keep:
+        needs: dict[int, Kept | None] = {}
+        for number in reversed(numbers):
+            if sum(needed is not None for needed in needs.values()) == keep:
+                break
+            needs[number] = self._needs(number)
+        for number in numbers:
+            if number not in needs:
+                self.storage.delete_checkpoint(number)
+        self._kept = needs
+        kept = [needed for needed in needs.values() if needed is not None]
+        self._sweep(frozenset[str]().union(*(needed.files for needed in kept)))
+        if len(kept) >= keep:
             self._dispose_of_claimed()
-        oldest = min((metadata.epoch for metadata in kept), default=0)
+        oldest = min((needed.epoch for needed in kept), default=0)
         records = self.storage.read_log(self._log_name)
         needed = [record for record in records if json.loads(record)["epoch"] > oldest]
         if len(records) - len(needed) > 100:
@@ -249,7 +296,19 @@ class Checkpoints:
 
     def sweep(self, needed: Sequence[Handle]) -> None:
         """Delete the state files that are not needed. Must not be called while an epoch runs."""
-        names = {handle.file for handle in needed}.union(*list(self._pins.values()))
+        self._sweep({handle.file for handle in needed})
+
+    def _needs(self, checkpoint: int) -> Kept | None:
+        """What a checkpoint needs; None for a void number. Metadata is read for those that another driver made."""
+        if checkpoint not in self._kept:
+            try:
+                self._kept[checkpoint] = Kept.of(CheckpointMetadata.from_bytes(self.storage.read_metadata(checkpoint)))
+            except VoidCheckpoint:
+                self._kept[checkpoint] = None
+        return self._kept[checkpoint]
+
+    def _sweep(self, needed: Collection[str]) -> None:
+        names = set(needed).union(*list(self._pins.values()))
         for name in self.storage.files("shared"):
             if name not in names and not self._of_later_term(name):
                 self.storage.delete(name)

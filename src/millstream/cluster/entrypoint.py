@@ -28,12 +28,13 @@ from millstream.cluster.batch_master import BatchMaster, batch_settings
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import gather
-from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
+from millstream.cluster.submission import SubmittedJob
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.spark.engine import SparkEngine
 from millstream.errors import UserError

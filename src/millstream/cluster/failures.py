@@ -11,6 +11,7 @@ from typing import Any
 from millstream.cluster.lease import Outcome
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
 from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.state.saving import StateFileDamaged
 
 
 class EpochTimedOut(ExternalError):
@@ -58,6 +59,9 @@ def failure_of(data: Mapping[str, Any]) -> MillstreamError:
     """The error in the failure that a task has told."""
     if data["domain"] == "refused":
         return StateRefused(data["problem"], hint=data["hint"])
+    if data["domain"] == "damage":
+        problem = f"{data['problem']} (read by {data['vertex']})"
+        return StateFileDamaged(data["file"], problem, missing=data["missing"])
     if data["domain"] == "user":
         return UserFunctionFailed.from_json(dict(data))
     text = f"{data['problem']} (in {data['vertex']})"

@@ -9,25 +9,24 @@ the publish of a checkpoint, the epochs since the last one are; after it, recove
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.restore import OperatorShape, Restored, assign
+from millstream.checkpoint.restore import OperatorShape, assign, nothing
 from millstream.checkpoint.storage import CheckpointTaken
-from millstream.cluster.adoption import Layout, differs
+from millstream.cluster.adoption import differs
 from millstream.cluster.attempts import run_until_agreed
-from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints
+from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.commit_workers import CommitWorkers
-from millstream.cluster.deadlines import watched, within
+from millstream.cluster.deadlines import watched
 from millstream.cluster.events import (
     CancelEpoch,
     CancelRequested,
@@ -41,45 +40,30 @@ from millstream.cluster.events import (
     Stopped,
     Superseded,
 )
-from millstream.cluster.failures import CheckpointExpired, EndedElsewhere, EpochTimedOut, StateRefused, failure_of
+from millstream.cluster.failures import EndedElsewhere, EpochTimedOut, StateRefused, failure_of
+from millstream.cluster.finding import CannotRecover
 from millstream.cluster.job_machine import Job, on_event
 from millstream.cluster.leadership import Leadership, LeadershipLost, take_over
 from millstream.cluster.measuring import epoch_done
 from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
 from millstream.cluster.progress import Progress, compactions
 from millstream.cluster.requests import Requests
-from millstream.cluster.rescale import Adaptive, Rescaling, Wanted
+from millstream.cluster.rescale import Rescaling, Wanted
 from millstream.cluster.savepoints import NoSavepointDirectory, SavepointFailed, SavepointRequest, Savepoints, undrained
-from millstream.cluster.settings import JobSettings
 from millstream.cluster.sinks import Sinks
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
-from millstream.engine.contract import Deployment, Engine, EpochRequest, EpochResult
+from millstream.cluster.submission import SubmittedJob
+from millstream.engine.contract import Engine, EpochRequest, EpochResult
 from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.job_status import JobStatus
 from millstream.model.source import Budget
 from millstream.model.time import Clock
-from millstream.state.handles import Lineage
+from millstream.state.saving import StateFileDamaged
 
 _log = logging.getLogger("millstream.job")
 
 _SWEEP_EVERY = 100  # epochs, when no checkpoint cleans up
-
-
-@dataclass(frozen=True)
-class SubmittedJob:
-    """A program ready to run."""
-
-    id: str
-    name: str
-    plan: ExecutionPlan
-    settings: JobSettings
-    deployment: Callable[[str], Deployment]
-    leadership: Leadership | None = None
-    layout: Layout | None = None
-    adaptive: Adaptive | None = None
-    incarnation: str = ""  # random: the one the job gets if it has no checkpoint of its own to go on from
 
 
 class JobMaster:
@@ -119,6 +103,7 @@ class JobMaster:
         self._deployed = False
         run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
         self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, job.settings.deadline)
+        checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
         self._stopping = False
@@ -180,7 +165,10 @@ class JobMaster:
             self.failure = problem
             if isinstance(problem, LeadershipLost):
                 return (Superseded(str(problem)),)
-            helpless = isinstance(problem, AllCheckpointsDamaged | StateRefused) or (
+            if isinstance(problem, StateFileDamaged) and self._checkpoints.blame(problem):
+                _log.warning("a checkpoint is damaged: %s", problem)
+                return self._outcome(self._recover, None)
+            helpless = isinstance(problem, CannotRecover | StateRefused) or (
                 self._sources is None and isinstance(problem, UserError)
             )
             event = EpochFailed(str(problem), self._clock.now(), retryable=not helpless)
@@ -241,6 +229,8 @@ class JobMaster:
         return None
 
     def _recover(self) -> None:
+        self._still_leading()
+        self._checkpoints.resolve()
         found = self._found()  # before anything is undone: what a checkpoint names must stay
         self._still_leading()
         if self._sinks is not None:
@@ -286,12 +276,7 @@ class JobMaster:
             for node in planned.task.operators
         ]
         if found is None:
-            restored = Restored(
-                {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
-                {shape.operator: ({},) * shape.parallelism for shape in shapes},
-            )
-            epoch = now = 0
-            foreign = False
+            restored, epoch, now, foreign = nothing(shapes), 0, 0, False
         else:
             foreign = self._is_foreign(found)
             found = undrained(found) if foreign and found.ended else found
@@ -446,9 +431,7 @@ class JobMaster:
             self._sinks.reached(metadata.operators, metadata.now)
             return True
         try:
-            late = CheckpointExpired(metadata.checkpoint, self._settings.checkpoint_timeout)
-            publish = functools.partial(self._checkpoints.complete, metadata, self._clock)
-            metadata, path = within(self._settings.checkpoint_timeout, publish, late)
+            metadata, path = self._checkpoints.complete(metadata, self._clock)
         except MillstreamError as problem:
             if isinstance(problem, CheckpointTaken):
                 self._still_leading()
@@ -479,6 +462,12 @@ class JobMaster:
             )
         )
         return True
+
+    def _take_back(self) -> None:
+        """The job has ended: what was staged and is in no checkpoint goes."""
+        assert self._sinks is not None
+        landed = self._checkpoints.resolve()
+        self._sinks.abort(landed[-1].committables if landed else {})
 
     # --------------------------------------------------------------------------------------------- a savepoint
 
@@ -535,10 +524,10 @@ class JobMaster:
         self._stopping = asked.stop
         try:
             self._checkpoint(final=True)
-        except Exception as problem:
-            if metadata.checkpoint == self._checkpoints.next_id and not isinstance(problem, CheckpointExpired):
-                with suppress(MillstreamError):  # the job goes on without it, and may take back output that it names
-                    made.dispose()
+        except Exception:
+            with suppress(MillstreamError):
+                if self._checkpoints.is_unresolved(metadata.checkpoint) and not self._checkpoints.resolve():
+                    made.dispose()  # the job goes on without it, and may take back output that it names
             raise
         finally:
             self._stopping = False
@@ -597,7 +586,7 @@ class JobMaster:
             self._workers.release()
         if self._sinks is not None:
             # what was staged may be named by a checkpoint that another driver went on from
-            steps += [self._sinks.abort] if final and self.job.status is not JobStatus.FINISHED else []
+            steps += [self._take_back] if final and self.job.status is not JobStatus.FINISHED else []
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)

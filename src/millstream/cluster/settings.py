@@ -28,6 +28,7 @@ class JobSettings:
     recovery_path: str | None = None
     allow_unclaimed: bool = False
     claim: bool = False
+    allow_older: bool = False
     savepoint_dir: str | None = None
     epoch_target: int = 1_000
     epoch_records: int | None = None
@@ -64,6 +65,7 @@ def job_settings(configuration: Configuration) -> JobSettings:
         recovery_path=get(options.RECOVERY_PATH),
         allow_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
         claim=str(get(options.RECOVERY_CLAIM_MODE)).upper() == "CLAIM",
+        allow_older=get(options.RECOVERY_ALLOW_OLDER),
         savepoint_dir=get(options.SAVEPOINT_DIR),
         epoch_target=millis(get(options.EPOCH_TARGET_DURATION)),
         epoch_records=get(options.EPOCH_MAX_RECORDS),

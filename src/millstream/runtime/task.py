@@ -33,7 +33,7 @@ from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.state.handles import Chain, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.parts import Compaction
-from millstream.state.saving import StateFiles, save
+from millstream.state.saving import StateFileDamaged, StateFiles, save
 from millstream.state.store import OpenStore
 
 _MAX_PRINTED = 256 * 1024
@@ -340,6 +340,9 @@ class Task:
             return {"domain": "user", "vertex": where, **problem.to_json()}
         if isinstance(problem, IncompatibleState):
             return {"domain": "refused", "vertex": where, "problem": problem.message, "hint": problem.hint}
+        if isinstance(problem, StateFileDamaged):
+            damage = {"file": problem.file, "missing": problem.missing}
+            return {"domain": "damage", "vertex": where, "problem": problem.problem, **damage}
         domain = "internal"
         if isinstance(problem, UserError):
             domain = "user"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from millstream.errors import ExternalError
 from millstream.state import deltas
 from millstream.state.backend import OperatorState
 from millstream.state.cutting import Cutter
@@ -36,6 +37,16 @@ class StoredFile(Protocol):
         """Its checksum."""
 
 
+class StateFileDamaged(ExternalError):
+    """A state file is missing, or does not hold what was written to it. `file` is its name in the storage."""
+
+    hint = "restore it from a copy, or start from another checkpoint or savepoint"
+
+    def __init__(self, file: str, problem: str, *, missing: bool) -> None:
+        self.file, self.problem, self.missing = file, problem, missing
+        super().__init__(problem)
+
+
 class StateFiles(Protocol):
     """Where state files go; the engine provides it."""
 
@@ -43,7 +54,7 @@ class StateFiles(Protocol):
         """Store a file; the answer has its full name, size and SHA-256."""
 
     def read(self, handle: Handle) -> bytes:
-        """The verified content of a file."""
+        """The verified content of a file; `StateFileDamaged` if there is none."""
 
 
 def save(

@@ -1,25 +1,38 @@
 """Every file of a job's newest checkpoint is damaged in every way; then the job is started again.
 
-Promises: damage is noticed before user code sees state; the job goes on from an older checkpoint to the right output,
-or says which files are damaged. Never is there wrong output.
+Promises: damage is noticed before user code sees state. By default a job whose newest checkpoint is damaged says which
+file it is and shows nothing more, or, if no output was committed with that checkpoint, goes on to exactly the right
+output. If it may go back, it goes on to output in which rows may be repeated and none is missing, or says that no
+checkpoint is intact. A real sink and one in memory that refuses to show an epoch twice are written at the same time.
 Does not know: what the files mean."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.cluster.checkpoints import AllCheckpointsDamaged
+from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
+from millstream.cluster.job_master import JobMaster
+from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
+from millstream.datastream.data_stream import DataStream
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
+from millstream.testing.chaos_sinks import SINKS, Output
+from millstream.testing.faults import SimulatedCrash
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import ROOT, Faults, Setup, World, point, reference, run
+from millstream.testing.simulation import ROOT, Setup, World, reference, run
 
-_SIZES = {"ci": 1, "normal": 5, "long": len(PROGRAMS)}  # programs
+_SIZES = {"ci": (1, False), "normal": (5, True), "long": (len(PROGRAMS), True)}  # programs; every damage to every file
+_FEW = 4  # files that are damaged in the short version, one way each
+_RECORDS = 15  # between two checkpoints
+ALLOWED = {"millstream.recovery.allow-older-checkpoint": "true"}
 KEPT = 5  # the checkpoint after which the job dies
 
 
@@ -41,75 +54,134 @@ DAMAGES: dict[str, Damage] = {  # of a file's bytes, those of another file, and 
 
 
 def plan(seed: int, size: str) -> Trace:
-    """Which programs, and where in a file it is damaged; all files in all ways."""
+    """Which programs with which sinks, how many epochs a checkpoint has, and where in a file it is damaged."""
+    programs, everything = _SIZES[size]
     chance = np.random.default_rng([seed, 13])
-    names = sorted(map(str, chance.choice(sorted(PROGRAMS), _SIZES[size], replace=False)))
-    steps = [{"program": name, "place": int(chance.integers(0, 1 << 30))} for name in names]
-    return Trace("damage", seed, size, {}, steps)
+    names = sorted(map(str, chance.choice(sorted(PROGRAMS), programs, replace=False)))
+    steps = [
+        {"program": name, "every": 1 + (number + more) % 3, "sink": sink, "place": int(chance.integers(0, 1 << 30))}
+        for name in names
+        for more in range(3 if everything else 1)
+        for number, sink in enumerate(SINKS)
+    ]
+    return Trace("damage", seed, size, {"everything": everything}, steps)
 
 
-def play(trace: Trace, _directory: Path) -> Report:
+def play(trace: Trace, directory: Path) -> Report:
     """Damage one file at a time."""
     report = Report(trace)
-    outcomes = {"went back": 0, "refused": 0, "unharmed": 0}
-    for step in trace.shown():
-        setup = Setup(PROGRAMS[step["program"]], epoch_records=15, checkpoint_every=1, repeats=True)
-        disk, expected = stopped(setup), reference(setup)
-        for path in targets(disk):
-            for damage in DAMAGES:
-                told = f"{step['program']}: {damage} of {path}"
-                outcomes[_one(setup, disk, expected, path, damage, step["place"], told, report)] += 1
-    report.figures |= outcomes
-    report.check(outcomes["went back"] > 0, "no damage was survived")
+    outcomes: Counter[str] = Counter()
+    for number, step in enumerate(trace.shown()):
+        job = DamagedJob(step["program"], step["every"], Output(step["sink"], directory / str(number)))
+        everything = trace.parameters["everything"]
+        for index, path in enumerate(job.targets if everything else job.targets[:_FEW]):
+            for damage in DAMAGES if everything else [list(DAMAGES)[(index + step["place"]) % len(DAMAGES)]]:
+                data = job.damaged(path, damage, step["place"])
+                if data == job.disk.files[path]:
+                    continue
+                told = f"{step}: {damage} of {path}"
+                outcomes[f"by default: {job.refuse(path, data, told, report)}"] += 1
+                outcomes[f"going back allowed: {job.go_back(path, data, told, report)}"] += 1
+    report.figures |= dict(sorted(outcomes.items()))
+    report.check(outcomes["by default: refused to go back"] > 0, "going back was never refused")
+    report.check(outcomes["going back allowed: went back"] > 0, "no damage was survived")
     return report
 
 
-def stopped(setup: Setup) -> MemoryFileSystem:
-    """The disk of a job that died after some checkpoints."""
-    last = min(KEPT, _checkpoints(setup) - 1)
-    with World() as world:
-        run(setup, world, Faults(storage=(point(setup, f"chk-{last}/_metadata", "epochs.log"), "after")))
-        return world.disk
+class DamagedJob:
+    """A job that died after some checkpoints. `disk` is what it left, `targets` the files of its newest checkpoint."""
+
+    def __init__(self, program: str, every: int, output: Output) -> None:
+        self._output = output
+        self._plain = Setup(PROGRAMS[program], epoch_records=max(1, _RECORDS // every), checkpoint_every=every)
+        self._expected = reference(self._plain)
+
+        def with_sink(env: StreamExecutionEnvironment) -> DataStream:
+            stream = PROGRAMS[program](env)
+            output.sink.attach(stream, output.directory)
+            return stream
+
+        self._setup = replace(self._plain, program=with_sink)
+        self.disk = self._stopped()
+        self._before = output.rows()
+        output.save()
+        self.targets = _targets(self.disk)
+
+    def _stopped(self) -> MemoryFileSystem:
+        """The disk of the job, which dies in the middle of what follows a checkpoint."""
+        with World() as world:
+            last = min(KEPT, len(run(self._plain, world).checkpoints) - 1)
+        made = 0
+
+        def die(observation: Observation, _: JobMaster) -> None:
+            nonlocal made
+            if isinstance(observation, EpochDone) and made >= last:
+                raise SimulatedCrash
+            if isinstance(observation, CheckpointDone):
+                made = observation.id
+
+        with World() as world:
+            run(self._setup, world, listen=die)
+            return world.disk
+
+    def damaged(self, path: str, damage: str, place: int) -> bytes | None:
+        """The bytes of a file after damage, None if it is gone."""
+        other = next(data for name, data in self.disk.files.items() if name != path and "/shared/" in name)
+        return DAMAGES[damage](self.disk.files[path], other, place)
+
+    def _world(self, world: World, path: str, data: bytes | None) -> None:
+        self._output.put_back()
+        world.disk.files, world.disk.directories = dict(self.disk.files), set(self.disk.directories)
+        if data is None:
+            del world.disk.files[path]
+        else:
+            world.disk.files[path] = data
+
+    def refuse(self, path: str, data: bytes | None, told: str, report: Report) -> str:
+        """Start the job as it is by default."""
+        with World() as world:
+            self._world(world, path, data)
+            before = world.visible()
+            life = run(self._setup, world)
+            if life.status is JobStatus.FINISHED:
+                report.check(world.visible() == self._expected, f"{told}: the output differs")
+                report.check(self._output.rows() == self._expected, f"{told}: the output of the sink differs")
+                return "right without it"
+            report.check(path.removeprefix(f"{ROOT}/") in str(life.failure), f"{told}: not named in {life.failure}")
+            return self._refused(world, before, life.failure, not life.epochs, told, report)
+
+    def go_back(self, path: str, data: bytes | None, told: str, report: Report) -> str:
+        """Start the job with the option to go back."""
+        setup = replace(self._setup, options={**self._setup.options, **ALLOWED}, repeats=True)
+        with World() as world:
+            self._world(world, path, data)
+            before = world.visible()
+            life = run(setup, world)
+            if life.status is JobStatus.FINISHED:
+                report.check(world.visible() == self._expected, f"{told}: the output differs")
+                rows = Counter(self._output.rows())
+                wanted = Counter(self._expected)
+                report.check(rows >= wanted, f"{told}: the sink lost {wanted - rows}")
+                report.check(rows.keys() == wanted.keys(), f"{told}: the sink has other rows: {rows - wanted}")
+                return "went back"
+            none_left = isinstance(life.failure, AllCheckpointsDamaged)
+            report.check(none_left, f"{told}: {life.failure!r}")
+            return self._refused(world, before, life.failure, not life.epochs, told, report)
+
+    def _refused(
+        self, world: World, before: list[str], failure: BaseException | None, unused: bool, told: str, report: Report
+    ) -> str:
+        report.check(unused and world.visible() == before, f"{told}: user code ran")
+        report.check(self._output.rows() == self._before, f"{told}: the sink has shown more")
+        if isinstance(failure, OlderCheckpointRefused):
+            return "refused to go back"
+        report.check(isinstance(failure, AllCheckpointsDamaged), f"{told}: {failure!r}")
+        return "nothing to go back to"
 
 
-def _checkpoints(setup: Setup) -> int:
-    with World() as world:
-        return len(run(setup, world).checkpoints)
-
-
-def targets(disk: MemoryFileSystem) -> list[str]:
+def _targets(disk: MemoryFileSystem) -> list[str]:
     """The files of the newest checkpoint: its metadata and all it names."""
     newest = max(path for path in disk.files if path.endswith("/_metadata"))
     data = disk.files[newest]
     metadata = CheckpointMetadata.from_bytes(data[: data.rindex(b"\nsha256 ")])
     return [newest, *sorted({f"{ROOT}/{handle.file}" for handle in metadata.handles})]
-
-
-def _one(
-    setup: Setup,
-    disk: MemoryFileSystem,
-    expected: list[str],
-    path: str,
-    damage: str,
-    place: int,
-    told: str,
-    report: Report,
-) -> str:
-    with World() as world:
-        world.disk.files, world.disk.directories = dict(disk.files), set(disk.directories)
-        other = next(data for name, data in disk.files.items() if name != path and "/shared/" in name)
-        made = DAMAGES[damage](disk.files[path], other, place)
-        if made == disk.files[path]:
-            return "unharmed"
-        if made is None:
-            del world.disk.files[path]
-        else:
-            world.disk.files[path] = made
-        before = world.visible()
-        life = run(setup, world)
-        if life.status is JobStatus.FINISHED:
-            report.check(world.visible() == expected, f"{told}: the output differs")
-            return "went back"
-        report.check(isinstance(life.failure, AllCheckpointsDamaged), f"{told}: {life.failure!r}")
-        report.check(not life.epochs and world.visible() == before, f"{told}: user code ran")
-        return "refused"

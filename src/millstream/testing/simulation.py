@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,10 +27,11 @@ from millstream.cluster.adoption import Layout
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.deadlines import without_deadlines
-from millstream.cluster.job_master import JobMaster, SubmittedJob
+from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
 from millstream.cluster.settings import job_settings
+from millstream.cluster.submission import SubmittedJob
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.engine import slot
@@ -313,10 +315,12 @@ def run(
     listen: Callable[[Observation, JobMaster], None] | None = None,
     leadership: Leadership | None = None,
     meanwhile: Callable[[int], None] | None = None,
+    deadlines: bool = False,
 ) -> Life:
     """One life of a driver that runs the job of the setup, from whatever the world holds of it.
 
-    `listen` is told what happens, `meanwhile` the number of each storage operation before it is done."""
+    `listen` is told what happens, `meanwhile` the number of each storage operation before it is done. With `deadlines`,
+    work that has one is done in another thread and expires by real time."""
     faults = faults or Faults()
     fails_at, mode = faults.storage or (None, "before")
     faulty = FaultyFileSystem(
@@ -339,6 +343,7 @@ def run(
     plan = execution_plan(job_graph(graph, "simulation"))
     storage = CheckpointStorage(ROOT, setup.job, fs=world.files)
     checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
+    checkpoints.patience = ()  # no time passes that is not this clock's
     life = Life()
 
     def deployment(name: str) -> Deployment:
@@ -381,7 +386,7 @@ def run(
         lambda _: None,
     )
     try:
-        with without_deadlines():  # no time passes that is not this clock's
+        with nullcontext() if deadlines else without_deadlines():  # no time passes that is not this clock's
             master.run()
         life.status, life.failure = master.job.status, master.failure
     except SimulatedCrash:

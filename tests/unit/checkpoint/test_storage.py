@@ -10,12 +10,14 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from millstream.checkpoint.storage import (
     EPOCH_LOG,
     CheckpointStorage,
+    CheckpointTaken,
     CorruptFile,
     FileSystem,
     LocalFileSystem,
@@ -254,8 +256,42 @@ def test_files_are_on_the_device_before_their_name_and_names_before_success(tmp_
     storage.publish(1, b"{}")
     _, write, rename, sync = faulty.operations
     assert (write.kind, write.synced, write.path) == ("write_bytes", True, rename.path)
-    assert (rename.kind, rename.target) == ("replace", str(tmp_path / JOB / "chk-1/_metadata"))
+    assert (rename.kind, rename.target) == ("move_new", str(tmp_path / JOB / "chk-1/_metadata"))
     assert (sync.kind, sync.path) == ("sync_dir", str(tmp_path / JOB / "chk-1"))
+
+
+def test_what_exists_is_never_replaced(tmp_path: Path) -> None:
+    first, second = CheckpointStorage(str(tmp_path), JOB), CheckpointStorage(str(tmp_path), JOB)
+    first.publish(1, b"first")
+    first.publish(1, b"first")  # a request that is repeated finds its own file
+    for taken in (lambda: second.publish(1, b"second"), lambda: second.void(1)):
+        with pytest.raises(CheckpointTaken):
+            taken()
+    second.void(2)
+    with pytest.raises(CheckpointTaken):
+        first.publish(2, b"late")
+    assert first.read_metadata(1) == b"first"
+
+
+def test_a_directory_without_create_if_absent_is_refused(tmp_path: Path) -> None:
+    class Replaces(LocalFileSystem):
+        def move_new(self, source: str, target: str) -> None:
+            os.replace(source, target)
+
+    with pytest.raises(StorageFailure, match="replaces a file"):
+        CheckpointStorage(str(tmp_path), JOB, fs=Replaces()).check_writable()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_linked_file_is_in_its_directory_on_the_device_before_it_counts(tmp_path: Path, monkeypatch: Any) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(LocalFileSystem, "sync_dir", lambda _, path: synced.append(path))
+    source, target = CheckpointStorage(str(tmp_path / "a"), JOB), CheckpointStorage(str(tmp_path / "b"))
+    stored = source.write("shared/x", b"state")
+    synced.clear()
+    target.adopt("state/x", source, stored)
+    assert (tmp_path / "b/state/x").stat().st_nlink == 2
+    assert synced[-1] == str(tmp_path / "b/state")
 
 
 def test_nothing_works_after_a_crash_and_all_works_before(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 import errno
 import json
+from dataclasses import replace
 
 import pytest
 
-from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.storage import CheckpointStorage, StorageFailure
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.checkpoint.storage import CheckpointStorage, StorageFailure, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
-from millstream.cluster.checkpoints import AllCheckpointsDamaged, Checkpoints, NoSuchCheckpoint, PlansMissing
+from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
+from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
+from millstream.state.handles import Handle, Lineage
+from millstream.state.saving import StateFileDamaged
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ManualClock
@@ -49,8 +53,80 @@ def test_the_newest_intact_one_is_found(disk, caplog):
     for number in (1, 2, 3):
         made.complete(metadata(number), ManualClock())
     disk.files["/store/job/chk-3/_metadata"] = b"?"
+    with pytest.raises(OlderCheckpointRefused, match=r"chk-3/_metadata is damaged.*allow-older-checkpoint"):
+        made.latest_intact()
+    made.allow_older = True
     assert made.latest_intact() == metadata(2)
     assert "checkpoint 3 is damaged and passed over" in caplog.text
+
+
+def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog):
+    made = checkpoints(disk)
+    stored = made.storage.write("shared/a", b"state")
+    handle = Handle(stored.name, stored.size, stored.sha256, 2)
+    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), ({},))
+    for number, committables in ((1, {}), (2, {"sink": ()}), (3, {"sink": ("staged",)})):
+        found = replace(metadata(number), operators=() if number == 1 else (operator,), committables=committables)
+        made.complete(found, ManualClock())
+    damaged = StateFileDamaged(stored.name, "it is damaged", missing=False)
+    assert made.blame(damaged)
+    with pytest.raises(
+        OlderCheckpointRefused, match=r"with checkpoint 3 output of epochs 2 to 3 was committed to 'sink'"
+    ):
+        made.latest_intact()
+    made.storage.delete_checkpoint(3)
+    again = checkpoints(disk)
+    assert again.latest_intact().checkpoint == 2
+    assert again.blame(damaged)
+    assert again.latest_intact() == metadata(1)
+    assert "nothing was committed with checkpoint 2" in caplog.text
+
+
+def test_a_state_file_that_only_a_worker_cannot_see_is_no_damage(disk):
+    made = checkpoints(disk)
+    stored = made.storage.write("shared/a", b"state")
+    handle = Handle(stored.name, stored.size, stored.sha256, 2)
+    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), ({},))
+    made.complete(replace(metadata(1), operators=(operator,)), ManualClock())
+    missing = StateFileDamaged(stored.name, "there is no file", missing=True)
+    assert not made.blame(missing)
+    assert not made.blame(StateFileDamaged("job/shared/newer", "it is damaged", missing=False))
+    disk.files.clear()
+    assert made.blame(missing)
+
+
+def test_a_number_is_used_once_whatever_came_of_it(disk):
+    made = checkpoints(FaultyFileSystem(disk, 1, "enospc"))
+    with pytest.raises(StorageFailure):
+        made.complete(metadata(1), ManualClock())
+    assert made.next_id == 2
+    made.complete(metadata(2), ManualClock())
+    assert made.storage.list_checkpoints() == [1, 2]
+    assert made.latest_intact() == metadata(2)
+    with pytest.raises(VoidCheckpoint):
+        made.storage.read_metadata(1)
+
+
+def test_a_void_number_stays_while_a_checkpoint_before_it_is_kept(disk):
+    made = checkpoints(disk)
+    made.complete(metadata(1), ManualClock())
+    made.storage.void(2)
+    for number, kept in ((3, [1, 2, 3]), (4, [3, 4])):
+        made.complete(metadata(number), ManualClock())
+        made.retire(keep=2)
+        assert made.storage.list_checkpoints() == kept
+
+
+def test_metadata_of_kept_checkpoints_is_not_read_again(disk, monkeypatch):
+    made = checkpoints(disk)
+    made.complete(metadata(1), ManualClock())
+    read = []
+    monkeypatch.setattr(made.storage, "read_metadata", read.append)
+    for number in (2, 3, 4):
+        made.complete(metadata(number), ManualClock())
+        made.retire(keep=2)
+    assert read == []
+    assert made.storage.list_checkpoints() == [3, 4]
 
 
 def test_none_intact_is_an_error_that_names_each(disk):
@@ -182,6 +258,7 @@ def test_nothing_is_deleted_while_a_kept_checkpoint_cannot_be_read(disk):
     for number in (1, 2, 3):
         made.complete(metadata(number), ManualClock())
     disk.files["/store/job/chk-2/_metadata"] = b"?"
+    made = checkpoints(disk)
     with pytest.raises(Exception, match="damaged"):
         made.retire(keep=2)
     assert made.storage.files() == ["job/shared/needed"]
