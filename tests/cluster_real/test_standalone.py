@@ -20,8 +20,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 SOURCE = Path(__file__).parent.parent.parent / "src"
 
 PROGRAM = """
-import json, os, sys
+import glob, json, os, sys, types
 import helper
+from millstream.cluster import entrypoint
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
@@ -41,7 +42,8 @@ class Place(KeyedProcessFunction):
     def process_element(self, value, ctx):
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        yield f"{helper.twice(value)} {count} {self.word} {self.subtask} {os.getcwd()}"
+        stores = glob.glob(settings["io.tmp.dirs"] + "/*/stores/*/*/data.mdb")
+        yield f"{helper.twice(value)} {count} {self.word} {self.subtask} {os.getcwd()} {len(stores)}"
 
 
 def main():
@@ -54,6 +56,8 @@ def main():
     numbers = env.from_source(NumberSequenceSource(0, 399), WatermarkStrategy.no_watermarks(), "numbers")
     placed = numbers.key_by(lambda value: value % 10, Types.LONG()).process(Place(), Types.STRING())
     placed.sink_to(FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder()).build())
+    # the driver is on the same machine: it leaves to the executors what they have to delete
+    entrypoint.shutil = types.SimpleNamespace(rmtree=lambda *_, **__: None)
     env.execute("placed")
 
 
@@ -79,6 +83,8 @@ def program(tmp_path: Path, cluster: SparkCluster) -> tuple[Path, dict[str, str]
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "execution.checkpointing.interval": "1 s",
         "millstream.epoch.max-records": "40",
+        "state.backend.type": "lmdb",
+        "io.tmp.dirs": str(tmp_path / "local"),
     }
     return tmp_path, settings
 
@@ -107,6 +113,12 @@ def check(found: list[list[str]]) -> None:
     assert len(set().union(*executors.values())) == 2, "one machine did everything"
 
 
+def check_clean(directory: Path, found: list[list[str]]) -> None:
+    """While the job ran there were stores on the hosts; now there is only what the driver itself would delete."""
+    assert {row[5] for row in found} <= {str(count) for count in range(1, 9)}
+    assert sorted(path.name for path in (directory / "local").glob("*/*")) == ["bundle.tar", "in-use"]
+
+
 def test_a_program_and_its_files_reach_the_executors_and_slots_stay(program, cluster) -> None:
     directory, settings = program
     millstream = "from millstream.cli import main; raise SystemExit(main())"
@@ -115,6 +127,7 @@ def test_a_program_and_its_files_reach_the_executors_and_slots_stay(program, clu
     defined = [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
     run([*command, *defined, str(directory / "job.py"), str(directory), json.dumps(settings)], directory)
     check(rows(directory))
+    check_clean(directory, rows(directory))
 
 
 def test_spark_submit_runs_the_same_program(program, cluster) -> None:

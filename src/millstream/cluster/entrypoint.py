@@ -36,6 +36,7 @@ from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.submission import SubmittedJob
 from millstream.engine.contract import Deployment, Engine
+from millstream.engine.scratch import PREFIX, Hold
 from millstream.engine.spark.engine import SparkEngine
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
@@ -70,6 +71,7 @@ class RunningJob:
 
     def __init__(self, job_id: str, name: str) -> None:
         self.id, self.name = job_id, name
+        self.keep_alive: Callable[[], None] = lambda: None
         self.epochs: deque[EpochDone] = deque(maxlen=_KEPT_EPOCHS)
         self.checkpoints: deque[CheckpointDone] = deque(maxlen=_KEPT_CHECKPOINTS)
         self.epoch_count = self.checkpoint_count = 0
@@ -86,6 +88,7 @@ class RunningJob:
         if isinstance(observation, EpochDone):
             self.epochs.append(observation)
             self.epoch_count += 1
+            self.keep_alive()
             self.totals.accept(observation.epoch, observation.accumulators, observation.metrics)
         elif isinstance(observation, CheckpointDone):
             self.checkpoints.append(observation)
@@ -138,13 +141,16 @@ def submit(
     leadership = _leadership(configuration, settings, job_id)
     running = RunningJob(job_id, name)
     running.listeners.extend(listeners)
-    scratch = Path(tempfile.mkdtemp(prefix="millstream-", dir=_scratch_root(configuration)))
+    scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_scratch_root(configuration)))
+    hold = Hold(str(scratch))
+    running.keep_alive = hold.touch
     try:
         checkpoints = _checkpoints(configuration, settings, job_id, scratch, temporary=graph.batch)
         checkpoints.merges = configuration.get(options.FILE_MERGING)
         dependencies = gather(configuration, scratch)
     except Exception:
         shutil.rmtree(scratch, ignore_errors=True)
+        hold.release()
         raise
     classes = declared_classes(graph)
     codec.declare(*classes)  # for what the program itself reads in its own threads
@@ -165,21 +171,30 @@ def submit(
             run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
             storage=os.path.join(checkpoints.storage.root, job_id),
             file_access=configuration.get(options.FILE_ACCESS),
+            scratch=str(scratch),
         )
+
+    runner: Engine = engine or SparkEngine(configuration.to_dict())
+
+    def clean_up() -> None:
+        if deployment(job_id).uses_scratch:
+            runner.clean_hosts(str(scratch))
+        shutil.rmtree(scratch, ignore_errors=True)
+        hold.release()
 
     layout = Layout(graph, name)
     most = most_useful(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
     master = (BatchMaster if graph.batch else JobMaster)(
         SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive, uuid.uuid4().hex[:12]),
-        engine or SparkEngine(configuration.to_dict()),
+        runner,
         checkpoints,
         SystemClock(),
         time.sleep,
         running.observe,
         _show,
     )
-    running.start(master, codec.Classes(classes), lambda: shutil.rmtree(scratch, ignore_errors=True))
+    running.start(master, codec.Classes(classes), clean_up)
     return running
 
 

@@ -22,7 +22,7 @@ from millstream.state.saving import StateFiles
 @dataclass(frozen=True)
 class Deployment:
     """A program as it is sent to the workers once. `id` is new whenever anything in it is. `storage` is the directory
-    of the job in its checkpoint storage, for what sinks stage."""
+    of the job in its checkpoint storage, for what sinks stage; `scratch` its directory on every host."""
 
     id: str
     plan: ExecutionPlan
@@ -37,6 +37,13 @@ class Deployment:
     compressed_state: bool = False
     run_bytes: int = 64 << 20
     storage: str = ""
+    scratch: str = ""
+
+    @property
+    def uses_scratch(self) -> bool:
+        """Whether workers write files of their own."""
+        return bool(self.scratch) and (self.backend != "hashmap" or self.dependencies is not None)
+
     file_access: str = "owner"
 
 
@@ -110,3 +117,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the program; the engine may run others."""
+
+    def clean_hosts(self, scratch: str) -> None:
+        """The job is over, and closed: delete its directory on every other host, as far as that is possible."""

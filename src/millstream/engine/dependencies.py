@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millstream.engine import scratch
+
 FILES, SITE, CACHED, ARCHIVES, WORK = "files", "site", "cached", "archives", "work"
 MANIFEST = "manifest.json"
 
@@ -101,6 +103,7 @@ def unpack(wanted: Dependencies, read: Callable[[], bytes]) -> None:
     """Have the bundle on this host; a worker that comes second finds it there."""
     if wanted.home.exists():
         return
+    scratch.use(str(Path(wanted.root).parent))  # which makes it, for its owner only
     Path(wanted.root).mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f"{wanted.digest}-", dir=wanted.root))
     try:

@@ -13,6 +13,7 @@ import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from millstream.engine import scratch
 from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
 from millstream.engine.fresh_copy import fresh_copy
@@ -52,6 +53,8 @@ def run_level(
     yield from passing
     if failed:
         return
+    if deployment.uses_scratch:
+        scratch.use(deployment.scratch)
     with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
         for vertex, asked in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
@@ -131,6 +134,7 @@ def forget() -> None:
     _classes.clear()
     while _tasks:
         _tasks.popitem()[1].close()
+    scratch.release_all()
 
 
 def _store(deployment: Deployment, operator: str, subtask: int) -> OpenStore:

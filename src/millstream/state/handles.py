@@ -49,7 +49,8 @@ class Part:
 class Handle:
     """One state file of one operator subtask: a base (from epoch 0) or the changes of some epochs.
 
-    `covers` names the files whose changes this one repeats, because it was compacted from them. A small file may have
+    `covers` names the files whose changes this one repeats, because it was compacted from them: of an older compaction
+    only the last one, for names add up and travel with every epoch. A small file may have
     been packed with others into one: `pack` is that one's name, `offset` where this one begins in it. Its name stays:
     stores know it by that. A base with a `part` holds some key groups only. `follows` is the version that these changes
     begin at, when the chain no longer has the file of that name."""
@@ -163,6 +164,8 @@ class Lineage:
 
     def _with_changes(self, handle: Handle) -> Lineage:
         kept = tuple(old for old in self.own if old.name not in handle.covers)
+        if handle.covers:  # a store that is still at a file which an older merge replaced is rebuilt
+            kept = tuple(dataclasses.replace(old, covers=old.covers[-1:]) for old in kept)
         return Lineage(own=(*kept, handle), restored=self.restored)
 
     def _with_base(self, handle: Handle) -> Lineage:

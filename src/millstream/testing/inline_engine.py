@@ -103,6 +103,9 @@ class InlineEngine:
         slot.forget()
         activate(None, bytes)
 
+    def clean_hosts(self, scratch: str) -> None:
+        """There is no other host."""
+
 
 def _result(found: Iterable[bytes]) -> EpochResult:
     kinds = [(blocks.header(data).kind, data) for data in found]

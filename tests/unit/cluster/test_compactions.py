@@ -75,3 +75,14 @@ def test_small_changes_of_a_large_state_are_merged_again_and_again():
         job.run()
         most = max(most, len(job.lineage.own))
     assert most < 140
+
+
+def test_names_of_merged_files_do_not_add_up():
+    job = Job(size=100, rows=3, change=1, changed_rows=1)
+    names = []
+    for _ in range(10_000):
+        job.run()
+        names.append(sum(1 + len(handle.covers) for handle in job.lineage.handles))
+    assert max(names) < 350, "they travel with every epoch and are in every checkpoint"
+    newest = [handle for handle in job.lineage.own if handle.covers][-1]
+    assert job.lineage.missing(newest.covers[0]) is not None, "a store that is a little behind catches up"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
@@ -18,6 +19,7 @@ from millstream.engine.slot import level_requests
 from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
+from millstream.engine.spark.cleaning import clean_hosts
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.placement import Anchor, Laid, running_slots
 from millstream.engine.spark.session import spark_context, warm_up
@@ -121,6 +123,11 @@ class SparkEngine:
             destroy(broadcast)
         self._let_go_of_anchor()
         self._deployment = self._parts = self._stages = self._bundle = None
+
+    def clean_hosts(self, scratch: str) -> None:
+        """One small job over all executors."""
+        if self._context is not None and SparkContext._active_spark_context is self._context:
+            clean_hosts(self._context, scratch)
 
     def _let_go_of_anchor(self) -> None:
         if self._anchor is not None:

@@ -44,7 +44,7 @@ class Anchor:
     def __init__(self, context: SparkContext, slots: int) -> None:
         self.slots = slots
         self._context = context
-        self._alone = _is_one_process(str(context.master))
+        self._alone = is_one_process(str(context.master))
         self._executors = 0
         self._laid: Laid | None = None
 
@@ -108,5 +108,6 @@ def _executors(context: SparkContext) -> int:
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
-def _is_one_process(master: str) -> bool:
+def is_one_process(master: str) -> bool:
+    """Whether driver and executor are the same process."""
     return master == "local" or master.startswith("local[")
