@@ -126,8 +126,9 @@ class SparkEngine:
 
     def clean_hosts(self, scratch: str) -> None:
         """One small job over all executors."""
-        if self._context is not None and SparkContext._active_spark_context is self._context:
-            clean_hosts(self._context, scratch)
+        active = SparkContext._active_spark_context
+        if active is not None and active is self._context:
+            clean_hosts(active, scratch)
 
     def _let_go_of_anchor(self) -> None:
         if self._anchor is not None:
