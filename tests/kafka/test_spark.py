@@ -70,7 +70,9 @@ def die(staging: Staging, marker: Path, staged: Staged) -> None:
 @pytest.mark.usefixtures("spark_context")
 def test_tasks_that_are_killed_while_they_commit_do_not_show(broker, new_topic, tmp_path, staging, monkeypatch):
     topics = filled(broker, new_topic)
-    monkeypatch.setattr(KafkaSink, "create_committer", lambda sink: Dying(tmp_path, sink.prefix, staging, sink._settings()))
+    monkeypatch.setattr(
+        KafkaSink, "create_committer", lambda sink: Dying(tmp_path, sink.prefix, staging, sink._settings())
+    )
     counting(broker, topics, tmp_path, staging).execute("counts")
     assert {path.name for path in tmp_path.glob("died-*")} == {"died-read", "died-remove"}
     assert Counter(broker.values(topics[1])) == expected()
