@@ -9,12 +9,20 @@ import pytest
 
 from millstream.cli.main import main
 from millstream.testing import chaos, chaos_storage
+from millstream.testing.chaos_upgrade import NoHistory
 from millstream.testing.limits import NoLimits
-from millstream.testing.network import NoNamespaces, check_available
+from millstream.testing.network import NoNamespaces
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
 WITH_BROKER = ("brokers", "replicas")
-ON_SPARK = ("kafka", "mixed", "pressure", "soak", "network")  # "kills" and "executors" are "kafka" with files
+ON_SPARK = (
+    "kafka",
+    "mixed",
+    "pressure",
+    "soak",
+    "network",
+    "upgrade",
+)  # "kills" and "executors" are "kafka" with files
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)
@@ -43,20 +51,14 @@ def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
     assert report.ok, "\n".join(report.lines())
 
 
-def skip_without_namespaces() -> None:
-    try:
-        check_available()
-    except NoNamespaces as problem:
-        pytest.skip(str(problem))
-
-
 @pytest.mark.spark
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize("case", ON_SPARK)
 def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
-    if case == "network":
-        skip_without_namespaces()
-    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    try:
+        report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+    except (NoNamespaces, NoHistory) as problem:
+        pytest.skip(str(problem))
     print("\n".join(report.lines()))
     assert report.ok, "\n".join(report.lines())
 

@@ -32,6 +32,7 @@ CASES: Mapping[str, tuple[str, str]] = {
         "chaos_mixed",
         "a cluster with state on disk: processes killed or stopped, several at once; SQL; rescales",
     ),
+    "upgrade": ("chaos_upgrade", "the leader is of the last release, the driver that takes over of this one"),
     "network": ("chaos_network", "links between drivers, executors and the broker break, in one direction or both"),
     "leaders": ("chaos_leaders", "two drivers for one job; the old one wakes at every step it can do"),
     "rescale": (

@@ -81,20 +81,23 @@ class Drivers:
     def fill(self) -> None:
         """Have as many drivers as there should be."""
         while len(self.living()) < 1 + self._standby:
-            number = len(self._processes)
-            host = self._hosts[number % len(self._hosts)]
-            path = str(self._specification.on(host).save(f"job-{number}.json"))
-            environment = {**os.environ, "PYTHONPATH": _python_path()}
-            with self._log.open("ab") as log:
-                self._processes.append(
-                    subprocess.Popen(
-                        host.command(sys.executable, "-m", "millstream.testing.chaos_job", path),
-                        stdout=log,
-                        stderr=subprocess.STDOUT,
-                        stdin=subprocess.DEVNULL,
-                        env=environment,
-                    )
+            self.add()
+
+    def add(self) -> None:
+        """Start one more driver."""
+        number = len(self._processes)
+        host = self._hosts[number % len(self._hosts)]
+        path = str(self._specification.on(host).save(f"job-{number}.json"))
+        with self._log.open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    host.command(sys.executable, "-m", "millstream.testing.chaos_job", path),
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": _python_path()},
                 )
+            )
 
     def living(self) -> list[int]:
         """The process ids of the drivers that live."""

@@ -84,9 +84,10 @@ class Specification:
         return replace(self, options=self.options | address)
 
     def save(self, name: str = "job.json") -> Path:
-        """Write it down for `main`."""
+        """Write it down for `main`, of this release or of the last one, which does not know newer fields."""
         path = Path(self.directory) / name
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        given = {key: value for key, value in asdict(self).items() if value or key == "directory"}
+        path.write_text(json.dumps(given), encoding="utf-8")
         return path
 
 
