@@ -147,8 +147,8 @@ def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> Non
         old, new = checkpoints_of(world, 1), checkpoints_of(world, 2)
         committed = []
 
-        def commit(number, committables):
-            committed.append(number)
+        def commit(found):
+            committed.append(found.checkpoint)
 
         began = take_over(first, old, commit, metadata(0, 0))
         assert (began.checkpoint, old.next_id) == (1, 2)
@@ -170,7 +170,7 @@ def test_a_leader_that_lost_its_lease_does_not_begin_a_term() -> None:
         second.wait(lambda: False)
         checkpoints = checkpoints_of(world, 1)
         with pytest.raises(LeadershipLost):
-            take_over(first, checkpoints, lambda number, committables: None, metadata(0, 0))
+            take_over(first, checkpoints, lambda found: None, metadata(0, 0))
         assert checkpoints.numbers() == []
 
 
@@ -215,13 +215,15 @@ def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
         first, second = leadership(world, "first"), leadership(world, "second")
         first.wait(lambda: False)
         old = checkpoints_of(world, 1)
-        take_over(first, old, lambda number, committables: None, metadata(0, 0))
+        take_over(first, old, lambda found: None, metadata(0, 0))
         second.wait(lambda: False)
         new = Racing(CheckpointStorage(ROOT, "job", fs=world.disk), Schedule(1), temporary=False)
         new.lead(2)
         new.theirs, new.clock = old, world.clock
         committed = []
-        fence = take_over(second, new, lambda number, staged: committed.append((number, dict(staged))), metadata(0, 0))
+        fence = take_over(
+            second, new, lambda found: committed.append((found.checkpoint, dict(found.committables))), metadata(0, 0)
+        )
         assert (fence.checkpoint, fence.epoch, dict(fence.committables)) == (3, 2, {})
         assert committed[-1] == (2, {"sink": ("staged",)})
         with pytest.raises(CheckpointTaken):

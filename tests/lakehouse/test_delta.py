@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import json
 import os
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Row, RowKind, Types, WatermarkStrategy
+from millstream.connectors.lakehouse.commits import CommittedByAnother
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.delta import DeltaSink, DeltaSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
@@ -85,13 +88,41 @@ def test_a_commit_is_known_after_its_files_were_compacted_away(location):
     assert names(location) == ["1", "2"]
 
 
-def test_a_job_that_went_back_on_purpose_writes_again(location):
-    """The same epoch by another attempt is other output: it is not taken for what is there."""
+def test_only_the_same_attempt_counts_as_committed(location, caplog):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
-    sink.create_committer().commit(1, written(sink, [Row(1, "a")]))
-    sink.create_committer().commit(1, written(sink, [Row(1, "b")], attempt="1-a"))
+    first, later = written(sink, [Row(1, "a")]), written(sink, [Row(2, "b")], epoch=2)
+    other = written(sink, [Row(1, "c")], attempt="1-a")
+    sink.create_committer().commit(1, first)
+    for _ in range(2):
+        with pytest.raises(CommittedByAnother, match=r"1 files up to epoch 1 .* has committed up to epoch"):
+            sink.create_committer().commit(1, other)
+        assert "committed again" not in caplog.text
+        sink.create_committer().commit(2, later)  # then a later epoch is the last one
     assert names(location) == ["a", "b"]
+    assert "checkpoint 2: 1 files with 1 rows were committed to" in caplog.text
+    begun_anew = sink.create_writer(replace(context(attempt="1-a"), job="job-two"))
+    begun_anew.write([Row(1, "c")], None)
+    sink.create_committer().commit(1, begun_anew.prepare_commit())
+    assert names(location) == ["a", "b", "c"]
+
+
+def test_a_commit_is_known_when_the_history_is_cleaned_up(location):
+    sink = DeltaSink.for_row_data(location, ROWS).build()
+    sink.check()
+    staged = [written(sink, [Row(n, str(n))], epoch=n) for n in (1, 2, 3)]
+    for each in staged:
+        sink.create_committer().commit(1, each)
+    properties = {"delta.logRetentionDuration": "interval 0 days"}
+    deltalake.DeltaTable(location).alter.set_table_properties(properties)
+    deltalake.DeltaTable(location).optimize.compact()
+    deltalake.DeltaTable(location).create_checkpoint()
+    for entry in sorted(Path(location, "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+    sink.create_committer().commit(1, staged[2])
+    assert names(location) == ["1", "2", "3"]
+    with pytest.raises(CommittedByAnother):  # nothing proves this any more: it is not skipped without a word
+        sink.create_committer().commit(1, staged[1])
 
 
 def test_what_is_aborted_is_removed(location):

@@ -6,12 +6,15 @@ import datetime
 import json
 import os
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.connectors.lakehouse import iceberg_sink
+from millstream.connectors.lakehouse.commits import CommittedByAnother
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.iceberg import IcebergSink, IcebergSource
@@ -71,8 +74,41 @@ def test_rows_are_in_the_table_after_the_commit_and_once(loader):
     assert summary["millstream.checkpoint"] == "7"
     sink.create_committer().commit(8, written(sink, [Row(4, "d")], epoch=3))
     sink.create_committer().commit(7, staged)
-    sink.create_committer().commit(1, written(sink, [Row(5, "again")], attempt="1-a"))
-    assert names(loader) == ["a", "again", "b", "c", "d"]
+    assert names(loader) == ["a", "b", "c", "d"]
+
+
+def test_only_the_same_attempt_counts_as_committed(loader, caplog):
+    sink = made(loader)
+    first, later = written(sink, [Row(1, "a")]), written(sink, [Row(2, "b")], epoch=2)
+    other = written(sink, [Row(1, "c")], attempt="1-a")
+    sink.create_committer().commit(1, first)
+    for _ in range(2):
+        with pytest.raises(CommittedByAnother, match=r"1 files up to epoch 1 .* has committed up to epoch"):
+            sink.create_committer().commit(1, other)
+        assert "committed again" not in caplog.text
+        sink.create_committer().commit(2, later)
+    assert names(loader) == ["a", "b"]
+    assert "checkpoint 2: 1 files with 1 rows were committed to shop.items before" in caplog.text
+
+
+def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
+    monkeypatch.setattr(iceberg_sink, "_JOBS", 3)
+    sink = made(loader)
+    with loader.opened() as (_, table), table.transaction() as transaction:
+        transaction.set_properties({"millstream.epoch.old": "17", "another": "1"})  # as earlier releases wrote it
+    staged = []
+    for number in range(5):
+        context_of_job = replace(context(), job=f"job{number}", now=number)
+        writer = sink.create_writer(context_of_job)
+        writer.write([Row(number, str(number))], None)
+        staged.append(writer.prepare_commit())
+        sink.create_committer().commit(1, staged[-1])
+    with loader.opened() as (_, table):
+        kept = sorted(name for name in table.properties if name.startswith("millstream.epoch."))
+        assert table.properties["another"] == "1"
+    assert kept == [f"millstream.epoch.millstream:job{number}:sink" for number in (2, 3, 4)]
+    sink.create_committer().commit(1, staged[-1])
+    assert len(names(loader)) == 5
 
 
 def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, monkeypatch):

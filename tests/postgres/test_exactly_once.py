@@ -10,7 +10,7 @@ import pytest
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connectors.jdbc import proofs
 from millstream.connectors.jdbc.prepared import leftovers, roll_back
-from millstream.connectors.jdbc.proofs import Gid, OutputLost
+from millstream.connectors.jdbc.proofs import CommittedByAnother, Gid, OutputLost
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -96,6 +96,24 @@ def test_staged_rows_that_someone_has_deleted_are_missed(database, items):
     with pytest.raises(OutputLost, match="1 of its 2 rows"):
         sink.create_committer().commit(1, committables)
     assert items() == []
+
+
+@BOTH
+def test_an_epoch_that_another_attempt_has_committed_is_refused(database, items, make, caplog, monkeypatch):
+    sink = make(database)
+    first = written(sink, [Row(1, "a")])
+    sink.create_committer().commit(1, first)
+    sink.create_committer().commit(1, first)
+    assert "1 of 1 transactions were committed before" in caplog.text
+    other = written(sink, [Row(2, "b")], attempt="1-a", subtask=1)
+    with pytest.raises(CommittedByAnother, match=r"1:1:1-a is not committed: .*:1:0:0-a of the same job is"):
+        sink.create_committer().commit(1, other)
+    monkeypatch.setattr(proofs, "_KEPT", 1)
+    sink.create_committer().commit(2, written(sink, [Row(3, "c")], epoch=3))  # the proof of epoch 1 is forgotten now
+    gone = written(sink, [Row(4, "d")], attempt="1-a", subtask=1)
+    with pytest.raises(CommittedByAnother, match="output up to epoch 2 of the same job is"):
+        sink.create_committer().commit(1, gone)
+    assert items() == [(1, "a"), (3, "c")]
 
 
 @BOTH

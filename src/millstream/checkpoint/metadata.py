@@ -45,7 +45,8 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit.
+    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit,
+    `sinks` what their committers keep.
 
     `savepoint` is its form, None for a checkpoint; a savepoint's files are named relative to its own directory.
     `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit.
@@ -66,6 +67,7 @@ class CheckpointMetadata:
     savepoint: str | None = None
     ended: bool = False
     incarnation: str = ""
+    sinks: Mapping[str, Any] = field(default_factory=dict)
 
     def pending(self, operator: str) -> int:
         """How many committables of an operator are still to be committed."""
@@ -102,6 +104,7 @@ class CheckpointMetadata:
                 **({"incarnation": self.incarnation} if self.incarnation else {}),
                 "operators": [_operator_to_json(each) for each in self.operators],
                 "sources": dict(self.sources),
+                **({"sinks": dict(self.sinks)} if self.sinks else {}),
                 "committables": {sink: list(staged) for sink, staged in self.committables.items()},
             },
             indent=1,
@@ -133,6 +136,7 @@ class CheckpointMetadata:
                 savepoint=None if read.get("savepoint") is None else _form(read["savepoint"]),
                 ended=read.get("ended") is True,
                 incarnation=_incarnation(read.get("incarnation", "")),
+                sinks=dict(read.get("sinks", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             msg = f"the checkpoint metadata is not what this release writes: {problem!r}"

@@ -57,6 +57,7 @@ from millstream.cluster.submission import SubmittedJob
 from millstream.engine.contract import Engine, EpochRequest, EpochResult
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.job_status import JobStatus
+from millstream.model.sink import OutputRefused
 from millstream.model.source import Budget
 from millstream.model.time import Clock
 from millstream.state.saving import StateFileDamaged
@@ -169,7 +170,7 @@ class JobMaster:
             if isinstance(problem, StateFileDamaged) and self._checkpoints.blame(problem):
                 _log.warning("a checkpoint is damaged: %s", problem)
                 return self._outcome(self._recover, None)
-            helpless = isinstance(problem, CannotRecover | StateRefused) or (
+            helpless = isinstance(problem, CannotRecover | StateRefused | OutputRefused) or (
                 self._sources is None and isinstance(problem, UserError)
             )
             event = EpochFailed(str(problem), self._clock.now(), retryable=not helpless)
@@ -222,7 +223,7 @@ class JobMaster:
             operators=(),
             incarnation=self._incarnation,
         )
-        found = take_over(leadership, self._checkpoints, sinks.recommit, empty)
+        found = take_over(leadership, self._checkpoints, sinks.recover, empty)
         self._incarnation = found.incarnation
         if not found.operators and self._settings.recovery_path is not None:
             found = self._checkpoints.open(self._settings.recovery_path)
@@ -290,7 +291,7 @@ class JobMaster:
         if self._sinks is None:
             self._sinks = Sinks.of(self._plan, self._workers, self._settings)
         if found is not None:
-            self._sinks.recommit(found.checkpoint, found.committables)
+            self._sinks.recover(found)
         # the first epoch runs at once, input or not: it finds the timers that are due, and writes what was restored
         recovered = generation if recovered is None else recovered
         self._progress = Progress(epoch, generation, now, restored.lineages, restored.memory, now, recovered)
@@ -570,6 +571,7 @@ class JobMaster:
             bytes_new=self._checkpoints.new_bytes(operators),
             ended=self._stopping,
             incarnation=self._incarnation,
+            sinks=self._sinks.snapshot(),
         )
 
     def _end(self) -> None:

@@ -17,8 +17,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointTaken
@@ -183,7 +183,7 @@ class Fences(Protocol):
 def take_over(
     leadership: Leadership,
     fences: Fences,
-    recommit: Callable[[int, Mapping[str, Sequence[Any]]], None],
+    recommit: Callable[[CheckpointMetadata], None],
     empty: CheckpointMetadata,
 ) -> CheckpointMetadata:
     """Begin a term; gives the checkpoint it begins with, from which an earlier leader can no longer go on.
@@ -196,7 +196,7 @@ def take_over(
         )  # before looking for the newest: one made in between is not missed
         found = fences.latest_intact()
         if found is not None:
-            recommit(found.checkpoint, found.committables)
+            recommit(found)
         base = found if found is not None else empty
         fence = dataclasses.replace(
             base, checkpoint=number, generation=leadership.first_generation, committables={}, bytes_new=0

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from millstream.checkpoint.metadata import OperatorSnapshot
+from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import JobSettings
 from millstream.graph.execution_plan import ExecutionPlan
@@ -101,6 +101,18 @@ class Sinks:
             _log.warning("another sink failed to commit checkpoint %s: %s", checkpoint, other)
         if problems:
             raise problems[0]
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a checkpoint keeps for the committers."""
+        kept = {name: committer.snapshot() for name, committer in self._committers.items()}
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def recover(self, found: CheckpointMetadata) -> None:
+        """Come to what a checkpoint says, and repeat its commit."""
+        for name, value in found.sinks.items():
+            if name in self._committers:
+                self._committers[name].restore(value)
+        self.recommit(found.checkpoint, found.committables)
 
     def recommit(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
         """Recovery: the checkpoint was durable, its commit may have been interrupted."""

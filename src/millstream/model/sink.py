@@ -15,6 +15,12 @@ from typing import Any, Protocol
 
 from millstream.model.slot_task import SlotTask
 
+from millstream.errors import ExternalError
+
+
+class OutputRefused(ExternalError):
+    """Output cannot be committed, and trying again would not help: the job fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
@@ -114,6 +120,13 @@ class Committer(ABC):
     def reached(self, watermark: int, now: int) -> None:
         """All output before this point of event and processing time is visible, and its checkpoint durable. Called
         after the commit of every checkpoint, with or without committables, and again on recovery."""
+
+    def snapshot(self) -> Any:
+        """What the committer must know after a restore, as a JSON value; every checkpoint keeps it. None: nothing."""
+        return None
+
+    def restore(self, kept: Any) -> None:
+        """Take back what a checkpoint kept, before anything is committed."""
 
     def abort(self, committables: Sequence[Any]) -> None:
         """These will never be committed: remove them."""

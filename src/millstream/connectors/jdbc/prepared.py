@@ -166,6 +166,7 @@ class PreparedCommitter(Committer):
         proofs.check_still_committed(connection, self._committed)
         there = {gid for owner in latest(gids) for gid in waiting(connection, owner)}
         done = proofs.committed(connection, [gid for gid in gids if gid not in there])
+        proofs.check_attempts(connection, gids, done)
         for gid in gids:
             if gid in there:
                 committed_prepared(connection, gid)

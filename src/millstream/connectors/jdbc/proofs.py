@@ -7,13 +7,16 @@ Does not know: rows, checkpoints."""
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import quote
 
 from millstream.errors import ExternalError
-from millstream.model.sink import WriterContext
+from millstream.model.sink import OutputRefused, WriterContext
 from millstream.model.staged import NotStaged, StagedName
+
+_log = logging.getLogger("millstream.jdbc")
 
 TABLE = "millstream_commits"
 PREFIX = "millstream"
@@ -42,6 +45,19 @@ class CommittedOutputGone(ExternalError):
     def __init__(self, gid: str, count: int) -> None:
         self.gid, self.count = gid, count
         super().__init__(f"the database has lost {count} committed transactions of this job, such as {gid}")
+
+
+class CommittedByAnother(OutputRefused):
+    """The database has output of the same epochs, and it is not the output that was to be committed."""
+
+    hint = (
+        "the job went back behind output that it had committed; to write it again, start a new job from the checkpoint "
+        "(execution.state-recovery.path)"
+    )
+
+    def __init__(self, gid: str, committed: str) -> None:
+        self.gid, self.committed = gid, committed
+        super().__init__(f"the output {gid} is not committed: {committed} of the same job is, for the same epoch")
 
 
 class Gid(StagedName):
@@ -117,6 +133,25 @@ def check_still_committed(connection: Any, gids: Sequence[Gid]) -> None:
         gone = sorted({str(gid) for gid in gids} - {str(gid) for gid in committed(connection, gids)})
         if gone:
             raise CommittedOutputGone(gone[0], len(gone))
+
+
+def check_attempts(connection: Any, gids: Sequence[Gid], done: set[Gid]) -> None:
+    """Raise if other attempts have committed the epochs of those that are not `done`; say how many are.
+
+    `gids` is all output of a checkpoint, and so of each of its epochs."""
+    named, epochs = {str(gid) for gid in gids}, {(gid.owner, gid.epoch): gid for gid in gids if gid not in done}
+    if done:
+        _log.warning("%d of %d transactions were committed before, and are not committed again", len(done), len(gids))
+    if not epochs:
+        return
+    owners = sorted({owner for owner, _ in epochs})
+    found = connection.execute(f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s)", (owners,)).fetchall()
+    for owner, proof, epoch in found:
+        if proof and proof not in named and (owner, epoch) in epochs:
+            raise CommittedByAnother(str(epochs[owner, epoch]), proof)
+        forgotten = [gid for (of, at), gid in epochs.items() if not proof and of == owner and at <= epoch]
+        if forgotten:
+            raise CommittedByAnother(str(forgotten[0]), f"output up to epoch {epoch}")
 
 
 def prune(connection: Any, owner: str, epoch: int) -> None:

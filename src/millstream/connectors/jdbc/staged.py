@@ -136,6 +136,7 @@ class StagedCommitter(Committer):
                 left.append(gid)
             elif gid not in done:
                 raise OutputLost(str(gid), f"{found} of its {rows} rows are staged")
+        proofs.check_attempts(connection, list(named), done)
         return left
 
     def abort(self, committables: Sequence[Any]) -> None:

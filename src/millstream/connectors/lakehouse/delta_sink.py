@@ -1,8 +1,9 @@
 """A Delta table as a sink: one commit for each checkpoint, carrying its id.
 
-Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has a
-transaction identifier of Delta's own, so another try sees that it is done. A sink that overwrites takes away, in the
-same commit, what was in the table when it was built: all of it, or the partitions that get rows.
+Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has
+transaction identifiers of Delta's own, so another try sees that it is done, and by which attempt. A sink that
+overwrites takes away, in the same commit, what was in the table when the job began: all of it, or the partitions that
+get rows.
 Does not know: catalogs; a table is where its files are."""
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from millstream.connectors.lakehouse.columns import NoColumn, table_schema
+from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
 from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, as_texts, digest, remove
 from millstream.errors import UserError
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
@@ -61,14 +63,15 @@ def deltalake() -> Any:
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Appends rows to a table, which is made if it is not there. `replaces` is the version whose rows go when others
-    come, None where all stay."""
+    """Appends rows to a table, which is made if it is not there. If it `overwrites`, `replaces` is the version whose
+    rows go when others come, None if there was no table."""
 
     location: str
     row_type: RowTypeInfo
     partition_by: tuple[str, ...] = ()
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets
     replaces: int | None = None
+    overwrites: bool = False
 
     @staticmethod
     def for_row_data(base_path: str, row_type: RowTypeInfo) -> DeltaSink.RowDataDeltaSinkBuilder:
@@ -141,7 +144,8 @@ class DeltaSink(Sink):
 
         def overwrite(self, overwrite: bool = True) -> DeltaSink.RowDataDeltaSinkBuilder:
             """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
-            partitions of those in the partitions that get rows. For bounded input."""
+            partitions of those in the partitions that get rows. For bounded input. A job that goes on from a checkpoint
+            or savepoint replaces what was there when it first began."""
             self._overwrite = overwrite
             return self
 
@@ -162,7 +166,7 @@ class DeltaSink(Sink):
                 return self._sink
             if not hasattr(deltalake().transaction, "RemoveAction"):
                 raise CannotReplace(deltalake().__version__)
-            return replace(self._sink, replaces=self._sink.version())
+            return replace(self._sink, replaces=self._sink.version(), overwrites=True)
 
 
 class DeltaCommitter(Committer):
@@ -170,24 +174,32 @@ class DeltaCommitter(Committer):
 
     def __init__(self, sink: DeltaSink) -> None:
         self._sink = sink
+        self._replaces = sink.replaces
+        self._orphans = Orphans()
+
+    def snapshot(self) -> Any:
+        """The version that is replaced: a driver that takes over would find another one."""
+        return {"replaces": self._replaces} if self._sink.overwrites else None
+
+    def restore(self, kept: Any) -> None:
+        """The inverse."""
+        self._replaces = kept["replaces"]
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises: one commit for each owner, which is one unless the job was another's before."""
-        owners: dict[str, list[StagedFile]] = {}
-        for data in committables:
-            file = StagedFile.from_json(data)
-            owners.setdefault(file.owner, []).append(file)
-        for owner, files in owners.items():
+        """As Committer promises: one commit for each owner."""
+        for owner, files in by_owner(committables).items():
             self._commit(checkpoint, owner, files)
+            self._orphans.note(self._sink.location, owner, files)
 
     def _commit(self, checkpoint: int, owner: str, files: list[StagedFile]) -> None:
         package, table = deltalake(), self._sink.table()
         epoch = max(file.epoch for file in files)
-        if self._is_committed(table, owner, epoch, digest(files)):
+        if self._is_committed(table, owner, files):
+            warn_of_repeat(self._sink.location, checkpoint, files)
             return
+        done = [package.Transaction(owner, epoch), package.Transaction(f"{owner}:staged", _number(files))]
         properties = package.CommitProperties(
-            custom_metadata={_CHECKPOINT: str(checkpoint), _STAGED: digest(files)},
-            app_transactions=[package.Transaction(owner, epoch)],
+            custom_metadata={_CHECKPOINT: str(checkpoint), _STAGED: digest(files)}, app_transactions=done
         )
         actions = [
             package.transaction.AddAction(
@@ -208,13 +220,13 @@ class DeltaCommitter(Committer):
             )
         except (package.exceptions.DeltaError, OSError) as problem:
             # another driver of the same job may have been faster
-            if self._is_committed(self._sink.table(), owner, epoch, digest(files)):
+            if self._is_committed(self._sink.table(), owner, files):
                 return
             raise OutputFailure(self._sink.location, f"commit checkpoint {checkpoint} to", problem) from problem
 
     def reached(self, watermark: int, now: int) -> None:
         """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
-        if self._sink.replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
+        if self._replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
             return
         package, table = deltalake(), self._sink.table()
         gone = self._replaced(table, [], now)
@@ -225,29 +237,42 @@ class DeltaCommitter(Committer):
                 raise OutputFailure(self._sink.location, "replace the rows of", problem) from problem
 
     def _replaced(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
-        """What takes files away that were there when the sink was built and still are; done again, it takes nothing."""
-        if self._sink.replaces is None:
+        """What takes files away that were there when the job began and still are; done again, it takes nothing."""
+        if self._replaces is None:
             return []
-        before, package = _live(self._sink.table(self._sink.replaces)), deltalake()
+        before, package = _live(self._sink.table(self._replaces)), deltalake()
         return [
             package.transaction.RemoveAction(path, True, now, partition_values=partition)
             for path, partition in _live(table).items()
             if path in before and (partition in written or not self._sink.partition_by)
         ]
 
-    @staticmethod
-    def _is_committed(table: Any, owner: str, epoch: int, staged: str) -> bool:
-        """Whether the table's history has these files. When its beginning is cleaned up, the epoch must do."""
-        known = table.transaction_version(owner)
+    def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
+        """Whether these very files were committed: the last commit of their owner says so, or the table's history, or
+        its files. Raises if others were."""
+        epoch, known = max(file.epoch for file in files), table.transaction_version(owner)
         if known is None or known < epoch:
             return False
-        history = table.history()
-        found = any(entry.get(_STAGED) == staged for entry in history)
-        return found or min((entry.get("version", 0) for entry in history), default=0) > 0
+        if table.transaction_version(f"{owner}:staged") == _number(files):
+            return True
+        if any(entry.get(_STAGED) == digest(files) for entry in table.history()):
+            return True
+        if {file.path for file in files} <= _live(table).keys():
+            return True
+        raise CommittedByAnother(self._sink.location, epoch, known, len(files))
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
         remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
+
+    def close(self) -> None:
+        """Remove what dead attempts left."""
+        self._orphans.close(self._sink.location)
+
+
+def _number(files: list[StagedFile]) -> int:
+    """The digest of a commit as Delta keeps it for each owner, however much of the history is cleaned up."""
+    return int(digest(files)[:15], 16)
 
 
 def _live(table: Any) -> dict[str, dict[str, str | None]]:

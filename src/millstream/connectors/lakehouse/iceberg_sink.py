@@ -1,14 +1,16 @@
 """An Iceberg table as a sink: one snapshot for each checkpoint, carrying its id.
 
-Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the snapshot's
-summary names what was staged, so another try sees that it is done. A sink that overwrites takes away, in the same
-snapshot, what was in the table when it was built: all of it, or the partitions that get rows.
+Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: a property of the
+table, set with the snapshot, names what was staged last, so another try sees that it is done, and by which attempt. A
+table has so many of these properties and no more. A sink that overwrites takes away, in the same snapshot, what was in
+the table when the job began: all of it, or the partitions that get rows.
 Does not know: storage beyond what Arrow opens."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.connectors.lakehouse.columns import table_schema
+from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
 from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, digest, remove
 from millstream.errors import UserError
@@ -24,6 +27,7 @@ from millstream.model.types import RowTypeInfo
 from millstream.model.watermarks import MAX_WATERMARK
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
+_JOBS = 50  # whose last commit a table remembers
 
 
 class CannotAppend(UserError):
@@ -42,13 +46,15 @@ class TableForm:
 @dataclass(frozen=True)
 class IcebergSink(Sink):
     """Appends rows to a table. `seen` is its form when the sink was built, None of a table that is made as the job
-    starts, with the partitions `by`; `replaces` is the snapshot whose rows go when others come, None where all stay."""
+    starts, with the partitions `by`. If it `overwrites`, `replaces` is the snapshot whose rows go when others come,
+    None if there was none."""
 
     loader: TableLoader
     row_type: RowTypeInfo
     seen: TableForm | None
     by: tuple[str, ...] = ()
     replaces: int | None = None
+    overwrites: bool = False
 
     @staticmethod
     def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
@@ -92,7 +98,8 @@ class IcebergSink(Sink):
 
         def overwrite(self, overwrite: bool = True) -> IcebergSink.Builder:
             """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
-            partitions of those in the partitions that get rows. For bounded input."""
+            partitions of those in the partitions that get rows. For bounded input. A job that goes on from a checkpoint
+            or savepoint replaces what was there when it first began."""
             self._overwrite = overwrite
             return self
 
@@ -108,11 +115,11 @@ class IcebergSink(Sink):
                     if unknown := set(self._by) - set(self._row_type.get_field_names()):
                         message = f"the table cannot be partitioned by {sorted(unknown)}: its rows have no such field"
                         raise CannotAppend(message, hint=f"they have {self._row_type.get_field_names()}")
-                    return IcebergSink(self._loader, self._row_type, None, self._by)
+                    return IcebergSink(self._loader, self._row_type, None, self._by, overwrites=self._overwrite)
                 seen = _form(self._loader, table, self._row_type)
                 current = table.current_snapshot() if self._overwrite else None
                 replaces = None if current is None else current.snapshot_id
-                return IcebergSink(self._loader, self._row_type, seen, replaces=replaces)
+                return IcebergSink(self._loader, self._row_type, seen, replaces=replaces, overwrites=self._overwrite)
 
 
 def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
@@ -166,39 +173,49 @@ class IcebergCommitter(Committer):
 
     def __init__(self, sink: IcebergSink) -> None:
         self._sink = sink
+        self._replaces = sink.replaces
+        self._orphans = Orphans()
+
+    def snapshot(self) -> Any:
+        """The snapshot that is replaced: a driver that takes over would find another one."""
+        return {"replaces": self._replaces} if self._sink.overwrites else None
+
+    def restore(self, kept: Any) -> None:
+        """The inverse."""
+        self._replaces = kept["replaces"]
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises: one snapshot for each owner, which is one unless the job was another's before."""
-        owners: dict[str, list[StagedFile]] = {}
-        for data in committables:
-            file = StagedFile.from_json(data)
-            owners.setdefault(file.owner, []).append(file)
-        for owner, files in owners.items():
+        """As Committer promises: one snapshot for each owner."""
+        for owner, files in by_owner(committables).items():
             with self._sink.loader.opened() as (_, table):
                 if table is None:
                     raise NoSuchTable(self._sink.loader.table)
                 self._commit(table, checkpoint, owner, files)
+            self._orphans.note(self._sink.form.location, owner, files)
 
     def _commit(self, table: Any, checkpoint: int, owner: str, files: list[StagedFile]) -> None:
         epoch, staged = max(file.epoch for file in files), digest(files)
-        mark = f"{_EPOCH}.{owner}"
-        if _is_committed(table, mark, epoch, staged):
+        if self._is_committed(table, owner, files):
+            warn_of_repeat(self._sink.loader.table, checkpoint, files)
             return
-        scheme = "" if "://" in self._sink.form.location else "file://"
-        paths = [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
+        paths = self._paths(files)
         exceptions = pyiceberg("exceptions")
         try:
             with table.transaction() as transaction:
                 # one change of the table: the files, and how far this job has come
-                transaction.set_properties({mark: str(epoch)})
+                mark = {"epoch": epoch, "staged": staged, "at": max(file.at for file in files)}
+                transaction.set_properties({f"{_EPOCH}.{owner}": json.dumps(mark)})
+                forgotten = _forgotten(table.properties, f"{_EPOCH}.{owner}")
+                if forgotten:
+                    transaction.remove_properties(*forgotten)
                 told = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
-                if self._sink.replaces is None:
+                if self._replaces is None:
                     transaction.add_files(paths, snapshot_properties=told, check_duplicate_files=False)
                 else:
                     self._overwrite(table, transaction, paths, told)
         except exceptions.CommitFailedException as problem:
             # another driver of the same job may have been faster
-            if _is_committed(table.refresh(), mark, epoch, staged):
+            if self._is_committed(table.refresh(), owner, files):
                 return
             raise OutputFailure(self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem) from problem
 
@@ -216,32 +233,57 @@ class IcebergCommitter(Committer):
                 files.delete_data_file(each)
 
     def _replaced(self, table: Any, written: list[Any]) -> list[Any]:
-        """The files that were there when the sink was built and still are, in the partitions that get rows."""
-        before = {task.file.file_path for task in table.scan(snapshot_id=self._sink.replaces).plan_files()}
+        """The files that were there when the job began and still are, in the partitions that get rows."""
+        before = {task.file.file_path for task in table.scan(snapshot_id=self._replaces).plan_files()}
         still = [task.file for task in table.scan().plan_files() if task.file.file_path in before]
         return [file for file in still if not self._sink.form.partition_by or file.partition in written]
 
     def reached(self, watermark: int, now: int) -> None:
         """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
-        if self._sink.replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
+        if self._replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
             return
         with self._sink.loader.opened() as (_, table):
             if table is not None and self._replaced(table, []):
                 with table.transaction() as transaction:
                     self._overwrite(table, transaction, [], {})
 
+    def _paths(self, files: Sequence[StagedFile]) -> list[str]:
+        scheme = "" if "://" in self._sink.form.location else "file://"
+        return [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
+
+    def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
+        """Whether these very files were committed: the mark of their owner says so, or a snapshot, or the table's
+        files. Raises if others were."""
+        epoch, staged = max(file.epoch for file in files), digest(files)
+        known = _mark(table.properties.get(f"{_EPOCH}.{owner}", "-1"))
+        if known["epoch"] < epoch:
+            return False
+        snapshots = table.metadata.snapshots
+        if known["staged"] == staged:
+            return True
+        if any(each.summary is not None and each.summary.get(_STAGED) == staged for each in snapshots):
+            return True
+        if set(self._paths(files)) <= {task.file.file_path for task in table.scan().plan_files()}:
+            return True
+        raise CommittedByAnother(self._sink.loader.table, epoch, known["epoch"], len(files))
+
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
         remove(self._sink.form.location, [StagedFile.from_json(data) for data in committables])
 
+    def close(self) -> None:
+        """Remove what dead attempts left."""
+        self._orphans.close(self._sink.form.location)
 
-def _is_committed(table: Any, mark: str, epoch: int, staged: str) -> bool:
-    """Whether a snapshot has these files. When old snapshots have expired, the epoch must do."""
-    known = int(table.properties.get(mark, -1))
-    if known < epoch:
-        return False
-    snapshots = table.metadata.snapshots
-    if any(each.summary is not None and each.summary.get(_STAGED) == staged for each in snapshots):
-        return True
-    ids = {each.snapshot_id for each in snapshots}
-    return any(each.parent_snapshot_id is not None and each.parent_snapshot_id not in ids for each in snapshots)
+
+def _mark(text: str) -> dict[str, Any]:
+    """What a property says of the last commit of a job; earlier releases wrote the epoch alone."""
+    mark = json.loads(text)
+    return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
+
+
+def _forgotten(properties: dict[str, str], own: str) -> list[str]:
+    """The properties of the jobs that committed longest ago, when there are too many."""
+    others = [name for name in properties if name.startswith(f"{_EPOCH}.") and name != own]
+    others.sort(key=lambda name: int(_mark(properties[name])["at"]))
+    return others[: max(0, len(others) + 1 - _JOBS)]

@@ -23,7 +23,7 @@ from millstream.connectors.lakehouse.columns import to_table
 from millstream.errors import ExternalError
 from millstream.model.arrow_types import python_values
 from millstream.model.sink import SinkWriter, WriterContext
-from millstream.model.staged import Committable, NotStaged
+from millstream.model.staged import Committable, NotStaged, StagedName
 from millstream.model.types import RowTypeInfo
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -51,11 +51,17 @@ class StagedFile(Committable):
     partition: dict[str, str | None]
     nulls: dict[str, int]
     at: int
+    generation: int = 0
 
     def __post_init__(self) -> None:
         parts = str(self.path).split("/")
         if ".." in parts or not parts[0]:
             raise NotStaged(self.path, self.output)
+
+
+def tag(text: str) -> str:
+    """A short name for a long one, for names of files."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def digest(files: Sequence[StagedFile]) -> str:
@@ -126,8 +132,8 @@ class ParquetWriter(SinkWriter):
     def _write_file(self, partition: dict[str, str | None], table: pa.Table) -> None:
         context = self._context
         owner = f"millstream:{context.job}:{context.sink}"
-        hidden = hashlib.blake2b(f"{owner}:{context.attempt}".encode(), digest_size=8).hexdigest()
-        name = f"part-{context.epoch:08d}-{context.subtask:05d}-{len(self._written):03d}-{hidden}.parquet"
+        number = f"{context.epoch:08d}-{context.subtask:05d}-{len(self._written):03d}"
+        name = f"part-{number}-{tag(owner)}-{tag(context.attempt)}.parquet"
         folders = [
             f"{key}={quote(value, safe='') if value is not None else NULL_PARTITION}"
             for key, value in partition.items()
@@ -146,7 +152,17 @@ class ParquetWriter(SinkWriter):
             raise OutputFailure(target, "write", problem) from problem
         nulls = {field.name: table.column(field.name).null_count for field in table.schema if _is_flat(field.type)}
         self._written.append(
-            StagedFile(owner, context.epoch, path, size, table.num_rows, partition, nulls, context.now)
+            StagedFile(
+                owner,
+                context.epoch,
+                path,
+                size,
+                table.num_rows,
+                partition,
+                nulls,
+                context.now,
+                StagedName.of(context).generation,
+            )
         )
 
     def abort(self) -> None:

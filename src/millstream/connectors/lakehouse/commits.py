@@ -1,0 +1,107 @@
+"""What both table formats need to commit staged files once, and to remove those that nobody will commit.
+
+Promises: output counts as committed only if the same attempt committed it; the same epochs by another attempt are an
+error. Files of dead attempts are removed when the output of their epochs is committed, and no others: a file says in
+its name whose it is.
+Does not know: table formats."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from millstream.connectors.lakehouse.staging import StagedFile, opened, tag
+from millstream.model.sink import OutputRefused
+
+_log = logging.getLogger("millstream.lakehouse")
+
+_NAME = re.compile(r"part-(?P<epoch>\d+)-\d+-\d+-(?P<owner>[0-9a-f]{16})-(?P<attempt>[0-9a-f]{16})\.parquet")
+_SWEEP_EVERY = 50  # commits; and at the first one after a start, a recovery or a rescale, and at the end
+
+
+class CommittedByAnother(OutputRefused):
+    """The table has output of these epochs, and it is not the output that was to be committed."""
+
+    hint = (
+        "the job went back behind output that it had committed; to write it again, start a new job from the checkpoint "
+        "(execution.state-recovery.path)"
+    )
+
+    def __init__(self, table: str, epoch: int, known: int, files: int) -> None:
+        self.table, self.epoch, self.known = table, epoch, known
+        super().__init__(
+            f"{files} files up to epoch {epoch} cannot be committed to {table}: the job has committed up to epoch "
+            f"{known} there, and these files were not part of it"
+        )
+
+
+def by_owner(committables: Sequence[Any]) -> dict[str, list[StagedFile]]:
+    """The files of each owner: one, unless the job was another's before."""
+    owners: dict[str, list[StagedFile]] = {}
+    for data in committables:
+        file = StagedFile.from_json(data)
+        owners.setdefault(file.owner, []).append(file)
+    return owners
+
+
+def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedFile]) -> None:
+    """Say that a commit is not repeated."""
+    rows = sum(file.rows for file in files)
+    _log.warning(
+        "checkpoint %s: %d files with %d rows were committed to %s before, and are not committed again",
+        checkpoint,
+        len(files),
+        rows,
+        table,
+    )
+
+
+class Orphans:
+    """The files of dead attempts below the location of a table."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, dict[str, int]] = {}  # by owner: path and epoch, since the last sweep
+        self._generations: dict[str, int] = {}
+        self._commits = 0
+
+    def note(self, location: str, owner: str, files: Sequence[StagedFile]) -> None:
+        """The files of all subtasks of some epochs are committed. Now and then, all others of these epochs go."""
+        self._committed.setdefault(owner, {}).update({file.path: file.epoch for file in files})
+        self._commits += 1
+        generation = max(file.generation for file in files)
+        if self._commits % _SWEEP_EVERY == 0 or self._generations.get(owner) != generation:
+            self._generations[owner] = generation
+            self._sweep(location, owner, self._committed.pop(owner))
+
+    def close(self, location: str) -> None:
+        """The job is over: remove the rest."""
+        for owner, committed in self._committed.items():
+            self._sweep(location, owner, committed)
+
+    def _sweep(self, location: str, owner: str, committed: Mapping[str, int]) -> None:
+        epochs = range(min(committed.values()), max(committed.values()) + 1)
+        files, base = opened(location)
+        removed = 0
+        for directory in {os.path.dirname(path) for path in committed}:
+            try:
+                found = files.get_file_info(pafs.FileSelector(f"{base}/{directory}".rstrip("/")))
+                for each in found:
+                    path = f"{directory}/{each.base_name}".lstrip("/")
+                    if path not in committed and _is_of(each.base_name, tag(owner), epochs):
+                        files.delete_file(each.path)
+                        removed += 1
+            except (pa.ArrowException, OSError) as problem:
+                _log.warning("files of dead attempts are left in %s: %s", directory or location, problem)
+        if removed:
+            _log.info("%d files of dead attempts were removed from %s", removed, location)
+
+
+def _is_of(name: str, owner: str, epochs: range) -> bool:
+    found = _NAME.fullmatch(name)
+    return found is not None and found["owner"] == owner and int(found["epoch"]) in epochs
