@@ -166,3 +166,16 @@ def test_a_rescale_keeps_the_generation_of_the_last_recovery() -> None:
     found = [(context.epoch, int(context.attempt.split("-")[0]), context.recovered) for context in _seen]
     assert [recovered for _, _, recovered in found] == [0, 0, 0, *[found[3][1]] * (len(found) - 3)]
     assert len({generation for _, generation, _ in found}) == 4
+
+
+def test_a_job_that_goes_back_behind_committed_output_is_another() -> None:
+    """What it writes again is not taken for what was committed."""
+    setup = replace(SETUP, repeats=True, options={"millstream.recovery.allow-older-checkpoint": "true"})
+    setup = replace(setup, options={**setup.options, "execution.checkpointing.num-retained": "3"})
+    with World() as world:
+        assert run(setup, world, listen=die_at(CheckpointDone, 6)).crashed
+        world.disk.files[f"{ROOT}/job/chk-3/_metadata"] = b"damaged"
+        assert run(setup, world, listen=die_at(CheckpointDone, 8)).crashed
+        assert run(setup, world).status is JobStatus.FINISHED
+    first, second = owners()
+    assert first == "job-one" != second

@@ -69,6 +69,11 @@ class CheckpointMetadata:
     incarnation: str = ""
     sinks: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def empty(cls, job_id: str, job_name: str, timestamp: int, incarnation: str) -> CheckpointMetadata:
+        """What a job begins with: the checkpoint before its first epoch."""
+        return cls(0, 0, 0, job_id, job_name, timestamp, 0, (), incarnation=incarnation)
+
     def pending(self, operator: str) -> int:
         """How many committables of an operator are still to be committed."""
         return len(self.committables.get(operator, ()))

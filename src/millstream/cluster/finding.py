@@ -8,6 +8,8 @@ Does not know: plans, schedules, engines. State files are verified by the tasks 
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -135,8 +137,7 @@ def find_newest(
             continue
         damaged = damage.of(metadata)
         if damaged is None:
-            _check_going_back(storage.job, metadata, passed, allow_older=allow_older)
-            return metadata
+            return _go_back(storage.job, metadata, passed, allow_older=allow_older)
         passed[number] = Passed(damaged, metadata)
     if passed:
         raise AllCheckpointsDamaged(storage.job, {number: each.problem for number, each in passed.items()})
@@ -163,9 +164,13 @@ def _read(storage: CheckpointStorage, number: int, patience: Sequence[float]) ->
     return storage.read_metadata(number)
 
 
-def _check_going_back(job: str, older: CheckpointMetadata, passed: Mapping[int, Passed], *, allow_older: bool) -> None:
-    """Raise `OlderCheckpointRefused` unless nothing was committed after `older`, or going back is allowed."""
-    if not allow_older and not all(each.committed_nothing for each in passed.values()):
+def _go_back(
+    job: str, older: CheckpointMetadata, passed: Mapping[int, Passed], *, allow_older: bool
+) -> CheckpointMetadata:
+    """The checkpoint to go on from. Raises `OlderCheckpointRefused` unless nothing was committed after `older`, or
+    going back is allowed: then the job gets another incarnation, for its output is not what was committed."""
+    repeats = not all(each.committed_nothing for each in passed.values())
+    if repeats and not allow_older:
         raise OlderCheckpointRefused(job, older, passed)
     for number, each in passed.items():
         _log.warning("checkpoint %s is damaged and passed over: %s", number, each.problem)
@@ -175,3 +180,7 @@ def _check_going_back(job: str, older: CheckpointMetadata, passed: Mapping[int, 
             older.checkpoint,
             "; ".join(_committed(number, each.metadata, older) for number, each in passed.items()),
         )
+    if not repeats:
+        return older
+    told = f"{older.incarnation}/{older.checkpoint}/{max(passed)}"
+    return dataclasses.replace(older, incarnation=hashlib.blake2b(told.encode(), digest_size=6).hexdigest())

@@ -212,17 +212,7 @@ class JobMaster:
             return Concluded(JobStatus[outcome.status], outcome.cause)
         self._checkpoints.lead(leadership.term)
         sinks = self._sinks = Sinks.of(self._plan, self._workers, self._settings)
-        empty = CheckpointMetadata(
-            checkpoint=0,
-            epoch=0,
-            generation=0,
-            job_id=self._submitted.id,
-            job_name=self._submitted.name,
-            timestamp=self._clock.now(),
-            now=0,
-            operators=(),
-            incarnation=self._incarnation,
-        )
+        empty = CheckpointMetadata.empty(self._submitted.id, self._submitted.name, self._clock.now(), self._incarnation)
         found = take_over(leadership, self._checkpoints, sinks.recover, empty)
         self._incarnation = found.incarnation
         if not found.operators and self._settings.recovery_path is not None:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from millstream.model.slot_task import SlotTask
-
 from millstream.errors import ExternalError
+from millstream.model.slot_task import SlotTask
 
 
 class OutputRefused(ExternalError):

@@ -56,7 +56,9 @@ def test_the_newest_intact_one_is_found(disk, caplog):
     with pytest.raises(OlderCheckpointRefused, match=r"chk-3/_metadata is damaged.*allow-older-checkpoint"):
         made.latest_intact()
     made.allow_older = True
-    assert made.latest_intact() == metadata(2)
+    older = made.latest_intact()
+    assert older.incarnation  # it writes again what was committed: nothing of it is to be taken for that
+    assert replace(older, incarnation="") == metadata(2)
     assert "checkpoint 3 is damaged and passed over" in caplog.text
 
 
