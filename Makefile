@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test check lint bench chaos fuzz-sql clean
+.PHONY: help demo test check lint bench chaos fuzz fuzz-sql clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -37,6 +37,11 @@ bench: $(READY)  ## throughput and latency of this machine
 chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared
 	$(VENV)/bin/millstream doctor --archive-classes
 	$(VENV)/bin/millstream chaos all --size long
+
+FUZZ_SECONDS ?= 600
+fuzz: $(READY)  ## 10 minutes of coverage-guided fuzzing for each parser of bytes from storage or the network
+	$(PIP) atheris
+	$(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 fuzz-sql: $(READY)  ## 20,000 random queries: as streams, as Catalyst and as DuckDB answer them
 	MILLSTREAM_FUZZ_QUERIES=20000 $(PYTHON) -m pytest -q --timeout 0 tests/sql/fuzz

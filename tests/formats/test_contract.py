@@ -139,7 +139,7 @@ def test_protobuf_reads_nested_messages_maps_and_enums(tmp_path):
     assert made.decode(made.encode([Row(id=None, name="a")])).values == [Row(id=0, name="a")]
     with pytest.raises(BadFormat, match="has no field 'nope'"):
         format_named("protobuf", Types.ROW_NAMED(["nope"], [Types.INT()]), descriptors(tmp_path))
-    with pytest.raises(BadFormat, match="no message class"):
+    with pytest.raises(BadFormat, match="there is no such module"):
         format_named("protobuf", KIND, {"message-class-name": "nowhere_pb2.Message"})
     struct = pa.schema(
         [("fields", pa.map_(pa.string(), pa.struct([("number_value", pa.float64()), ("string_value", pa.string())])))]

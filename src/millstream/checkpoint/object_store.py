@@ -20,7 +20,7 @@ from typing import Any
 from millstream.errors import UserError
 
 #: Schemes of stores that show an object when it is complete.
-_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")
+STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")
 _remote: dict[str, Any] = {}  # by scheme, one for each process
 
 
@@ -42,7 +42,7 @@ class NoObjectStore(UserError):
         self.scheme = scheme
         super().__init__(
             f"checkpoints cannot be kept on {scheme}://",
-            hint=f"use a directory that the driver and all executors see, or one of {', '.join(_STORES[:-1])}",
+            hint=f"use a directory that the driver and all executors see, or one of {', '.join(STORES[:-1])}",
         )
 
 
@@ -103,7 +103,7 @@ class ObjectStore:
     def of(cls, uri: str) -> ObjectStore:
         """The store of a URI, which must be known."""
         made = cls(uri.partition("://")[0])
-        if made.scheme not in _STORES:
+        if made.scheme not in STORES:
             raise NoObjectStore(made.scheme)
         made._store(uri)
         return made

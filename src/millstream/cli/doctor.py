@@ -16,15 +16,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from millstream.cli.run import setting
 from millstream.engine.spark import class_archive
 from millstream.engine.spark.java import find_java
 from millstream.errors import MillstreamError
@@ -42,15 +44,25 @@ _SPARK_PROGRAM = """
 import json, sys
 from millstream.engine.spark import session
 from millstream.errors import MillstreamError
+asked = json.load(sys.stdin)  # not the command line, which every user of the machine can read
 try:
-    context = session.spark_context(json.loads(sys.argv[1]), 2)
+    context = session.spark_context(asked["settings"], 2)
 except MillstreamError as error:
     sys.exit(str(error))
 total = context.parallelize(range(10), 2).map(lambda number: number + 1).sum()
 assert total == 55, total
-print(f"{context.version} on {context.master}, up in {session.start_seconds():.1f} s")
+found = {key: context.getConf().get(key, "false") for key in asked["show"]}
+seen = f"{context.version} on {context.master}, up in {session.start_seconds():.1f} s"
+print(json.dumps({"seen": seen, "settings": found}))
 session.stop()
 """
+
+
+#: Spark's settings without which whoever reaches the network of a cluster can run code on it, or read what it moves.
+_PROTECTION = {
+    "spark.authenticate": "whoever reaches its ports can run programs on it",
+    "spark.network.crypto.enabled": "records and state cross the network in clear",
+}
 
 
 class Status(Enum):
@@ -76,6 +88,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("doctor", help="check what a program needs: Python, Java, Spark, disk, memory")
     parser.add_argument("--checkpoint-dir", metavar="DIR", help="also check that checkpoints can be written here")
     parser.add_argument("--master", metavar="URL", help="the Spark master to start on (default: this machine)")
+    parser.add_argument(
+        "-D", dest="define", type=setting, action="append", default=[], metavar="KEY=VALUE", help="an option of Spark"
+    )
     parser.add_argument("--spark", action="store_true", help="also start Spark and run a small job")
     parser.add_argument(
         "--archive-classes",
@@ -89,7 +104,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check everything that was asked for, and print it."""
     findings = examine(
-        checkpoint_dir=args.checkpoint_dir, master=args.master, spark=args.spark, archive=args.archive_classes
+        checkpoint_dir=args.checkpoint_dir,
+        master=args.master,
+        spark=args.spark,
+        archive=args.archive_classes,
+        settings=dict(args.define),
     )
     if args.json:
         print(json.dumps([{**asdict(finding), "status": finding.status.value} for finding in findings], indent=2))
@@ -99,7 +118,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine(
-    *, checkpoint_dir: str | None = None, master: str | None = None, spark: bool = False, archive: bool = False
+    *,
+    checkpoint_dir: str | None = None,
+    master: str | None = None,
+    spark: bool = False,
+    archive: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """The findings of every check, in the order of what depends on what."""
     checks: list[tuple[str, Callable[[], Finding]]] = [("python", python)]
@@ -114,7 +138,10 @@ def examine(
     if checkpoint_dir is not None:
         checks.append(("checkpoints", lambda: checkpoints(checkpoint_dir)))
     if spark or master is not None:
-        checks.append(("spark", lambda: spark_starts(master)))
+        trial = SparkTrial(master, settings or {})
+        checks.append(("spark", lambda: spark_starts(trial)))
+        if master is not None and not master.startswith("local"):
+            checks.append(("network", lambda: network(trial)))
     return [_guarded(name, check) for name, check in checks]
 
 
@@ -234,23 +261,56 @@ def checkpoints(directory: str) -> Finding:
                 parent.rmdir()
 
 
-def spark_starts(master: str | None) -> Finding:
-    """Start Spark as a job would, run ten numbers through Python workers, and stop it."""
-    configuration = {} if master is None else {SPARK_MASTER.key: master}
-    try:
-        answer = subprocess.run(
-            [sys.executable, "-c", _SPARK_PROGRAM, json.dumps(configuration)],
-            capture_output=True,
-            text=True,
-            timeout=_SPARK_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+class SparkTrial:
+    """Starts Spark as a job would, runs ten numbers through Python workers, and stops it: once, when first asked."""
+
+    def __init__(self, master: str | None, settings: Mapping[str, str]) -> None:
+        self._configuration = {**settings, **({} if master is None else {SPARK_MASTER.key: master})}
+
+    @cached_property
+    def answer(self) -> subprocess.CompletedProcess[str] | None:
+        """What the process said; None if it did not end in time."""
+        try:
+            return subprocess.run(
+                [sys.executable, "-c", _SPARK_PROGRAM],
+                input=json.dumps({"settings": self._configuration, "show": list(_PROTECTION)}),
+                capture_output=True,
+                text=True,
+                timeout=_SPARK_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+
+    def said(self) -> dict[str, Any] | None:
+        """What Spark said of itself; None if it did not start."""
+        if self.answer is None or self.answer.returncode != 0:
+            return None
+        found: dict[str, Any] = json.loads(self.answer.stdout.strip().splitlines()[-1])
+        return found
+
+
+def spark_starts(trial: SparkTrial) -> Finding:
+    """Whether Spark starts and runs Python."""
+    said = trial.said()
+    if said is not None:
+        return Finding("spark", Status.OK, said["seen"])
+    if trial.answer is None:
         return Finding(
             "spark", Status.FAIL, f"no answer in {_SPARK_SECONDS} s", "is the master reachable, has it free cores?"
         )
-    if answer.returncode == 0:
-        return Finding("spark", Status.OK, answer.stdout.strip())
-    said = answer.stderr.strip().splitlines()
-    reason, _, hint = (said[-1] if said else f"exit code {answer.returncode}").partition("; hint: ")
+    lines = trial.answer.stderr.strip().splitlines()
+    reason, _, hint = (lines[-1] if lines else f"exit code {trial.answer.returncode}").partition("; hint: ")
     return Finding("spark", Status.FAIL, reason, hint or "spark.log.level=WARN shows Spark's own log")
+
+
+def network(trial: SparkTrial) -> Finding:
+    """Whether the cluster's network is protected by Spark's own means."""
+    said = trial.said()
+    if said is None:
+        return Finding("network", Status.WARN, "not known: Spark did not start", "mend what the line above says")
+    missing = [key for key in _PROTECTION if said["settings"].get(key) != "true"]
+    if not missing:
+        return Finding("network", Status.OK, "authenticated and encrypted by Spark")
+    seen = "; ".join(f"{key} is off: {_PROTECTION[key]}" for key in missing)
+    return Finding("network", Status.WARN, seen, "see docs/howto/secure.md, unless the network itself is protected")

@@ -66,7 +66,7 @@ def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
         add("--ha", metavar="DIR", help="stand by for other drivers of this job; leases are kept in DIR"),
         add("--savepointOnStop", metavar="DIR", help="Ctrl-C and SIGTERM stop the job with a savepoint in DIR"),
         add("--master", metavar="URL", help="the Spark master (default: this machine)"),
-        add("-D", dest="define", type=_setting, action="append", metavar="KEY=VALUE", help="set an option"),
+        add("-D", dest="define", type=setting, action="append", metavar="KEY=VALUE", help="set an option"),
         add("-d", "--detached", action="store_true", help=argparse.SUPPRESS),
     ]
 
@@ -108,7 +108,8 @@ def _parallelism(word: str) -> int:
     return int(word)
 
 
-def _setting(word: str) -> tuple[str, str]:
+def setting(word: str) -> tuple[str, str]:
+    """An option as the command line gives it, KEY=VALUE."""
     key, equals, value = word.partition("=")
     if not (key and equals):
         message = f"{word!r} is not of the form key=value"

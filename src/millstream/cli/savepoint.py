@@ -19,7 +19,7 @@ from millstream.checkpoint.compatibility import Fate, Verdict, compare
 from millstream.checkpoint.savepoint import NotASavepoint, open_snapshot
 from millstream.cli import checkpoints
 from millstream.cli.info import NothingPlanned
-from millstream.cli.run import _setting, guarded
+from millstream.cli.run import guarded, setting
 from millstream.client.program import run_program
 from millstream.cluster.adoption import adopted
 from millstream.cluster.probe import declared
@@ -55,7 +55,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     check.add_argument("--job", metavar="NAME", help="which job, if the program executes several")
     check.add_argument("-i", "--init", metavar="FILE", action="append", default=[], help="SQL to execute first")
     check.add_argument(
-        "-D", dest="define", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="set an option"
+        "-D", dest="define", type=setting, action="append", default=[], metavar="KEY=VALUE", help="set an option"
     )
     check.add_argument("--no-open", action="store_true", help="do not open functions: compare operators only")
     check.add_argument("--json", action="store_true", help="print JSON")

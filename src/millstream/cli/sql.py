@@ -10,7 +10,7 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING
 
-from millstream.cli.run import _parallelism, _setting
+from millstream.cli.run import _parallelism, setting
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -24,7 +24,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     what.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file, then exit")
     what.add_argument("-e", "--execute", metavar="SQL", help="run these statements, then exit")
     add("-i", "--init", metavar="FILE", action="append", default=[], help="statements to run first")
-    add("-D", dest="define", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="set an option")
+    add("-D", dest="define", type=setting, action="append", default=[], metavar="KEY=VALUE", help="set an option")
     add("-p", "--parallelism", type=_parallelism, metavar="N", help="the parallelism of jobs")
     add("--master", metavar="URL", help="the Spark master (default: this machine)")
     add("-hist", "--history", metavar="FILE", help="where the shell remembers what was typed")

@@ -7,6 +7,8 @@ Does not know: how .proto files are compiled."""
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +36,24 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (MESSAGE_CLASS, DESCRIPTORS, IGNORE_PAR
 _TIMESTAMP = "google.protobuf.Timestamp"
 
 
-def message_class(name: str, descriptors: str | None) -> Any:
-    """The class of a message: imported by its name, or made from a file of descriptors."""
+class MessageClassRefused(BadFormat):
+    """A table names a class that it may not have imported, or that is none of a message."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name} cannot be used as a message class: {reason}",
+            hint="name a class of a module that protoc made (package.module_pb2.Message), import the module in your "
+            "program, or give protobuf.descriptor-set-file",
+        )
+
+
+def message_class(name: str, descriptors: str | None, *, trusted: bool = False) -> Any:
+    """The class of a message: imported by its name, or made from a file of descriptors.
+
+    A name may come from a catalog or a compiled plan, and importing a module runs it. So only modules named `..._pb2`,
+    as protoc names them, are imported for a table; any other must have been imported by the program. `trusted` is for
+    a name that was checked before, in the process that made the program."""
     try:
         pool_module = importlib.import_module("google.protobuf.descriptor_pool")
         set_module = importlib.import_module("google.protobuf.descriptor_pb2")
@@ -44,11 +62,19 @@ def message_class(name: str, descriptors: str | None) -> Any:
         raise MissingLibrary(ProtobufFormat.name, "protobuf", "protobuf") from None
     if descriptors is None:
         module, _, member = name.replace(":", ".").rpartition(".")
+        if not trusted and module not in sys.modules:
+            if not module.endswith("_pb2"):
+                raise MessageClassRefused(name, f"the program has not imported the module {module!r}")
+            if not _is_there(module):
+                raise MessageClassRefused(name, "there is no such module")
         try:
-            return getattr(importlib.import_module(module), member)
+            found = getattr(importlib.import_module(module), member)
         except (ImportError, AttributeError, ValueError):
-            message = f"there is no message class {name}"
-            raise BadFormat(message, hint="give package.module_pb2.Message, or protobuf.descriptor-set-file") from None
+            raise MessageClassRefused(name, "there is no such class") from None
+        message_type = importlib.import_module("google.protobuf.message").Message
+        if not (isinstance(found, type) and issubclass(found, message_type)):
+            raise MessageClassRefused(name, "it is no message")
+        return found
     pool = pool_module.DescriptorPool()
     try:
         for file in set_module.FileDescriptorSet.FromString(Path(descriptors).read_bytes()).file:
@@ -59,16 +85,28 @@ def message_class(name: str, descriptors: str | None) -> Any:
         raise BadFormat(message, hint="write it with protoc --include_imports --descriptor_set_out") from None
 
 
+def _is_there(module: str) -> bool:
+    """Whether a module can be imported, found out without importing the packages it is in."""
+    path, name = None, ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations or []
+    return True
+
+
 class ProtobufFormat(Format):
     """Flink's `protobuf`."""
 
     name = "protobuf"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+    def __init__(self, shape: Shape, options: Mapping[str, Any], trusted: bool = False) -> None:
         self._given = dict(options)
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(shape, settings.on_error())
-        self._class = message_class(settings.required(MESSAGE_CLASS), settings.get(DESCRIPTORS))
+        self._class = message_class(settings.required(MESSAGE_CLASS), settings.get(DESCRIPTORS), trusted=trusted)
         self._errors = (importlib.import_module("google.protobuf.message").Error, ValueError, TypeError, OverflowError)
         self._defaults = bool(settings.get(READ_DEFAULTS))
         self._null: str = settings.get(NULL_STRING)
@@ -76,7 +114,7 @@ class ProtobufFormat(Format):
         self._fill = self._writer(shape, self._class.DESCRIPTOR)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given)
+        return type(self), (self.shape, self._given, True)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
         """As the contract promises."""

@@ -22,6 +22,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 
+from millstream.errors import ExternalError
 from millstream.model.arrow_streams import stream_bytes
 from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformation
 from millstream.runtime.batch import Batch
@@ -30,6 +31,16 @@ _HEADER = struct.Struct("<BHHI7s")  # 16 bytes, so that Arrow finds its buffers 
 HEADER_SIZE = _HEADER.size
 REPORT_EDGE = 0xFFFF
 NO_ATTEMPT = bytes(7)
+
+
+class DamagedBlock(ExternalError):
+    """Bytes that are no block, or the end of one is missing."""
+
+    hint = "do driver and executors run the same release of millstream?"
+
+    def __init__(self, size: int, problem: object) -> None:
+        self.size = size
+        super().__init__(f"a block of {size} bytes cannot be read: {problem}")
 
 
 class BlockKind(IntEnum):
@@ -61,8 +72,11 @@ def attempt_token(attempt: str) -> bytes:
 
 def header(block: bytes) -> Header:
     """The header of a block."""
-    kind, edge, upstream, sequence, attempt = _HEADER.unpack_from(block)
-    return Header(BlockKind(kind), edge, upstream, sequence, attempt)
+    try:
+        kind, edge, upstream, sequence, attempt = _HEADER.unpack_from(block)
+        return Header(BlockKind(kind), edge, upstream, sequence, attempt)
+    except (struct.error, ValueError) as problem:
+        raise DamagedBlock(len(block), problem) from None
 
 
 def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int, attempt: bytes = NO_ATTEMPT) -> bytes:
@@ -98,9 +112,12 @@ def unpack_batch(block: bytes | memoryview, kind: TypeInformation) -> Batch:
     """The records of a COLUMNS or ROWS block."""
     payload = memoryview(block)[_HEADER.size :]
     if block[0] == BlockKind.COLUMNS:
-        record_batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
-        times = record_batch.column("timestamp").to_numpy() if record_batch.num_columns > 1 else None
-        return Batch(kind, array=record_batch.column("value"), timestamps=times)
+        try:
+            record_batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
+            times = record_batch.column("timestamp").to_numpy() if record_batch.num_columns > 1 else None
+            return Batch(kind, array=record_batch.column("value"), timestamps=times)
+        except (pa.ArrowException, OSError, KeyError, StopIteration) as problem:
+            raise DamagedBlock(len(block), problem) from None
     rows, keys, raw = pickle.loads(payload)
     return Batch(kind, rows=rows, keys=keys, timestamps=None if raw is None else np.frombuffer(raw, dtype=np.int64))
 
@@ -115,7 +132,10 @@ def pack_watermark(
 
 def unpack_watermark(block: bytes) -> int | None:
     """The inverse of `pack_watermark`."""
-    idle, watermark = struct.unpack_from("<?q", block, _HEADER.size)
+    try:
+        idle, watermark = struct.unpack_from("<?q", block, _HEADER.size)
+    except struct.error as problem:
+        raise DamagedBlock(len(block), problem) from None
     return None if idle else watermark
 
 
@@ -136,4 +156,7 @@ def pack_failure(upstream: int, failure: dict[str, Any]) -> bytes:
 
 def unpack_failure(block: bytes) -> dict[str, Any]:
     """The inverse of `pack_failure`."""
-    return json.loads(block[_HEADER.size :])  # type: ignore[no-any-return]
+    try:
+        return json.loads(block[_HEADER.size :])  # type: ignore[no-any-return]
+    except (ValueError, RecursionError) as problem:
+        raise DamagedBlock(len(block), problem) from None

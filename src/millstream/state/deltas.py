@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, repeat
@@ -178,18 +178,26 @@ def decode(
 
     `now` is the time that values get which have none yet but are to expire."""
     if canonical.is_canonical(data):
-        description, table = canonical.read(data)
-        schema = schemas.get(description["name"])
-        if schema is not None:
+        with _refusing_damage():
+            description, table = canonical.read(data)
+            schema = schemas.get(description["name"])
+            if schema is None:
+                return
             keys, values = canonical.columns_of(description, table)
             spaces = canonical.namespaces_of(description, table)
             found = _changes(schema, description, spaces, keys, [False] * len(table), values, now)
-            yield schema.name, Redistribution(description["redistribution"]), found
+            redistribution = Redistribution(description["redistribution"])
+        yield schema.name, redistribution, found
         return
     for entry, stream in _streams(data):
         schema = schemas.get(entry["name"])
         if schema is not None:
-            yield entry["name"], Redistribution(entry["redistribution"]), _from_stream(schema, entry, stream, now)
+            with _refusing_damage():
+                redistribution, found = (
+                    Redistribution(entry["redistribution"]),
+                    _from_stream(schema, entry, stream, now),
+                )
+            yield schema.name, redistribution, found
 
 
 def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
@@ -201,19 +209,29 @@ def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
 
 def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryview]]:
     view = memoryview(data)
-    try:
+    with _refusing_damage():
         if bytes(view[:4]) != _MAGIC:
             msg = f"not a state file: it begins with {bytes(view[:4])!r}"
             raise UnreadableState(msg)
         (size,) = struct.unpack_from("<I", view, 4)
-        header = json.loads(bytes(view[8 : 8 + size]))
-    except (struct.error, ValueError) as problem:
-        msg = f"damaged header of a state file: {problem}"
-        raise UnreadableState(msg) from problem
+        header = [(entry, str(entry["name"]), int(entry["length"])) for entry in json.loads(bytes(view[8 : 8 + size]))]
     at = 8 + size
-    for entry in header:
-        yield entry, view[at : at + entry["length"]]
-        at += entry["length"]
+    for entry, _, length in header:
+        yield entry, view[at : at + length]
+        at += length
+
+
+@contextmanager
+def _refusing_damage() -> Iterator[None]:
+    """Raise `UnreadableState` for whatever is wrong with the bytes of a state file."""
+    try:
+        yield
+    except (struct.error, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError) as problem:
+        msg = f"damaged state file: {problem!r}"
+        raise UnreadableState(msg) from problem
+    except (OSError, RecursionError, OverflowError) as problem:  # how Arrow says that a stream ends too early
+        msg = f"damaged state file: {problem}"
+        raise UnreadableState(msg) from problem
 
 
 def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[Any]:
@@ -239,7 +257,9 @@ def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[
 
 
 def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:
-    table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all().combine_chunks()
+    table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
+    table.validate(full=True)  # offsets that point elsewhere would be followed
+    table = table.combine_chunks()
     spaces = _namespaces_from_arrow(table.column("namespace"))
     deleted = _plain(table.column("deleted"))
     found = _changes(schema, entry, spaces, table.column("key"), deleted, table.column("value"), now)

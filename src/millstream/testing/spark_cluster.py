@@ -25,6 +25,7 @@ from pathlib import Path
 
 from millstream.engine.spark.java import find_java
 from millstream.errors import ExternalError, UserError
+from millstream.model.file_access import opener
 from millstream.testing.network import LOCALHOST, Host
 
 _START_SECONDS = 60
@@ -79,19 +80,29 @@ class SparkCluster:
         python_path: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         hosts: Sequence[Host] = (),
+        configuration: Mapping[str, str] | None = None,
     ) -> None:
-        """`hosts`: where the master and each worker run, in this order, if not all on loopback."""
+        """`hosts`: where the master and each worker run, in this order, if not all on loopback. `configuration` are
+        Spark's settings of the master and the workers; a driver finds them with SPARK_CONF_DIR=`conf_dir`."""
         self._count, self._cores, self._memory = workers, cores, memory
         self._python_path = [*python_path, *_own_path()]
         self._given = dict(environment or {})
+        self._configuration = dict(configuration or {})
         self._hosts = tuple(hosts) or tuple(_loopback_hosts(workers))
         self._directory = Path(tempfile.mkdtemp(prefix="millstream-cluster-"))
+        self.conf_dir = self._directory / "conf"
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
         self.url = ""
 
     def __enter__(self) -> SparkCluster:
         try:
+            if self._configuration:
+                self.conf_dir.mkdir(mode=0o700)
+                lines = "".join(f"{key} {value}\n" for key, value in self._configuration.items())
+                with open(self.conf_dir / "spark-defaults.conf", "w", opener=opener) as file:
+                    file.write(lines)
+                self._given["SPARK_CONF_DIR"] = str(self.conf_dir)
             self._master = self._start("master", self._hosts[0], ["org.apache.spark.deploy.master.Master"])
             self.url = self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):

@@ -1,5 +1,6 @@
 import json
 import os
+import subprocess
 from io import StringIO
 
 import pytest
@@ -59,3 +60,34 @@ def test_what_is_seen_is_shown_as_it_is_and_not_as_markup():
     out = StringIO()
     doctor.show([Finding("java", Status.FAIL, "[red]17[/red]", "install")], Console(file=out, width=80))
     assert out.getvalue() == f"fail java        [red]17[/red]{os.linesep}                 -> install{os.linesep}"
+
+
+def trial(**settings: str) -> doctor.SparkTrial:
+    """A Spark that started with these settings."""
+    made = doctor.SparkTrial("spark://somewhere:7077", {})
+    said = json.dumps({"seen": "4.3 on spark://somewhere:7077", "settings": settings})
+    made.__dict__["answer"] = subprocess.CompletedProcess([], 0, f"some words\n{said}\n", "")
+    return made
+
+
+def test_an_unprotected_network_of_a_cluster_is_a_warning() -> None:
+    finding = doctor.network(trial(**{"spark.authenticate": "false"}))
+    assert finding.status is Status.WARN
+    assert "spark.authenticate is off" in finding.seen
+    assert "spark.network.crypto.enabled is off" in finding.seen
+    assert "secure.md" in finding.mend
+
+
+def test_a_protected_network_is_fine() -> None:
+    protected = trial(**{"spark.authenticate": "true", "spark.network.crypto.enabled": "true"})
+    assert doctor.network(protected).status is Status.OK
+
+
+def test_the_network_is_looked_at_on_a_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = trial()
+    monkeypatch.setattr(doctor, "loopback", lambda: Finding("loopback", Status.OK, "fine"))
+    monkeypatch.setattr(doctor, "SparkTrial", lambda master, settings: ready)
+    monkeypatch.setattr(doctor, "java", lambda: Finding("java", Status.OK, "21"))
+    monkeypatch.setattr(doctor, "classes", lambda archive: Finding("classes", Status.OK, "not archived"))
+    assert "network" in {finding.check for finding in doctor.examine(master="spark://somewhere:7077")}
+    assert "network" not in {finding.check for finding in doctor.examine(master="local[2]")}

@@ -6,6 +6,7 @@ import pickle
 
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from reading import everything, values
 from stores import Crash, DyingFiles, ObjectStore
 
@@ -28,7 +29,7 @@ from millstream.connectors.files import (
 )
 from millstream.connectors.files import sink as sinks
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
-from millstream.connectors.files.filesystems import files_of
+from millstream.connectors.files.filesystems import OutputNotAtomic, RemoteFiles, check_output_scheme, files_of
 from millstream.connectors.files.paths import FileChanged
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import OutputFailure
@@ -340,3 +341,28 @@ def test_files_are_read_from_any_store(store):
         stream.write(b"4\n2\n")
     with pytest.raises(FileChanged):
         [values(source, part) for part in parts]
+
+
+@pytest.mark.parametrize("scheme", ["smb", "dbfs", "ftp", "github", "http"])
+def test_output_on_a_scheme_without_atomic_files_is_refused(scheme: str) -> None:
+    with pytest.raises(OutputNotAtomic, match=f"{scheme}:// neither renames atomically"):
+        check_output_scheme(f"{scheme}://host/out")
+
+
+@pytest.mark.parametrize("path", ["/out", "s3://bucket/out", "hdfs://name/out", "sftp://host/out", "memory://out"])
+def test_output_on_atomic_schemes_is_not(path: str) -> None:
+    check_output_scheme(path)
+
+
+def test_a_rename_that_the_server_refused_silently_is_an_error() -> None:
+    class Refusing(MemoryFileSystem):
+        """As WebHDFS's client does, which does not look at the answer."""
+
+        def mv(self, path1: str, path2: str, **_: object) -> None:
+            """Nothing."""
+
+    files = RemoteFiles("webhdfs", Refusing(skip_instance_cache=True))
+    with files.writing("memory://refusing/.staging/a") as stream:
+        stream.write(b"x")
+    with pytest.raises(OSError, match="did not rename"):
+        files.rename("memory://refusing/.staging/a", "memory://refusing/a")

@@ -16,11 +16,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from millstream.checkpoint.object_store import UnknownFileSystem, copy_file, fsspec_for, remote
+from millstream.checkpoint.object_store import STORES, UnknownFileSystem, copy_file, fsspec_for, remote
+from millstream.errors import UserError
 from millstream.model.file_access import make_directories
 
-#: Schemes of file systems behind fsspec that rename atomically, as POSIX does.
-_RENAMING = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp", "ssh", "smb", "dbfs"})
+#: Schemes whose rename is atomic by the documentation of the system, and is what fsspec's or Arrow's `mv` calls: HDFS
+#: (the NameNode renames), SFTP (`posix-rename@openssh.com` is rename(2) of the server) and local disks. SMB promises
+#: nothing of the kind, and DBFS copies: files there are neither hidden until they are complete nor renamed at once.
+_RENAMING = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp", "ssh"})
 #: Schemes that Arrow reads where fsspec has no package for them.
 _ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _BUFFER = 1 << 18
@@ -260,9 +263,12 @@ class RemoteFiles(Files):
         return int(found["size"]), zlib.crc32(repr([each for each in version if each is not None]).encode())
 
     def rename(self, source: str, target: str) -> None:
-        """As Files promises."""
+        """As Files promises; some clients do not say that the server refused, so it is asked."""
         self._inner.makedirs(os.path.dirname(self._at(target)), exist_ok=True)
         self._inner.mv(self._at(source), self._at(target))
+        if not self.exists(target):
+            message = f"{self._scheme}:// did not rename {source} to {target}"
+            raise OSError(message)
 
     def copy(self, source: str, target: str) -> None:
         """As Files promises."""
@@ -332,6 +338,26 @@ def check_scheme(path: str) -> None:
         fsspec = fsspec_for(scheme)
         if scheme not in {*fsspec.available_protocols(), *fsspec.registry, *_ARROW}:
             raise UnknownFileSystem(scheme, "the scheme is not known")
+
+
+class OutputNotAtomic(UserError):
+    """A scheme whose files others may see before they are complete."""
+
+    def __init__(self, path: str, scheme: str) -> None:
+        self.path, self.scheme = path, scheme
+        known = ", ".join(sorted({*_RENAMING, *STORES} - {"file", "local", "memory"}))
+        super().__init__(
+            f"a file sink cannot write to {path}: {scheme}:// neither renames atomically nor hides a file until it is "
+            "complete",
+            hint=f"use a directory of a mounted file system, or one of the schemes {known}",
+        )
+
+
+def check_output_scheme(path: str) -> None:
+    """Refuse a URI on which output could be seen before it is committed."""
+    scheme = scheme_of(path)
+    if scheme is not None and scheme not in _RENAMING and scheme not in STORES:
+        raise OutputNotAtomic(path, scheme)
 
 
 def joined(base: str, name: str) -> str:

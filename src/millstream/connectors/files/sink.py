@@ -17,7 +17,7 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
 from millstream.connectors.files.encoders import FormatEncoder
-from millstream.connectors.files.filesystems import files_of, scheme_of
+from millstream.connectors.files.filesystems import check_output_scheme, files_of, scheme_of
 from millstream.connectors.files.partition_time import BucketTime
 from millstream.connectors.files.partitions import PROCESS_TIME, SUCCESS_FILE, PartitionCommit, PartitionCommitter
 from millstream.connectors.files.paths import UnusablePath, resolved
@@ -101,6 +101,7 @@ class FileSink(Sink):
         """The base path must be a directory one can write to, or its parent must; a remote store is asked later."""
         base = self.base_path
         if scheme_of(base) is not None:
+            check_output_scheme(base)
             return
         if os.path.isdir(base):
             writable = base

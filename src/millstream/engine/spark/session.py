@@ -27,6 +27,7 @@ from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
 from millstream.errors import ExternalError
+from millstream.model.secrets import shown
 from millstream.options import SPARK_MASTER
 
 _STOP_SECONDS = 20
@@ -83,8 +84,8 @@ def warm_up(configuration: Mapping[str, str]) -> None:
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         settings = resolve(configuration, slots=1, memory=_machine_memory())
-        with _starting(settings) as conf:
-            SparkContext._ensure_initialized(conf=conf)
+        with _starting(settings):
+            _start_jvm(settings)
         with _starting({**settings, **ALONE}) as conf:
             SparkContext(conf=conf).stop()
 
@@ -134,7 +135,15 @@ def _submitted() -> dict[str, str]:
 def _start(settings: Mapping[str, str]) -> SparkContext:
     _require_reachable(settings["spark.master"])
     with _starting(settings) as conf:
+        _start_jvm(settings)
         return SparkContext(conf=conf)
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM, unless it runs, without secrets: its command line, which every user of the machine can read, has
+    the settings it is started with. The context gives it the secrets over its own connection."""
+    public = [(key, value) for key, value in settings.items() if shown(key, value) == value]
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(public))
 
 
 @contextmanager

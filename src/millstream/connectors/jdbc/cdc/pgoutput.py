@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from millstream.errors import InternalError
+from millstream.errors import ExternalError, InternalError
 
 _PG_EPOCH_MS = 946_684_800_000  # 2000-01-01
 UNCHANGED: Final = "\0unchanged"  # no text of PostgreSQL has a zero byte
@@ -22,6 +22,16 @@ class UnknownMessage(InternalError):
 
     def __init__(self, kind: str, at: str) -> None:
         super().__init__(f"logical replication sent a message {kind!r} at {at}")
+
+
+class DamagedMessage(ExternalError):
+    """A message that is not what the protocol says."""
+
+    hint = "is the server a PostgreSQL that speaks logical replication, protocol 1?"
+
+    def __init__(self, kind: str, problem: object) -> None:
+        self.kind = kind
+        super().__init__(f"logical replication sent a message {kind!r} that cannot be read: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,8 @@ class _Bytes:
             if kind == _TEXT:
                 (length,) = _INT32.unpack_from(data, at)
                 at += 4 + length
+                if length < 0 or at > len(data):
+                    raise IndexError(length)
                 values.append(data[at - length : at].decode())
             elif kind == _NULL:
                 values.append(None)
@@ -139,17 +151,21 @@ class Decoder:
         transaction = Transaction(0, 0, 0)
         inside = False
         for data in messages:
-            kind = chr(data[0])
-            if kind == "B":
-                commit, micros, xid = _BEGIN.unpack_from(data, 1)
-                transaction = Transaction(xid, commit, _PG_EPOCH_MS + micros // 1000)
-                inside = start <= commit < end
-            elif kind == "R":
-                self._relation(_Bytes(data))
-            elif kind in "COY":
-                continue
-            elif inside:
-                yield self._event(kind, _Bytes(data), transaction)
+            kind = chr(data[0]) if data else ""
+            event = None
+            try:
+                if kind == "B":
+                    commit, micros, xid = _BEGIN.unpack_from(data, 1)
+                    transaction = Transaction(xid, commit, _PG_EPOCH_MS + micros // 1000)
+                    inside = start <= commit < end
+                elif kind == "R":
+                    self._relation(_Bytes(data))
+                elif kind not in ("C", "O", "Y") and inside:
+                    event = self._event(kind, _Bytes(data), transaction)
+            except (struct.error, ValueError, LookupError) as problem:
+                raise DamagedMessage(kind, repr(problem)) from None
+            if event is not None:
+                yield event
 
     def _relation(self, data: _Bytes) -> None:
         (oid,) = data.take(_OID)
@@ -168,17 +184,19 @@ class Decoder:
             data.take(_MESSAGE)
             prefix = data.text()
             (length,) = data.take(_INT32)
+            if not 0 <= length <= len(data.data) - data.at:
+                raise IndexError(length)
             return Event("M", transaction, prefix=prefix, content=data.data[data.at : data.at + length])
         if kind == "T":
             count, _options = data.take(_TRUNCATE)
             relations = tuple(self._relations[data.take(_OID)[0]] for _ in range(count))
             return Event("T", transaction, truncated=relations)
-        if kind not in "IUD":
+        if kind not in ("I", "U", "D"):
             raise UnknownMessage(kind, format_lsn(transaction.commit))
         (oid,) = data.take(_OID)
         event = Event(kind, transaction, self._relations[oid])
         mark = data.char()
-        if mark in "KO":
+        if mark in ("K", "O"):
             event.old, event.full = data.tuple(), mark == "O"
             mark = data.char() if kind == "U" else ""
         if mark == "N":
