@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checkpoint.frames import OVERHEAD, framed
+from millstream.cluster.entrypoint import plan_of
+from millstream.cluster.sources import Sources
 from millstream.common import Configuration, Types, WatermarkStrategy
-from millstream.connectors.receiver import LogDamaged, LogTruncated, ReceiverFailed, SegmentedLog
+from millstream.connectors.receiver import LogDamaged, LogTaken, LogTruncated, ReceiverFailed, SegmentedLog
 from millstream.connectors.receiver.enumerator import ReceiverEnumerator
 from millstream.connectors.receiver.log import read_frames, segment_path
 from millstream.datastream import StreamExecutionEnvironment
@@ -106,7 +109,7 @@ def test_a_log_gives_back_what_was_synced_also_after_a_crash(tmp_path: Path):
     last = max(tmp_path.glob("*.log"))
     log.close()
     with last.open("ab") as file:
-        file.write(b"\x09\x00\x00\x00half a fra")  # the process died while it wrote
+        file.write(framed(last.stat().st_size, b"half")[:-1])  # the process died while it wrote
     again = SegmentedLog(str(tmp_path), segment_bytes=30)
     assert again.end == 10
     again.append(b"more")
@@ -117,7 +120,7 @@ def test_a_log_gives_back_what_was_synced_also_after_a_crash(tmp_path: Path):
 def test_a_part_is_bounded_by_records_and_bytes(tmp_path: Path):
     log = SegmentedLog(str(tmp_path), segment_bytes=1000)
     for _ in range(5):
-        log.append(b"x" * 12)  # 20 bytes with its frame
+        log.append(b"x" * (20 - OVERHEAD))
     log.sync()
     assert log.part(0, 3, 1 << 20)[1:] == (0, 60, 3)
     assert log.part(1, 9, 45)[1:] == (20, 60, 3)
@@ -152,6 +155,67 @@ def test_damage_is_named(tmp_path: Path):
         SegmentedLog(str(tmp_path), segment_bytes=1)
     with pytest.raises(LogDamaged):
         list(read_frames(str(first), 0, first.stat().st_size))
+
+
+@pytest.mark.parametrize("at", [0, 5, 10, OVERHEAD, OVERHEAD + 3])
+def test_a_flipped_bit_in_the_last_segment_is_no_torn_tail(tmp_path: Path, at: int):
+    log = SegmentedLog(str(tmp_path), segment_bytes=1000)
+    for number in range(5):
+        log.append(b"record %d" % number)
+    log.close()
+    last = max(tmp_path.glob("*.log"))
+    data = bytearray(last.read_bytes())
+    size = OVERHEAD + len(b"record 0")
+    data[2 * size + at] ^= 1
+    last.write_bytes(data)
+    with pytest.raises(LogDamaged, match=f"damaged at byte {2 * size}"):
+        SegmentedLog(str(tmp_path), segment_bytes=1000)
+    assert last.read_bytes() == data, "nothing is cut off"
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 60, 1000])
+def test_what_a_replaced_driver_appends_is_not_part_of_the_log(tmp_path: Path, segment_bytes: int):
+    old = SegmentedLog(str(tmp_path), segment_bytes)
+    old.append(b"old 0")
+    old.sync()
+    old.append(b"never synced")
+    new = SegmentedLog(str(tmp_path), segment_bytes)
+    new.append(b"new 1")
+    new.sync()
+
+    def wake_up():
+        for number in range(5):
+            old.append(b"old %d" % number)
+        old.sync()
+
+    with pytest.raises(LogTaken):
+        wake_up()
+    with pytest.raises(LogTaken):
+        old.finish()
+    old.close()
+    new.append(b"new 2")
+    new.sync()
+    new.close()
+    third = SegmentedLog(str(tmp_path), segment_bytes)
+    assert not third.ended
+    assert payloads(third, tmp_path) == [b"old 0", b"new 1", b"new 2"]
+
+
+def test_of_two_drivers_that_open_a_log_at_once_one_has_it(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(SegmentedLog, "_newest_term", lambda self: 0)
+    SegmentedLog(str(tmp_path), 1000)
+    with pytest.raises(LogTaken):
+        SegmentedLog(str(tmp_path), 1000)
+
+
+def test_a_log_that_is_opened_often_has_few_files(tmp_path: Path):
+    for number in range(20):
+        log = SegmentedLog(str(tmp_path), 1000)
+        if number == 10:
+            log.append(b"one")
+        log.close()
+    assert log.end == 1
+    assert len(list(tmp_path.iterdir())) <= 3
 
 
 # ------------------------------------------------------------------------------------------------------ the enumerator
@@ -199,8 +263,22 @@ def test_segments_go_when_no_kept_checkpoint_needs_them(tmp_path: Path):
     for _ in range(3):
         read(source, enumerator, 10, records=1)
         enumerator.acknowledge()
-        left.append(min(int(path.stem) for path in tmp_path.glob("*.log")))
+        left.append(min(int(path.stem.partition("-")[0]) for path in tmp_path.glob("*.log")))
     assert left == [0, 10, 20]
+
+
+def test_what_a_retained_checkpoint_needs_stays(tmp_path: Path):
+    source = ReceiverSource(Emits(range(40)), str(tmp_path), segment_bytes=1)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "received").print()
+    sources = Sources(plan_of(env._graph(), "job"), {}, retained=3)
+    (enumerator,) = sources._enumerators.values()
+    left = []
+    for _ in range(4):
+        read(source, enumerator, 10, records=1)
+        sources.acknowledge()
+        left.append(min(int(path.stem.partition("-")[0]) for path in tmp_path.glob("*.log")))
+    assert left == [0, 0, 10, 20]
 
 
 def test_a_receiver_waits_while_the_job_is_far_behind(tmp_path: Path):

@@ -15,15 +15,14 @@ import errno
 import hashlib
 import itertools
 import os
-import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from millstream.checkpoint.frames import framed, scan
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.file_access import directory_mode, opener
@@ -429,7 +428,7 @@ class CheckpointStorage:
                 end = _scan_log(path, self._fs.read_bytes(path))[1]
                 if size != end:
                     self._fs.truncate(path, end, self._sync)
-            frame = _frame(end, record)
+            frame = framed(end, record)
             self._fs.append_bytes(path, frame, self._sync)
             if size is None and self._sync:
                 self._fs.sync_dir(os.path.dirname(path))
@@ -453,7 +452,7 @@ class CheckpointStorage:
         """Make these records the whole log, in one step."""
         frames = bytearray()
         for record in keep:
-            frames += _frame(len(frames), record)
+            frames += framed(len(frames), record)
         self._log_ends.pop(name, None)
         self._put(self._path(self._in_job(name)), bytes(frames))
 
@@ -596,39 +595,9 @@ def _verify(path: str, data: bytes, expected: str) -> None:
         raise CorruptFile(path, f"SHA-256 {expected}", f"SHA-256 {found}")
 
 
-# A record's frame: a mark, the length, a checksum of the place and length, one of the place and record. The place
-# makes a frame that is copied, or that a record contains, worthless anywhere else.
-_MARK = b"\xabREC"
-_HEADER = struct.Struct("<4sIII")
-
-
-def _frame(place: int, record: bytes) -> bytes:
-    return _HEADER.pack(_MARK, len(record), _check(place, len(record)), _check(place, 0, record)) + record
-
-
-def _check(place: int, length: int, record: bytes = b"") -> int:
-    return zlib.crc32(record, zlib.crc32(struct.pack("<QI", place, length)))
-
-
-def _record_at(data: bytes, place: int) -> bytes | None:
-    if place + _HEADER.size > len(data):
-        return None
-    mark, length, header_check, record_check = _HEADER.unpack_from(data, place)
-    record = data[place + _HEADER.size : place + _HEADER.size + length]
-    whole = mark == _MARK and header_check == _check(place, length) and len(record) == length
-    return record if whole and record_check == _check(place, 0, record) else None
-
-
 def _scan_log(path: str, data: bytes) -> tuple[list[bytes], int]:
     """All records, and where they end: what follows is torn. If a whole record follows, it is damage."""
-    records: list[bytes] = []
-    place = 0
-    while (record := _record_at(data, place)) is not None:
-        records.append(record)
-        place += _HEADER.size + len(record)
-    later = data.find(_MARK, place + 1)
-    while later >= 0:
-        if _record_at(data, later) is not None:
-            raise CorruptFile(path, f"record {len(records)} at byte {place}", f"the next whole one at byte {later}")
-        later = data.find(_MARK, later + 1)
-    return records, place
+    records, end, later = scan(data)
+    if later is not None:
+        raise CorruptFile(path, f"record {len(records)} at byte {end}", f"the next whole one at byte {later}")
+    return records, end

@@ -277,7 +277,7 @@ class JobMaster:
             generation = max(generation, found.generation + 1)
         self._over = found is not None and found.ended and not foreign
         self._deploy(generation)
-        self._sources = Sources(self._plan, found.sources if found is not None else {})
+        self._sources = Sources(self._plan, found.sources if found is not None else {}, self._settings.retained)
         if self._sinks is None:
             self._sinks = Sinks.of(self._plan, self._workers, self._settings)
         if found is not None:

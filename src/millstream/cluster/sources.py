@@ -63,7 +63,8 @@ class EpochPlan:
 class Sources:
     """The enumerators of a job."""
 
-    def __init__(self, plan: ExecutionPlan, positions: Mapping[str, Any]) -> None:
+    def __init__(self, plan: ExecutionPlan, positions: Mapping[str, Any], retained: int = 1) -> None:
+        """`retained`: how many checkpoints the job keeps."""
         self._specs: dict[str, tuple[SourceSpec, int]] = {}
         self._enumerators: dict[str, SplitEnumerator] = {}
         for planned in plan.vertices:
@@ -73,6 +74,7 @@ class Sources:
                 self._specs[node.id] = (node.spec, parallelism)
                 state = positions.get(node.id)
                 self._enumerators[node.id] = node.spec.source.create_enumerator(parallelism, state)
+                self._enumerators[node.id].retain(retained)
         self._ended: set[str] = set()
         self._names = {v.task.operators[0].id: v.task.operators[0].name for v in plan.vertices}
         self._planned: dict[str, dict[str, Any]] = {operator: {} for operator in self._enumerators}

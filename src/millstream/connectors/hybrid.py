@@ -101,12 +101,14 @@ class HybridEnumerator(SplitEnumerator):
         self._index = index
         self._current = sources[index].create_enumerator(parallelism, state)
         self._past: list[SplitEnumerator] = []
+        self._retained = 1
         self._move_on()
 
     def _switch(self) -> None:
         self._past.append(self._current)
         self._index += 1
         self._current = self._sources[self._index].create_enumerator(self._parallelism)
+        self._current.retain(self._retained)
 
     def _move_on(self) -> None:
         """At once, so that the splits of the next source are waited for by watermarks."""
@@ -148,6 +150,11 @@ class HybridEnumerator(SplitEnumerator):
     def splits(self) -> list[str]:
         """Those of the source at work."""
         return [f"{self._index}:{split}" for split in self._current.splits()]
+
+    def retain(self, checkpoints: int) -> None:
+        """Pass it on, also to the sources that follow."""
+        self._retained = checkpoints
+        self._current.retain(checkpoints)
 
     def acknowledge(self) -> None:
         """Tell all that have not been told that everything of them is durable."""

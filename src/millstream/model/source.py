@@ -113,6 +113,9 @@ class SplitEnumerator(ABC):
     def skip(self, done: SplitRange) -> None:
         """Move the position of one split behind `done`."""
 
+    def retain(self, checkpoints: int) -> None:
+        """The job keeps so many checkpoints: input that the oldest of them needs must not be forgotten."""
+
     def acknowledge(self) -> None:
         """A checkpoint holds the current position: input before it may be forgotten."""
 

@@ -2,7 +2,7 @@
 
 from millstream.connectors.receiver.contract import Emit, Receiver, ReceiverStopped
 from millstream.connectors.receiver.enumerator import ReceiverFailed
-from millstream.connectors.receiver.log import LogDamaged, LogTruncated, SegmentedLog
+from millstream.connectors.receiver.log import LogDamaged, LogTaken, LogTruncated, SegmentedLog
 from millstream.connectors.receiver.socket_text import CannotConnect, SocketTextReceiver
 from millstream.connectors.receiver.source import ReceiverSource
 
@@ -10,6 +10,7 @@ __all__ = [
     "CannotConnect",
     "Emit",
     "LogDamaged",
+    "LogTaken",
     "LogTruncated",
     "Receiver",
     "ReceiverFailed",

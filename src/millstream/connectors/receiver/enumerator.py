@@ -39,7 +39,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._position = log.first if position is None else position
         log.check(self._position)
         self._backlog = backlog
-        self._acknowledged: deque[int] = deque(maxlen=kept)
+        self._acknowledged: deque[int] = deque(maxlen=kept)  # positions of the newest checkpoints
         self._changed = threading.Condition()
         self._stopping = False
         self._failure: BaseException | None = None
@@ -120,6 +120,11 @@ class ReceiverEnumerator(SplitEnumerator):
     def splits(self) -> list[str]:
         """The log."""
         return [] if self.finished() else [self._log.directory]
+
+    def retain(self, checkpoints: int) -> None:
+        """Keep what so many checkpoints need, if that is more than the source itself asks for."""
+        kept = max(checkpoints, self._acknowledged.maxlen or 1)
+        self._acknowledged = deque(self._acknowledged, maxlen=kept)
 
     def acknowledge(self) -> None:
         """Delete what no retained checkpoint needs."""

@@ -1,28 +1,36 @@
 """A log of received records on disk, in segments.
 
 Promises: what was appended before `sync` returned is there after a crash; a record is found by its number; a tail that
-was being written when the process died is cut off, any other damage is an error that names the file.
+was being written when the process died is passed over, any other damage is an error that names the file. Of several
+writers the one that opened the log last counts: what an earlier one appends after that is not part of the log, and its
+next `sync` says so.
 Does not know: what records are, who writes them, or when they may be deleted.
 
-A segment `<number of its first record>.log` is a row of frames: length and CRC-32 of the payload, then the payload."""
+    <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`checkpoint.frames`)
+    <directory>/<term>.term                               whoever opens the log makes the next one, and only one can
+    <directory>/END                                       the term in which it was said that nothing will follow
+
+The first segment of a term says where those of earlier terms end."""
 
 from __future__ import annotations
 
 import os
-import struct
-import zlib
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import BinaryIO
 
+from millstream.checkpoint.frames import OVERHEAD, framed, record_at, scan
 from millstream.checkpoint.storage import LocalFileSystem
-from millstream.errors import ExternalError
+from millstream.errors import ExternalError, UserError
 from millstream.model.file_access import make_directories, opener
 
-_FRAME = struct.Struct("<II")
 _END = "END"
+_SEGMENT = re.compile(r"([0-9]{20})-([0-9]{10})\.log")
+_TERM = re.compile(r"([0-9]{10})\.term")
+_OLD_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 class LogDamaged(ExternalError):
@@ -45,12 +53,32 @@ class LogTruncated(ExternalError):
         )
 
 
+class LogTaken(ExternalError):
+    """Another driver writes the log now."""
+
+    hint = "another driver of the job has taken over; two jobs must not have the same log"
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(f"the log of received records '{directory}' was opened by another driver")
+
+
+class OldLog(UserError):
+    """A log in the form of an earlier version."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"the log of received records '{directory}' was written by an earlier version",
+            hint="finish the job with the version that wrote it, or give the source another directory",
+        )
+
+
 class _Segment:
     """One file: the number of its first record, and where each record ends."""
 
-    def __init__(self, directory: str, first: int) -> None:
-        self.first = first
-        self.path = segment_path(directory, first)
+    def __init__(self, directory: str, first: int, term: int) -> None:
+        self.first, self.term = first, term
+        self.name = f"{first:020d}-{term:010d}.log"
+        self.path = segment_path(directory, self.name)
         self.ends = array("q")
 
     @property
@@ -62,35 +90,35 @@ class _Segment:
         """Where a record begins."""
         return self.ends[number - self.first - 1] if number > self.first else 0
 
+    def load(self, records: int | None) -> None:
+        """Find its records: so many, or all there are. Damage is no torn tail if whole records follow it."""
+        with open(self.path, "rb") as file:
+            found, end, later = scan(file.read())
+        at = 0
+        for record in found[:records]:
+            at += OVERHEAD + len(record)
+            self.ends.append(at)
+        if later is not None if records is None else len(found) < records:
+            raise LogDamaged(self.path, end)
 
-def segment_path(directory: str, first: int) -> str:
+
+def segment_path(directory: str, name: str) -> str:
     """The file of a segment."""
-    return os.path.join(directory, f"{first:020d}.log")
+    return os.path.join(directory, name)
 
 
 def read_frames(path: str, start: int, end: int) -> Iterator[bytes]:
     """The payloads of a part of a segment, checked."""
     with open(path, "rb") as file:
         file.seek(start)
-        data = memoryview(file.read(end - start))
-    if len(data) != end - start:
-        raise LogDamaged(path, start + len(data))
-    at = 0
-    while at < len(data):
-        payload = _payload(data, at)
+        data = file.read(end - start)
+    at = start
+    while at < end:
+        payload = record_at(data, at, start)
         if payload is None:
-            raise LogDamaged(path, start + at)
+            raise LogDamaged(path, at)
         yield payload
-        at += _FRAME.size + len(payload)
-
-
-def _payload(data: memoryview, at: int) -> bytes | None:
-    """The payload of the frame at that place; None when there is no whole and undamaged one."""
-    if at + _FRAME.size > len(data):
-        return None
-    length, checksum = _FRAME.unpack_from(data, at)
-    payload = bytes(data[at + _FRAME.size : at + _FRAME.size + length])
-    return payload if len(payload) == length and zlib.crc32(payload) == checksum else None
+        at += OVERHEAD + len(payload)
 
 
 class SegmentedLog:
@@ -99,9 +127,16 @@ class SegmentedLog:
     def __init__(self, directory: str, segment_bytes: int) -> None:
         self.directory, self._segment_bytes = directory, segment_bytes
         make_directories(directory)
-        self._segments = self._found()
+        self._term = self._newest_term()
+        self.ended = self._ended_in() == self._term
+        self._file: BinaryIO | None = None
+        self._segments: list[_Segment] = []
+        if not self.ended:
+            self._take_term()
+        self._find_segments()
         self.durable = self.end
-        self._file: BinaryIO | None = None if self.ended else self._begin(self.end)
+        if not self.ended:
+            self._begin(self.end)
 
     @property
     def first(self) -> int:
@@ -113,41 +148,60 @@ class SegmentedLog:
         """The number of the next record."""
         return self._segments[-1].after if self._segments else 0
 
-    @property
-    def ended(self) -> bool:
-        """Whether it was said that nothing will follow."""
-        return os.path.exists(os.path.join(self.directory, _END))
+    def _newest_term(self) -> int:
+        names = os.listdir(self.directory)
+        if any(map(_OLD_SEGMENT.fullmatch, names)):
+            raise OldLog(self.directory)
+        terms = [found[1] for found in map(_TERM.fullmatch, names) if found]
+        return max(map(int, (*terms, *(found[2] for found in map(_SEGMENT.fullmatch, names) if found))), default=0)
 
-    def _found(self) -> list[_Segment]:
-        firsts = sorted(int(path.stem) for path in Path(self.directory).glob("*.log"))
-        segments: list[_Segment] = []
-        for first in firsts:
-            segment = _Segment(self.directory, first)
-            with open(segment.path, "rb") as file:
-                data = memoryview(file.read())
-            at = 0
-            while at < len(data):
-                payload = _payload(data, at)
-                if payload is None:
-                    if first != firsts[-1]:
-                        raise LogDamaged(segment.path, at)
-                    os.truncate(segment.path, at)
-                    break
-                at += _FRAME.size + len(payload)
-                segment.ends.append(at)
-            if segments and segments[-1].after != first:
-                raise LogDamaged(segments[-1].path, segments[-1].offset(segments[-1].after))
-            segments.append(segment)
-        return segments
+    def _ended_in(self) -> int | None:
+        try:
+            with open(os.path.join(self.directory, _END), encoding="ascii") as file:
+                return int(file.read() or 0)
+        except FileNotFoundError:
+            return None
 
-    def _begin(self, first: int) -> BinaryIO:
-        segment = _Segment(self.directory, first)
-        if self._segments and not self._segments[-1].ends:
-            self._segments.pop()  # nothing was written to it: it is begun again
-        self._segments.append(segment)
-        file = open(segment.path, "wb", opener=opener)  # noqa: SIM115 - it stays open until the segment is full
+    def _take_term(self) -> None:
+        """Begin a term: of several drivers that open the log at once, one has it."""
+        self._term += 1
+        try:
+            with open(self._marker(self._term), "xb", opener=opener) as file:
+                os.fsync(file.fileno())
+        except FileExistsError:
+            raise LogTaken(self.directory) from None
         LocalFileSystem().sync_dir(self.directory)
-        return file
+        with suppress(FileNotFoundError):
+            os.remove(self._marker(self._term - 1))
+
+    def _marker(self, term: int) -> str:
+        return os.path.join(self.directory, f"{term:010d}.term")
+
+    def _check_term(self) -> None:
+        if self._newest_term() != self._term:
+            raise LogTaken(self.directory)
+
+    def _find_segments(self) -> None:
+        """The segments that count, loaded; what an earlier writer began after it was replaced is deleted."""
+        found = (match for match in map(_SEGMENT.fullmatch, os.listdir(self.directory)) if match)
+        segments = sorted((_Segment(self.directory, int(each[1]), int(each[2])) for each in found), key=_by_term)
+        limit: int | None = None  # where later terms begin
+        for segment in reversed(segments):
+            if limit is not None and segment.first >= limit:
+                os.remove(segment.path)
+                continue
+            self._segments.insert(0, segment)
+            limit = segment.first
+        for segment, following in zip(self._segments, [*self._segments[1:], None], strict=False):
+            segment.load(None if following is None else following.first - segment.first)
+
+    def _begin(self, first: int) -> None:
+        segment = _Segment(self.directory, first, self._term)
+        self._file = open(segment.path, "xb", opener=opener)  # noqa: SIM115 - it stays open until the segment is full
+        LocalFileSystem().sync_dir(self.directory)
+        if self._segments and not self._segments[-1].ends:
+            os.remove(self._segments.pop().path)  # nothing was written to it, and nothing that will be counts
+        self._segments.append(segment)
 
     def append(self, payload: bytes) -> None:
         """Write a record behind the others; it may be lost until `sync`."""
@@ -157,40 +211,46 @@ class SegmentedLog:
         if at >= self._segment_bytes:
             self.sync()
             self._file.close()
-            self._file = self._begin(segment.after)
+            self._begin(segment.after)
             segment, at = self._segments[-1], 0
-        self._file.write(_FRAME.pack(len(payload), zlib.crc32(payload)) + payload)
-        segment.ends.append(at + _FRAME.size + len(payload))
+        frame = framed(at, payload)
+        self._file.write(frame)
+        segment.ends.append(at + len(frame))
 
     def sync(self) -> None:
-        """What was appended is durable."""
+        """What was appended is durable, and part of the log; `LogTaken` when it is not, for another one writes it."""
         if self._file is not None and self.durable < self.end:
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._check_term()
             self.durable = self.end
 
     def finish(self) -> None:
         """Nothing will follow."""
         self.sync()
+        self._check_term()
         with open(os.path.join(self.directory, _END), "wb", opener=opener) as file:
+            file.write(b"%d" % self._term)
+            file.flush()
             os.fsync(file.fileno())
         LocalFileSystem().sync_dir(self.directory)
+        self.ended = True
 
     def check(self, position: int) -> None:
         """Refuse a position whose records are gone, or were never there."""
         if not self.first <= position <= self.end:
             raise LogTruncated(self.directory, position, self.first, self.end)
 
-    def part(self, number: int, records: int, size: int) -> tuple[int, int, int, int]:
+    def part(self, number: int, records: int, size: int) -> tuple[str, int, int, int]:
         """(segment, first byte, last byte, number behind) of durable records from `number` on: of one segment, at most
         so many records and bytes, but at least one record if there is one."""
         segment = next((each for each in self._segments if each.first <= number < each.after), None)
         if segment is None:
-            return 0, 0, 0, number
+            return "", 0, 0, number
         start = segment.offset(number)
         by_size = segment.first + bisect_right(segment.ends, start + size)
         stop = min(number + max(records, 1), max(by_size, number + 1), segment.after, self.durable)
-        return segment.first, start, segment.offset(stop), stop
+        return segment.name, start, segment.offset(stop), stop
 
     def bytes_from(self, number: int) -> int:
         """How many bytes of records there are from `number` on."""
@@ -208,6 +268,13 @@ class SegmentedLog:
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
-            self.sync()
-            self._file.close()
-            self._file = None
+            try:
+                with suppress(LogTaken):
+                    self.sync()
+            finally:
+                self._file.close()
+                self._file = None
+
+
+def _by_term(segment: _Segment) -> tuple[int, int]:
+    return segment.term, segment.first

@@ -43,8 +43,8 @@ class ReceiverSource(Source):
     """What a receiver emits, through a write-ahead log.
 
     `directory` is the log's own; records in it that no checkpoint covers are read first. Without it the log is a new
-    directory below `parent`, or one for temporary files that goes with this object. Segments are kept until the last
-    `kept_checkpoints` checkpoints are all behind them."""
+    directory below `parent`, or one for temporary files that goes with this object. Segments are kept until all
+    retained checkpoints are behind them (`execution.checkpointing.num-retained`), and the last `kept_checkpoints`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ReceiverSource(Source):
         parent: str | None = None,
         segment_bytes: int = 64 << 20,
         max_backlog_bytes: int = 1 << 30,
-        kept_checkpoints: int = 3,
+        kept_checkpoints: int = 1,
     ) -> None:
         if not isinstance(receiver, Receiver):
             raise NotAReceiver(receiver)
