@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -46,6 +47,7 @@ REFUSED = (
 )
 _MAGIC = b"Obj\x01"
 _CHUNK = 1 << 16
+_MAX_ENTRY = 1 << 26
 
 
 def library() -> Any:
@@ -154,11 +156,16 @@ class ContainerFile:
                 raise ValueError(message)
             behind = self._stream.tell() + length + len(sync)
             self._stream.seek(at)
-            block = self._stream.read(behind - at)
+            block = self._stream.read(behind - at) if behind <= self._size else b""
             if len(block) != behind - at or block[-len(sync) :] != sync:
                 message = "a block without the file's sync marker at its end"
                 raise ValueError(message)
-            yield list(fastavro.reader(io.BytesIO(prefix + block)))
+            try:
+                found = list(fastavro.reader(io.BytesIO(prefix + block)))
+            except (*REFUSED, zlib.error, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as problem:
+                message = f"a block that cannot be read: {problem!r}"
+                raise ValueError(message) from None
+            yield found
             at = behind
 
     def record_size(self) -> float:
@@ -195,8 +202,8 @@ def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
             count = -count
             _long(stream)
         for _ in range(count):
-            name = stream.read(_long(stream)).decode("utf-8")
-            meta[name] = stream.read(_long(stream))
+            name = _sized(stream).decode("utf-8")
+            meta[name] = _sized(stream)
     sync = stream.read(16)
     if len(sync) != 16:
         message = "it ends within its header"
@@ -204,6 +211,15 @@ def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
     end = stream.tell()
     stream.seek(0)
     return stream.read(end), meta, sync
+
+
+def _sized(stream: BinaryIO) -> bytes:
+    """Bytes with their length before them; a length that no header has is not asked for."""
+    length = _long(stream)
+    if not 0 <= length <= _MAX_ENTRY:
+        message = f"an entry of {length} bytes in its header"
+        raise ValueError(message)
+    return stream.read(length)
 
 
 def _long(stream: BinaryIO) -> int:

@@ -63,7 +63,7 @@ class BulkFormat(FileFormat):
         """The records of a range."""
 
 
-_DAMAGE = (ValueError, EOFError, KeyError, IndexError, TypeError)
+_DAMAGE = (ValueError, EOFError, LookupError, TypeError, ArithmeticError, RecursionError)
 
 
 class ParquetFiles(BulkFormat):
