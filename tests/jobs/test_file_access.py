@@ -7,14 +7,18 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Encoder, Types
 from millstream.connectors.files.filesystems import LocalFiles
+from millstream.connectors.kafka.messages import Messages
+from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.receiver.log import SegmentedLog
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.model.file_access import UnknownFileAccess, use_access
+from millstream.model.sink import WriterContext
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +87,13 @@ def test_what_a_receiver_took_in_is_the_owners(tmp_path: Path) -> None:
     log.finish()
     log.close()
     assert modes(tmp_path / "received") == {"files": {0o600}, "directories": {0o700}}
+
+
+def test_staged_messages_are_the_owners(tmp_path: Path) -> None:
+    file = Staging(str(tmp_path / "staged")).create(WriterContext("j", "s", 0, 1, 1, "0", 0), "")
+    file.append(Messages("t", pa.array([b"card number"])))
+    file.finish()
+    assert modes(tmp_path) == {"files": {0o600}, "directories": {0o700}}
 
 
 def test_staged_output_is_out_of_sight(tmp_path: Path) -> None:

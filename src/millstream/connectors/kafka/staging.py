@@ -24,6 +24,7 @@ from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.checkpoint.storage import FileSystem, LocalFileSystem
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
 from millstream.errors import ExternalError
+from millstream.model.file_access import opener
 from millstream.model.sink import WriterContext
 from millstream.model.staged import Committable, NotStaged, StagedName, outlived
 
@@ -164,7 +165,7 @@ class StageFile:
         if is_uri(self._directory):
             return io.BytesIO()
         LocalFileSystem().make_dirs(self._directory)
-        return open(self._path, "wb", buffering=1 << 20)
+        return open(self._path, "wb", buffering=1 << 20, opener=opener)
 
     def finish(self) -> list[Staged]:
         """Bring the file to the device; nothing if nothing was written."""
@@ -209,4 +210,6 @@ def _is_clean(directory: str) -> bool:
 
 def _temporary() -> str:
     """Where a writer stages that has no job around it."""
-    return os.path.join(tempfile.gettempdir(), "millstream-kafka")
+    return os.path.join(
+        tempfile.gettempdir(), f"millstream-kafka-{os.getuid()}"
+    )  # a directory of another user is of no use
