@@ -9,7 +9,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster import job_master
+from millstream.cluster import progress
 from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.model.job_status import JobStatus
 from millstream.state.parts import Rewrite
@@ -210,7 +210,7 @@ def test_compaction_does_not_show(name, seed, monkeypatch):
 
     setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")
     expected = reference(setup)
-    monkeypatch.setattr(job_master, "compactions", compactions)
+    monkeypatch.setattr(progress, "compactions", compactions)
     with World() as world:
         faults = Faults(forget=0.3, flip=0.3, seed=seed, storage=(60, "after"))
         life = run(setup, world, faults)

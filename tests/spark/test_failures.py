@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections import Counter
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from millstream.cluster.observations import EpochCut
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
-from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from millstream.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
@@ -118,10 +120,11 @@ def test_a_hung_worker_is_replaced_after_the_deadline_and_nothing_is_lost(tmp_pa
         time.sleep(60)
 
     env = environment(tmp_path, millstream__epoch__deadline="15 s")
+    cuts = cuts_of(env)
     build(env, tmp_path, hang)
     result = env.execute("hangs once")
     assert lines_of(tmp_path / "out") == expected()
-    assert result.get_accumulator_result("millstream.restarts") == 1
+    assert result.get_accumulator_result("millstream.restarts") == len(cuts) == 1
 
 
 def test_cancel_ends_a_job_and_leaves_only_committed_output(tmp_path: Path) -> None:
@@ -135,3 +138,66 @@ def test_cancel_ends_a_job_and_leaves_only_committed_output(tmp_path: Path) -> N
     client.cancel().result(30)
     assert client.get_job_status().result() is JobStatus.CANCELED
     assert not lines_of(tmp_path / "out") - expected()
+
+
+def cuts_of(env: StreamExecutionEnvironment) -> list[EpochCut]:
+    """The cuts that the next job of an environment will make."""
+    cuts: list[EpochCut] = []
+    env.register_listener(lambda seen: cuts.append(seen) if isinstance(seen, EpochCut) else None)
+    return cuts
+
+
+class Greedy(ProcessFunction):
+    """Is killed at the 60th record of an epoch, which is one moment of processing time."""
+
+    def open(self, runtime_context):
+        self.seen = 0, 0
+
+    def process_element(self, value, ctx):
+        now = ctx.timer_service().current_processing_time()
+        self.seen = now, self.seen[1] + 1 if self.seen[0] == now else 1
+        if self.seen[1] == 60:
+            kill_worker()
+        yield str(value)
+
+
+def test_an_epoch_that_is_too_large_for_its_workers_becomes_smaller(tmp_path: Path) -> None:
+    """A worker that is killed for its memory would be killed in every replay."""
+    env = environment(tmp_path)
+    cuts = cuts_of(env)
+    numbers = env.from_source(NumberSequenceSource(0, 599), WatermarkStrategy.no_watermarks(), "numbers")
+    out = numbers.process(Greedy(), Types.STRING())
+    out.sink_to(FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder()).build())
+    result = env.execute("too large")
+    assert lines_of(tmp_path / "out") == Counter(map(str, range(600)))
+    assert cuts[0] == EpochCut(1, 300, 75)
+    assert result.get_accumulator_result("millstream.restarts") == len(cuts)
+
+
+class Losing(MapFunction):
+    """Deletes the shuffle files of this host, once, in a task that has read its part of them."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def map(self, value):
+        if not self.marker.exists() and value[1] > 100:
+            self.marker.touch()
+            for directory in os.environ["SPARK_LOCAL_DIRS"].split(","):
+                for file in Path(directory).rglob("shuffle_*"):
+                    file.unlink(missing_ok=True)
+        return str(value[1])
+
+
+def test_lost_map_output_that_some_tasks_have_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Spark computes it again for the others: with a random key they would get other records than the first ones."""
+    env = environment(tmp_path).set_parallelism(4)  # more than there are cores: some tasks begin when others have ended
+    numbers = env.from_source(NumberSequenceSource(0, 599), WatermarkStrategy.no_watermarks(), "numbers")
+    salted = numbers.map(lambda value: (random.randrange(100), value))
+    out = salted.key_by(lambda pair: pair[0], Types.LONG()).map(Losing(tmp_path / "happened"), Types.STRING())
+    out.sink_to(FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder()).build())
+    result = env.execute("loses map output")
+    assert (tmp_path / "happened").exists()
+    assert "the epoch is run again" in caplog.text
+    assert lines_of(tmp_path / "out") == Counter(map(str, range(600)))
+    assert result.get_accumulator_result("millstream.restarts") == 0

@@ -55,6 +55,13 @@ class TaskFailed(ExternalError):
     """A task failed for a reason that is not the program's."""
 
 
+class TaskOutOfMemory(TaskFailed):
+    """Python could not give a task the memory it asked for."""
+
+    hint = "the job plans smaller epochs; if that does not help, give the executors more memory"
+    out_of_memory = True
+
+
 def failure_of(data: Mapping[str, Any]) -> MillstreamError:
     """The error in the failure that a task has told."""
     if data["domain"] == "refused":
@@ -65,6 +72,8 @@ def failure_of(data: Mapping[str, Any]) -> MillstreamError:
     if data["domain"] == "user":
         return UserFunctionFailed.from_json(dict(data))
     text = f"{data['problem']} (in {data['vertex']})"
+    if data["domain"] == "memory":
+        return TaskOutOfMemory(text)
     if data["domain"] == "external":
         return TaskFailed(text)
     return InternalError(f"{text}\n{data['trace']}")

@@ -46,7 +46,8 @@ from millstream.cluster.job_machine import Job, on_event
 from millstream.cluster.leadership import Leadership, LeadershipLost, take_over
 from millstream.cluster.measuring import epoch_done
 from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
-from millstream.cluster.progress import Progress, compactions
+from millstream.cluster.oversize import Oversize
+from millstream.cluster.progress import Progress
 from millstream.cluster.requests import Requests
 from millstream.cluster.rescale import Rescaling, Wanted
 from millstream.cluster.savepoints import NoSavepointDirectory, SavepointFailed, SavepointRequest, Savepoints, undrained
@@ -54,7 +55,7 @@ from millstream.cluster.sinks import Sinks
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.cluster.submission import SubmittedJob
-from millstream.engine.contract import Engine, EpochRequest, EpochResult
+from millstream.engine.contract import Engine, EpochResult
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.job_status import JobStatus
 from millstream.model.sink import OutputRefused
@@ -112,6 +113,7 @@ class JobMaster:
         self._stopped_with: tuple[SavepointRequest, str] | None = None
         self._over = False
         self._began_at = 0
+        self._oversize = Oversize(observe)
         self.job = Job(strategy=job.settings.restart)
         self.failure: BaseException | None = None
 
@@ -350,9 +352,8 @@ class JobMaster:
         """The logged plan to replay, or a new one made durable; None when there is nothing to do."""
         assert self._sources is not None
         if self._replay:
-            plan = self._replay.popleft()
-            self._sources.replay(plan)
-            return plan
+            most, memory = (self._size.budget, self._settings.epoch_bytes), self._progress.memory
+            return self._oversize.replay(self._replay, self._sources, self._checkpoints, most, memory)
         progress = self._progress
         now = max(self._clock.now(), progress.now)
         budget = Budget(self._rescaling.limited(self._size.budget), self._settings.epoch_bytes, now)
@@ -366,20 +367,8 @@ class JobMaster:
     def _run(self, plan: EpochPlan) -> EpochResult:
         assert self._sources is not None
         assert self._sinks is not None
-        progress = self._progress
-        request = EpochRequest(
-            epoch=plan.epoch,
-            now=plan.now,
-            generation=progress.generation,
-            recovered=progress.recovered,
-            restarts=self.job.restarts,
-            attempts=progress.attempts,
-            lineages=progress.lineages,
-            memory=progress.memory,
-            work=self._sources.work(plan, progress.memory),
-            compact=compactions(progress.lineages),
-            last=plan.ends or plan.stop,
-        )
+        work = self._sources.work(plan, self._progress.memory)
+        request = self._progress.request(plan, self.job.restarts, work)
         late = EpochTimedOut(plan.epoch, self._settings.deadline)
 
         def run() -> EpochResult:
@@ -389,7 +378,11 @@ class JobMaster:
                 raise failure_of(result.failures[0])
             return result
 
-        return run_until_agreed(self._plan, plan.epoch, run, self._sinks.discard)
+        try:
+            return run_until_agreed(self._plan, plan.epoch, run, self._sinks.discard)
+        except ExternalError as problem:
+            self._size = self._oversize.failed(plan, problem, self._size)
+            raise
 
     def _accept(self, plan: EpochPlan, result: EpochResult, seconds: float) -> None:
         """Every subtask has reported: this epoch happened."""
@@ -399,6 +392,7 @@ class JobMaster:
             if report["printed"]:
                 self._show(report["printed"])
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
+        self._oversize.epoch = None
         self._sinks.stage(result.reports)
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
             self._checkpoints.sweep(self._progress.handles())

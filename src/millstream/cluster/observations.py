@@ -60,4 +60,14 @@ class RescaleDone:
     pause_ms: float
 
 
-Observation = EpochDone | CheckpointDone | StatusChanged | RescaleDone
+@dataclass(frozen=True)
+class EpochCut:
+    """An epoch failed for its size, and a smaller plan takes the place of its plan. A number of records that is not
+    known is None."""
+
+    epoch: int
+    records_before: int | None
+    records_after: int | None
+
+
+Observation = EpochDone | CheckpointDone | StatusChanged | RescaleDone | EpochCut

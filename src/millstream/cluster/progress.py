@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.checkpoint.metadata import OperatorSnapshot
+from millstream.cluster.sources import EpochPlan
+from millstream.engine.contract import EpochRequest
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.parts import PART_BYTES, PART_ROWS, Compaction, Rewrite
@@ -64,6 +66,22 @@ class Progress:
             min((report["timer"] for report in reports if report["timer"] is not None), default=None),
             self.recovered,
             attempts_of(reports),
+        )
+
+    def request(self, plan: EpochPlan, restarts: int, work: Mapping[str, tuple[Any, ...]]) -> EpochRequest:
+        """What the engine is asked to do for the next epoch."""
+        return EpochRequest(
+            epoch=plan.epoch,
+            now=plan.now,
+            generation=self.generation,
+            recovered=self.recovered,
+            restarts=restarts,
+            attempts=self.attempts,
+            lineages=self.lineages,
+            memory=self.memory,
+            work=work,
+            compact=compactions(self.lineages),
+            last=plan.ends or plan.stop,
         )
 
     def operators(self, plan: ExecutionPlan) -> tuple[OperatorSnapshot, ...]:

@@ -2,7 +2,8 @@
 
 Promises: the next budget follows from what the last epochs cost, within its bounds. It shrinks at most to a quarter at
 a time, and grows at most twofold, or as far as the target is away even if all of the last epoch's time went into its
-records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records.
+records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records. After an epoch that was
+too large, no epoch is larger than a quarter of it for a while, which is longer after each such epoch.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ _WEIGHT = 0.3  # of the newest epoch in the averages
 _FIXED = 0.05  # seconds an epoch costs, as long as nothing better is known
 _LEAST = 1_000
 _GROWTH = 2, 8
+_CUT = 4  # how many times smaller an epoch is planned again that was too large
+_PATIENCE = 16, 1 << 12  # accepted epochs before a limit is doubled: after the first epoch that was too large, at most
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,22 @@ class EpochSize:
     mean_seconds: float = 0.0
     variance: float = 0.0
     covariance: float = 0.0
+    limit: int | None = None
+    patience: int = 0
+    accepted: int = 0  # epochs since the limit was set
+
+    def too_large(self, records: int | None) -> EpochSize:
+        """The size after an epoch that read `records`, if that is known, and was too large."""
+        limit = max(1, min(self.budget, records or self.budget) // _CUT)
+        patience = min(max(2 * self.patience, _PATIENCE[0]), _PATIENCE[1])
+        return replace(self, limit=limit, patience=patience, accepted=0)
 
     def after(self, records: int, seconds: float) -> EpochSize:
         """The size after an epoch that read `records` in `seconds`."""
         if records <= 0:
             return self
+        if self.limit is not None and self.accepted >= self.patience:
+            return replace(self, limit=2 * self.limit, accepted=0).after(records, seconds)
         learned = self._learn(records, seconds)
         per_record, fixed = learned._cost()
         wanted = int(max(self.target - fixed, self.target / 4) / per_record)
@@ -39,7 +53,7 @@ class EpochSize:
         growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
         most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))
         bounded = min(max(wanted, self.records // 4), most)
-        return replace(learned, records=max(bounded, _LEAST))
+        return replace(learned, records=max(bounded, _LEAST), accepted=self.accepted + 1)
 
     def _learn(self, records: int, seconds: float) -> EpochSize:
         if not self.mean_records:
@@ -66,4 +80,4 @@ class EpochSize:
     @property
     def budget(self) -> int:
         """Records to ask for."""
-        return self.records if self.most is None else min(self.records, self.most)
+        return min(limit for limit in (self.records, self.most, self.limit) if limit is not None)

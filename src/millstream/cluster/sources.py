@@ -7,7 +7,7 @@ Does not know: engines, checkpoints' files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.errors import UserError
@@ -48,6 +48,12 @@ class EpochPlan:
     def ranges(self) -> int:
         """How many ranges are read."""
         return sum(len(part["ranges"]) for part in self.sources.values())
+
+    @property
+    def records(self) -> int | None:
+        """How many records are read, if all sources say so."""
+        counts = [data[3] for part in self.sources.values() for data in part["ranges"]]
+        return None if None in counts else sum(counts)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -92,16 +98,37 @@ class Sources:
             if operator in self._ended:
                 parts[operator] = {"ranges": [], "splits": [], "end": True}
                 continue
-            asked = Budget(budget.records, budget.bytes, budget.now, held.get(operator, frozenset()))
-            ranges = enumerator.plan(asked)
-            self._check(operator, ranges)
-            end = enumerator.finished()
-            if end:
-                self._ended.add(operator)
-            splits = enumerator.splits()
-            self._forget_ended(operator, splits)
-            parts[operator] = {"ranges": [part.to_json() for part in ranges], "splits": splits, "end": end}
+            asked = replace(budget, held=held.get(operator, frozenset()))
+            parts[operator] = self._part(operator, enumerator.plan(asked))
         return EpochPlan(epoch, budget.now, parts)
+
+    def _part(self, operator: str, ranges: Sequence[SplitRange]) -> dict[str, Any]:
+        """What a plan says of a source that has just planned these ranges."""
+        enumerator = self._enumerators[operator]
+        self._check(operator, ranges)
+        end = enumerator.finished()
+        if end:
+            self._ended.add(operator)
+        splits = enumerator.splits()
+        self._forget_ended(operator, splits)
+        return {"ranges": [part.to_json() for part in ranges], "splits": splits, "end": end}
+
+    def plan_again(
+        self, failed: EpochPlan, records: int, size: int, memory: Mapping[str, Sequence[dict[str, Any]]]
+    ) -> EpochPlan:
+        """A plan that begins where `failed` does and reads less: `records` and `size` bytes of each source at most.
+
+        It is `failed` itself when no source can plan less; positions are then behind it, as after `replay`."""
+        held = self._held(memory)
+        parts: dict[str, Mapping[str, Any]] = {}
+        for operator, part in failed.sources.items():
+            planned = [SplitRange.from_json(data) for data in part["ranges"]]
+            budget = Budget(records, size, failed.now, held.get(operator, frozenset()))
+            ranges = self._enumerators[operator].plan_again(planned, budget) if planned else None
+            if ranges is None:
+                self._replay(operator, part)
+            parts[operator] = part if ranges is None else self._part(operator, ranges)
+        return failed if parts == failed.sources else EpochPlan(failed.epoch, failed.now, parts)
 
     def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
         """No split goes back; of positions that are no numbers only the source knows what comes before what."""
@@ -138,11 +165,14 @@ class Sources:
     def replay(self, plan: EpochPlan) -> None:
         """Move behind a logged plan."""
         for operator, part in plan.sources.items():
-            ranges = [SplitRange.from_json(data) for data in part["ranges"]]
-            self._check(operator, ranges)
-            self._enumerators[operator].replayed(ranges)
-            if part["end"]:
-                self._ended.add(operator)
+            self._replay(operator, part)
+
+    def _replay(self, operator: str, part: Mapping[str, Any]) -> None:
+        ranges = [SplitRange.from_json(data) for data in part["ranges"]]
+        self._check(operator, ranges)
+        self._enumerators[operator].replayed(ranges)
+        if part["end"]:
+            self._ended.add(operator)
 
     def work(
         self, plan: EpochPlan, memory: Mapping[str, Sequence[dict[str, Any]]]
@@ -156,7 +186,7 @@ class Sources:
             owner = _owners(names, [each.get("splits", {}) for each in memory[operator]])
             dealt[operator] = tuple(
                 {
-                    "ranges": [data for data in part["ranges"] if owner[data[0]] == subtask],
+                    "ranges": [data for data in part["ranges"] if owner[data[0]] == subtask and data[3] != 0],
                     "splits": [name for name in part["splits"] if owner[name] == subtask],
                     "end": part["end"],
                 }

@@ -63,6 +63,10 @@ class CollectionEnumerator(SplitEnumerator):
         self._position = end
         return [SplitRange(_SPLIT, start, end, end - start)] if end > start else []
 
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        """The position says it all."""
+        return self.plan(budget)
+
     def snapshot(self) -> int:
         """How many elements were read."""
         return self._position

@@ -123,6 +123,17 @@ class HybridEnumerator(SplitEnumerator):
         self._move_on()
         return ranges
 
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange] | None:
+        """As the source at work, if the ranges are its."""
+        mine = f"{self._index}:"
+        if not all(part.split.startswith(mine) for part in planned):
+            return None
+        own = [replace(part, split=part.split.removeprefix(mine)) for part in planned]
+        held = frozenset(name.removeprefix(mine) for name in budget.held if name.startswith(mine))
+        ranges = self._current.plan_again(own, replace(budget, held=held))
+        self._move_on()
+        return None if ranges is None else [replace(part, split=mine + part.split) for part in ranges]
+
     def replayed(self, ranges: Sequence[SplitRange]) -> None:
         """Go behind ranges of the source at work, or of a later one."""
         of: dict[int, list[SplitRange]] = {}

@@ -94,6 +94,10 @@ class SequenceEnumerator(SplitEnumerator):
         self.replayed(ranges)
         return sorted(ranges, key=lambda part: part.split)
 
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        """The position says it all."""
+        return self.plan(budget)
+
     def skip(self, done: SplitRange) -> None:
         """Go on behind the range."""
         _, stop = self._left[done.split]

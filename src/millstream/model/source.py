@@ -113,6 +113,20 @@ class SplitEnumerator(ABC):
     def skip(self, done: SplitRange) -> None:
         """Move the position of one split behind `done`."""
 
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange] | None:
+        """Plan less than `planned`, which was planned from this position and was too much for an epoch.
+
+        Where `planned` lets splits begin, they must begin. A source whose position says all by itself just plans;
+        `plan_from` is for one that learns from ranges where its splits begin. None: `planned` must be read as it is."""
+        return None
+
+    def plan_from(self, starts: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        """Plan, after the splits of `starts`, which are empty ranges, have become known with their positions."""
+        self.replayed(starts)
+        ranges = self.plan(budget)
+        named = {part.split for part in ranges}
+        return [*ranges, *(start for start in starts if start.split not in named)]
+
     def retain(self, checkpoints: int) -> None:
         """The job keeps so many checkpoints: input that the oldest of them needs must not be forgotten."""
 

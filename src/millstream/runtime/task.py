@@ -336,6 +336,9 @@ class Task:
     def _failure(self, problem: Exception) -> dict[str, Any]:
         """A failure as values: whose it is, and what a person needs to see first."""
         where = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
+        if isinstance(problem, MemoryError) or isinstance(problem.__cause__, MemoryError):
+            told = UserFunctionFailed(self.spec.name, "out of memory", "")
+            return {"domain": "memory", "vertex": where, **told.to_json()}
         if isinstance(problem, UserFunctionFailed):
             return {"domain": "user", "vertex": where, **problem.to_json()}
         if isinstance(problem, IncompatibleState):

@@ -82,6 +82,9 @@ class _SplitsEnumerator(SplitEnumerator):
         self.replayed(ranges)
         return ranges
 
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        return self.plan(budget)
+
     def skip(self, done: SplitRange) -> None:
         self._at[int(done.split[1:])] = done.end
 

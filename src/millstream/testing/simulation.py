@@ -87,6 +87,12 @@ class EngineLost(ExternalError):
     """The engine failed because it was asked to."""
 
 
+class EngineOutOfMemory(ExternalError):
+    """The epoch was larger than it may be."""
+
+    out_of_memory = True
+
+
 @dataclass
 class Stumble(MapFunction):
     """Passes records on; raises at record `at`, `times` times in all lives of this process, counted under `name`."""
@@ -112,11 +118,11 @@ class Faults:
 
     `storage`: at which storage operation, and how, for `lasting` operations (a stall takes `stalls` seconds);
     `reads`: at which read of storage, and how, for `reads_lasting` reads (a stale answer is `behind` changes old);
-    `engine`: epochs whose run fails; `forget`: chance that a worker is gone before a level; `flip`: chance that its
-    successor has the other state backend; `attempts`: how each slot is attempted: "once", "twice" (the second counts),
-    "broken" (the first dies half-way), "mixed" (both are read, each by some slots of the next level, as on Spark after
-    a loss of map output: everywhere in the first run of each epoch, and nowhere in the next). `mixes`: chance that a
-    slot's attempts are mixed, in any run."""
+    `engine`: epochs whose run fails; `most_records`: an epoch with more fails for memory; `forget`: chance that a
+    worker is gone before a level; `flip`: chance that its successor has the other state backend; `attempts`: how each
+    slot is attempted: "once", "twice" (the second counts), "broken" (the first dies half-way), "mixed" (both are read,
+    each by some slots of the next level, as on Spark after a loss of map output: everywhere in the first run of each
+    epoch, and nowhere in the next). `mixes`: chance that a slot's attempts are mixed, in any run."""
 
     storage: tuple[int, Mode] | None = None
     lasting: int = 1
@@ -125,6 +131,7 @@ class Faults:
     reads_lasting: int = 1
     behind: int = 1
     engine: frozenset[int] = frozenset()
+    most_records: int | None = None
     forget: float = 0.0
     flip: float = 0.0
     attempts: str = "once"
@@ -233,6 +240,11 @@ class _Engine(InlineEngine):
         if number in self._faults.engine:
             msg = f"the engine was lost in epoch {request.epoch}"
             raise EngineLost(msg)
+        ranges = (data for parts in request.work.values() for part in parts for data in part["ranges"])
+        records = sum(data[3] for data in ranges)
+        if self._faults.most_records is not None and records > self._faults.most_records:
+            msg = f"{records} records of epoch {request.epoch} do not fit into memory"
+            raise EngineOutOfMemory(msg)
         before, self._latest = self._latest, (request.generation, request.epoch)
         self._again = self._latest == before and not self._again
         return super().run_epoch(request)
@@ -479,6 +491,7 @@ def random_faults(chance: Any) -> Faults:
         flip=float(chance.choice([0.0, 0.5])),
         attempts=str(chance.choice(["once", "twice", "broken", "mixed"])),
         mixes=float(chance.choice([0.0, 0.02])),
+        most_records=int(chance.integers(1, 20)) if chance.random() < 0.2 else None,
         seed=int(chance.integers(0, 1 << 30)),
     )
 

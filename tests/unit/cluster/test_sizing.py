@@ -30,5 +30,20 @@ def test_a_limit_is_kept():
     assert EpochSize(1.0, most=7).budget == 7
 
 
+def test_an_epoch_that_was_too_large_makes_the_next_ones_smaller_for_a_while():
+    size = EpochSize(1.0).too_large(8_000)
+    assert size.budget == 2_000
+    assert size.too_large(None).budget == 500
+    assert EpochSize(1.0).too_large(3).too_large(1).budget == 1
+    needed = []
+    for _ in range(2):  # the second time it takes longer
+        epochs = 0
+        while size.budget < 8_000:
+            size, epochs = size.after(size.budget, 0.01), epochs + 1
+        needed.append(epochs)
+        size = size.too_large(8_000)
+    assert needed[1] > 1.5 * needed[0] > 30
+
+
 def test_a_source_that_gives_little_is_no_reason_to_ask_for_more():
     assert EpochSize(1.0, records=20_000).after(10, 0.051).records <= 20_000

@@ -53,6 +53,30 @@ def test_replaying_moves_the_positions_as_planning_did(cut, budget):
     assert sources(positions=json.loads(json.dumps(other.snapshot()))).snapshot() == other.snapshot()
 
 
+@given(st.integers(0, 3), st.integers(1, 9))
+def test_a_plan_that_was_too_large_is_planned_smaller(epochs, budget):
+    made, whole = sources(), sources()
+    before = [whole.plan(number + 1, Budget(2, 1 << 20, 0), {}) for number in range(epochs)]
+    for plan in before:
+        made.replay(plan)
+    failed = whole.plan(epochs + 1, Budget(100, 1 << 20, 5), {})
+    smaller = made.plan_again(failed, budget, 1 << 20, {})
+    assert (smaller.epoch, smaller.now) == (failed.epoch, failed.now)
+    assert smaller.records < failed.records
+    assert not smaller.ends
+    rest = plans(made)
+    read = [part[:3] for plan in [*before, smaller, *rest] for part in plan.sources["src"]["ranges"]]
+    covered = sorted((split, at) for split, start, end in read for at in range(start, end))
+    assert covered == [(f"s{index}", at) for index, count in enumerate(COUNTS) for at in range(count)]
+
+
+def test_a_plan_of_one_record_cannot_be_smaller():
+    made, whole = sources(), sources()
+    failed = whole.plan(1, Budget(1, 1 << 20, 0), {})
+    assert made.plan_again(failed, 1, 1 << 20, {}) is failed
+    assert made.snapshot() == whole.snapshot()
+
+
 @given(st.integers(1, 5))
 def test_a_split_stays_with_the_subtask_that_has_read_it(parallelism):
     made = sources(parallelism)

@@ -6,6 +6,7 @@ Does not know: what the records hold."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from millstream.errors import UserError
@@ -61,6 +62,10 @@ class PositionEnumerator(SplitEnumerator):
                 ranges.append(SplitRange(lane, self._next, self._next + share, share))
                 self._next += share
         return sorted(ranges, key=lambda part: part.split)
+
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        """The position says it all."""
+        return self.plan(budget)
 
     def _arrivals(self, now: int) -> int | None:
         """The first index that has not arrived at `now`; None when all have and there is no end."""

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import threading
 from collections import deque
+from collections.abc import Sequence
 from contextvars import copy_context
 from typing import Any
 
@@ -95,6 +96,10 @@ class ReceiverEnumerator(SplitEnumerator):
             self.skip(part)
             self._changed.notify_all()
         return [part]
+
+    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
+        """The log has it all."""
+        return self.plan(budget)
 
     def _check(self) -> None:
         """A failure is told when all that came before it was planned."""

@@ -31,11 +31,25 @@ from millstream.model.slot_task import SlotTask
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
+_MEMORY = (
+    "Python worker exited unexpectedly",
+    "OutOfMemoryError",
+    "MemoryError",
+    "ExecutorLostFailure",
+    "exceeding memory limits",
+    "spark.driver.maxResultSize",
+)
+
 
 class SparkFailed(ExternalError):
     """Spark could not finish an epoch."""
 
     hint = "see the Spark log; the job restarts from its last checkpoint if its restart strategy allows"
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether a lack of memory may be the reason: processes that the kernel killed for it only disappear."""
+        return any(sign in self.message for sign in _MEMORY)
 
 
 class SparkEngine:

@@ -1,0 +1,115 @@
+"""An epoch that is too large for memory is planned smaller, also when it was planned by an earlier driver."""
+
+import pytest
+
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.observations import EpochCut
+from millstream.common import Types, WatermarkStrategy
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.functions import ProcessFunction
+from millstream.model.job_status import JobStatus
+from millstream.testing.faults import SimulatedCrash
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Faults, Setup, World, reference, run
+
+NAMES = ["tumbling", "connect", "broadcast", "operator_state", "union"]
+
+
+def cuts(life):
+    return [each for each in life.seen if isinstance(each, EpochCut)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_epochs_become_small_enough(name, caplog):
+    setup = Setup(PROGRAMS[name], epoch_records=40)
+    with World() as world:
+        life = run(setup, world, Faults(most_records=7))
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert world.visible() == reference(setup)
+        assert max(done.records for done in life.epochs) <= 7
+        assert cuts(life)
+        assert all(cut.records_after < cut.records_before for cut in cuts(life))
+    assert "records instead of" in caplog.text
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_plans_of_an_earlier_driver_are_cut(every):
+    setup = Setup(PROGRAMS["tumbling"], epoch_records=15, checkpoint_every=every)
+    with World() as world:
+        done = run(setup, world).operations
+    third = [number for number, each in enumerate(done) if each.path.endswith("epochs.log")][2]
+    with World() as world:
+        assert run(setup, world, Faults(storage=(third, "after"))).crashed
+        life = run(setup, world, Faults(most_records=4))
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert world.visible() == reference(setup)
+        assert cuts(life)[0].epoch == (1 if every == 100 else 3)
+
+
+def test_a_smaller_plan_is_durable_before_it_runs():
+    """A driver that dies in the smaller epoch is followed by one that replays it, and does not know the first plan."""
+    setup = Setup(PROGRAMS["tumbling"], epoch_records=30, checkpoint_every=100)
+    with World() as world:
+        crashed = run(setup, world, Faults(most_records=7), listen=crash_after_cut)
+        assert crashed.crashed
+        storage = CheckpointStorage("/checkpoints", setup.job, fs=world.files)
+        assert len(storage.read_log("epochs.log")) == 2
+        life = run(setup, world)
+        assert life.epochs[0].epoch == 1
+        assert life.epochs[0].records == cuts(crashed)[-1].records_after
+        assert world.visible() == reference(setup)
+
+
+def crash_after_cut(observation, master):
+    if isinstance(observation, EpochCut):
+        master._engine.run_epoch = die
+
+
+def die(request):
+    raise SimulatedCrash
+
+
+def test_an_epoch_of_one_record_fails_as_ever():
+    options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "6"}
+    setup = Setup(PROGRAMS["tumbling"], epoch_records=30, options=options)
+    with World() as world:
+        life = run(setup, world, Faults(most_records=0))
+        assert life.status is JobStatus.FAILED
+        assert "do not fit into memory" in str(life.failure)
+        assert cuts(life)[-1].records_after == 1
+
+
+class Greedy(ProcessFunction):
+    """Asks for memory that is not there at the tenth record of an epoch, which is one moment of processing time."""
+
+    def open(self, runtime_context):
+        self.seen = 0, 0
+
+    def process_element(self, value, ctx):
+        now = ctx.timer_service().current_processing_time()
+        self.seen = now, self.seen[1] + 1 if self.seen[0] == now else 1
+        if self.seen[1] == 10:
+            raise MemoryError
+        yield value
+
+
+def test_a_function_that_finds_no_memory_gets_fewer_records():
+    def program(env):
+        source = NumberSequenceSource(1, 90)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+        return numbers.process(Greedy(), Types.LONG())
+
+    with World() as world:
+        life = run(Setup(program, epoch_records=40), world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert sorted(world.visible()) == sorted(map(str, range(1, 91)))
+        assert life.master.job.restarts == len(cuts(life)) == 1
+
+
+def test_a_job_that_may_go_back_behind_its_output_replays_plans_as_they_are():
+    options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "3"}
+    options["millstream.recovery.allow-older-checkpoint"] = "true"
+    with World() as world:
+        life = run(Setup(PROGRAMS["tumbling"], epoch_records=30, options=options), world, Faults(most_records=7))
+        assert life.status is JobStatus.FAILED
+        assert cuts(life) == []

@@ -1,0 +1,41 @@
+"""Which failures make epochs smaller."""
+
+import pytest
+
+from millstream.cluster.failures import EpochTimedOut, TaskFailed, failure_of
+from millstream.cluster.oversize import Oversize, is_for_size
+from millstream.cluster.sizing import EpochSize
+from millstream.cluster.sources import EpochPlan
+from millstream.engine.spark.engine import SparkFailed
+from millstream.runtime.block import pack_failure, unpack_failure
+from millstream.runtime.rowwise import UserFunctionFailed
+
+LOST = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3: "
+PLAN = EpochPlan(7, 0, {"src": {"ranges": [["s", 0, 400, 400]], "splits": [], "end": False}})
+
+
+def told(domain):
+    failure = {"domain": domain, "vertex": "v", **UserFunctionFailed("map", "out of memory", "").to_json()}
+    return failure_of(unpack_failure(pack_failure(0, failure)))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        EpochTimedOut(7, 1000),
+        told("memory"),
+        SparkFailed("Python worker exited unexpectedly (crashed)"),
+        SparkFailed(f"{LOST}java.lang.OutOfMemoryError: Java heap space"),
+        SparkFailed(f"{LOST}ExecutorLostFailure (executor 1 exited): Container killed for exceeding memory limits"),
+    ],
+)
+def test_deadlines_and_lack_of_memory_are_about_size(problem):
+    oversize = Oversize(lambda _: None)
+    assert oversize.failed(PLAN, problem, EpochSize(1.0)).budget == 100
+    assert oversize.epoch == 7
+
+
+@pytest.mark.parametrize("problem", [TaskFailed("no route to host"), told("user"), SparkFailed("Job 3 cancelled")])
+def test_other_failures_are_not(problem):
+    assert not is_for_size(problem)
+    assert Oversize(lambda _: None).failed(PLAN, problem, size := EpochSize(1.0)) is size
