@@ -1,7 +1,7 @@
 """Records in a file that is appended to.
 
-Promises: a record that is read is one that was written at that place; what a crash left at the end of a file can be told
-from damage: no whole record follows it.
+Promises: a record that is read is one that was written at that place; what a crash left at the end of a file can be
+told from damage: no whole record follows it.
 Does not know: files, or what is in a record.
 
 A record's frame: a mark, the length, a checksum of the place and length, one of the place and record. The place makes a

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millstream.graph.explain import aligned, printable
-from millstream.model import codec
+from millstream.model.codec_errors import UnsafeData
 from millstream.state_processor import Savepoint, SavepointOperator, SavepointState
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run_ls(args: argparse.Namespace) -> int:
 def _count(state: SavepointState) -> str:
     try:
         return str(len(state))
-    except codec.UnsafeData:  # objects of the program's classes, which are not here
+    except UnsafeData:  # objects of the program's classes, which are not here
         return "?"
 
 

@@ -33,8 +33,18 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.errors import MillstreamError, UserError
 from millstream.model import pickles
+from millstream.model.codec_errors import (
+    NAME_ATTRIBUTE,
+    CorruptData,
+    NotDeclarable,
+    NotEncodable,
+    UndeclaredClass,
+    UnsafeData,
+    dotted,
+    name_of,
+)
 
 PROTOCOL = 5
 
@@ -52,56 +62,6 @@ _OWN_CLASSES = frozenset(
         _GLOBAL_WINDOW,
     }
 )
-
-
-class UndeclaredClass(UserError):
-    """An instance of a class that the program does not declare was about to be stored or sent."""
-
-    def __init__(self, cls: type) -> None:
-        self.name = _name_of(cls)
-        super().__init__(
-            f"an instance of {_dotted(self.name)} cannot be stored or sent, the program does not declare its class",
-            hint=f"name the class in a type annotation, or call env.register_type({cls.__qualname__})",
-        )
-
-
-class NotEncodable(UserError):
-    """A value has no bytes: it is a resource, too deep, or says itself that it cannot be copied."""
-
-    def __init__(self, value: object, reason: str) -> None:
-        self.type_name = _dotted(_name_of(type(value)))
-        self.reason = reason
-        super().__init__(f"a value of type {self.type_name} cannot be turned into bytes: {reason}")
-
-
-class NotDeclarable(UserError):
-    """Something that is no class of values was declared as one."""
-
-    hint = "declare dataclasses, named tuples, enums and plain classes"
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-        super().__init__(f"{value!r} cannot be declared as a class of values")
-
-
-class UnsafeData(ExternalError):
-    """Bytes name something that only a declared class may be; nothing of it was executed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"the data names {name[:200]!r}, which this program does not declare; nothing of it was executed",
-            hint="if the data is your own, declare the class with env.register_type(cls), or name it in an annotation",
-        )
-
-
-class CorruptData(ExternalError):
-    """Bytes are not what `encode` writes: cut off, changed, or from elsewhere."""
-
-    def __init__(self, size: int, reason: str) -> None:
-        self.size = size
-        self.reason = reason
-        super().__init__(f"{size} bytes are not a readable value: {reason}")
 
 
 def encode(value: object) -> bytes:
@@ -170,7 +130,7 @@ class Classes:
         for cls in classes:
             if not isinstance(cls, type) or issubclass(cls, type):
                 raise NotDeclarable(cls)
-            name = _name_of(cls)
+            name = name_of(cls)
             if cls in _BUILT_IN or self._by_name.get(name) is cls:
                 continue
             self._by_name[name] = cls
@@ -187,7 +147,7 @@ class Classes:
         cls = self._by_name.get(name)
         if cls is None:
             if name not in _OWN_CLASSES:
-                raise UnsafeData(_dotted(name))
+                raise UnsafeData(dotted(name))
             module, _, attribute = name.partition(":")
             cls = getattr(importlib.import_module(module), attribute)
             self.declare(cls)
@@ -202,7 +162,7 @@ class Classes:
 
     def _adopt(self, cls: type) -> Callable[[Any], _Reduced]:
         """The reducer of a class met for the first time: ours, numpy's, or one with a declared class's name."""
-        name = _name_of(cls)
+        name = name_of(cls)
         if name in _OWN_CLASSES and name not in self._by_name:
             self.declare(cls)
         elif name in self._by_name:
@@ -240,22 +200,13 @@ def declared() -> frozenset[type]:
 # ---------------------------------------------------------------------------------------------- declared classes
 
 _Reduced = Any  # what `Pickler.reducer_override` may return: a tuple, a global's name, or NotImplemented
-_NAME = "__millstream_name__"
-
-
-def _name_of(cls: type) -> str:
-    return str(vars(cls).get(_NAME) or f"{cls.__module__}:{cls.__qualname__}")
 
 
 def _keep_name(cls: type, name: str) -> None:
     """A class that cloudpickle ships by value loses its qualified name on the way, but not its attributes."""
     if "." in cls.__qualname__:
         with suppress(TypeError):  # a type of C is shipped by name
-            type.__setattr__(cls, _NAME, name)
-
-
-def _dotted(name: str) -> str:
-    return name.replace(":", ".").removeprefix("builtins.")
+            type.__setattr__(cls, NAME_ATTRIBUTE, name)
 
 
 def _class_named(name: str) -> type:
@@ -348,7 +299,7 @@ def _new(name: str, *arguments: Any) -> Any:
 def _call(name: str, *arguments: Any) -> Any:
     cls = _class_named(name)
     if not _has_own(cls, ("__reduce__", "__reduce_ex__")):  # only such a class has ever been written this way
-        called = f"{_dotted(name)}()"
+        called = f"{dotted(name)}()"
         raise UnsafeData(called)
     _check_size(cls, arguments)
     return cls(*arguments)
@@ -389,10 +340,10 @@ def _reduce_defaultdict(obj: defaultdict[Any, Any]) -> _Reduced:
     factory = obj.default_factory
     name = getattr(factory, "__name__", None)
     if _FACTORIES.get(name) is not factory:
-        if not isinstance(factory, type) or _name_of(factory) not in _current.get():
+        if not isinstance(factory, type) or name_of(factory) not in _current.get():
             reason = f"its factory {factory!r} is neither a built-in nor a declared class"
             raise NotEncodable(obj, reason)
-        name = _name_of(factory)
+        name = name_of(factory)
     return build, ("defaultdict", name), None, None, iter(obj.items())
 
 

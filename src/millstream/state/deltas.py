@@ -214,11 +214,14 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
             msg = f"not a state file: it begins with {bytes(view[:4])!r}"
             raise UnreadableState(msg)
         (size,) = struct.unpack_from("<I", view, 4)
-        header = [(entry, str(entry["name"]), int(entry["length"])) for entry in json.loads(bytes(view[8 : 8 + size]))]
+        header = json.loads(bytes(view[8 : 8 + size]))
+        if not all(type(entry["name"]) is str and type(entry["length"]) is int for entry in header):
+            msg = "the header of a state file does not name its tables"
+            raise UnreadableState(msg)
     at = 8 + size
-    for entry, _, length in header:
-        yield entry, view[at : at + length]
-        at += length
+    for entry in header:
+        yield entry, view[at : at + entry["length"]]
+        at += entry["length"]
 
 
 @contextmanager
