@@ -29,8 +29,8 @@ def copy(server: kafka_peers.Served, topic: str, records: int, *, once: bool) ->
     if once:
         env.enable_checkpointing(1000)
     ends = {
-        KafkaTopicPartition("in", partition): len(range(partition, records, kafka_peers.PARTITIONS))
-        for partition in range(kafka_peers.PARTITIONS)
+        KafkaTopicPartition("in", partition): end
+        for partition, end in enumerate(kafka_peers.ends(records, common.PARALLELISM))
     }
     source = KafkaSource.builder().set_bootstrap_servers(server.servers).set_topics("in").set_group_id("flink")
     source.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.offsets(ends))
@@ -48,7 +48,7 @@ def main() -> None:
     args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0)
     cache = Path(__file__).resolve().parent.parent / ".bench" / "jars"
     cache.mkdir(parents=True, exist_ok=True)
-    with kafka_peers.served(args.records, cache) as server:
+    with kafka_peers.served(args.records, common.PARALLELISM, cache) as server:
 
         def run(topic: str, records: int) -> None:
             copy(server, topic, records, once=bool(args.once))

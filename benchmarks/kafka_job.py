@@ -21,17 +21,17 @@ from millstream.datastream.connectors.kafka import (
 )
 
 
-def copy(servers: str, topic: str, records: int, directory: str, *, once: bool) -> None:
-    """The first records of `in` to a topic."""
+def copy(servers: str, topic: str, records: int, directory: str, *, once: bool, partitions: int = 2) -> None:
+    """The first records of `in` to a topic, with a slot for each partition."""
     configuration = Configuration()
+    configuration.set_string("millstream.spark.master", f"local[{partitions}]")
     if once:
         configuration.set_string("execution.checkpointing.interval", "1 s")
         configuration.set_string("execution.checkpointing.dir", directory)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(common.PARALLELISM)
+    env.set_parallelism(partitions)
     ends = {
-        KafkaTopicPartition("in", partition): len(range(partition, records, kafka_peers.PARTITIONS))
-        for partition in range(kafka_peers.PARTITIONS)
+        KafkaTopicPartition("in", partition): end for partition, end in enumerate(kafka_peers.ends(records, partitions))
     }
     source = KafkaSource.builder().set_bootstrap_servers(servers).set_topics("in")
     source.set_value_only_deserializer(SimpleStringSchema()).set_bounded(KafkaOffsetsInitializer.offsets(ends))
@@ -46,11 +46,11 @@ def copy(servers: str, topic: str, records: int, directory: str, *, once: bool) 
 
 def main() -> None:
     """Check, then measure."""
-    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0)
-    with kafka_peers.served(args.records) as server, tempfile.TemporaryDirectory() as directory:
+    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0, partitions=2)
+    with kafka_peers.served(args.records, args.partitions) as server, tempfile.TemporaryDirectory() as directory:
 
         def run(topic: str, records: int) -> None:
-            copy(server.servers, topic, records, directory, once=bool(args.once))
+            copy(server.servers, topic, records, directory, once=bool(args.once), partitions=args.partitions)
 
         common.answer(kafka_peers.measure(server, run, args.base, args.records))
 

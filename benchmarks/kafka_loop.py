@@ -13,15 +13,15 @@ from benchmarks import common, kafka_peers
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 
-def copy(servers: str, topic: str, records: int, *, once: bool) -> None:
+def copy(servers: str, topic: str, records: int, *, once: bool, partitions: int = 2) -> None:
     """The first records of `in` to a topic."""
     where = {"bootstrap.servers": servers}
     fetch = {"fetch.queue.backoff.ms": 5, "fetch.message.max.bytes": 4 << 20}
     consumer = Consumer({**where, **fetch, "group.id": "loop", "enable.auto.commit": False})
     settings: dict[str, Any] = {**where, "linger.ms": 20, "batch.size": 1 << 20, "acks": "all"}
     producer = Producer({**settings, **({"transactional.id": "loop"} if once else {"enable.idempotence": True})})
-    ends = [len(range(p, records, kafka_peers.PARTITIONS)) for p in range(kafka_peers.PARTITIONS)]
-    consumer.assign([TopicPartition("in", partition, 0) for partition in range(kafka_peers.PARTITIONS)])
+    ends = kafka_peers.ends(records, partitions)
+    consumer.assign([TopicPartition("in", partition, 0) for partition in range(partitions)])
     if once:
         producer.init_transactions()
         producer.begin_transaction()
@@ -49,11 +49,11 @@ def copy(servers: str, topic: str, records: int, *, once: bool) -> None:
 
 def main() -> None:
     """Check, then measure."""
-    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0)
-    with kafka_peers.served(args.records) as server:
+    args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0, partitions=2)
+    with kafka_peers.served(args.records, args.partitions) as server:
 
         def run(topic: str, records: int) -> None:
-            copy(server.servers, topic, records, once=bool(args.once))
+            copy(server.servers, topic, records, once=bool(args.once), partitions=args.partitions)
 
         common.answer(kafka_peers.measure(server, run, args.base, args.records))
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from benchmarks import common
 
-PARTITIONS = 2
 CHECKED = 5_000
 
 
@@ -46,12 +45,13 @@ class Served:
 
 
 @contextmanager
-def served(records: int, jar: Path | None = None) -> Iterator[Served]:
+def served(records: int, partitions: int, jar: Path | None = None) -> Iterator[Served]:
     """A broker with `records` records in the topic `in`, and Flink's connector in a folder if that is asked for."""
     python = os.environ.get("MILLSTREAM_PYTHON", sys.executable)
     repository = Path(__file__).resolve().parent.parent
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(repository), str(repository / "src")])}
     command = [python, str(Path(__file__).with_name("kafka_server.py")), "--records", str(records)]
+    command += ["--partitions", str(partitions)]
     command += [] if jar is None else ["--jar", str(jar)]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables)
     try:
@@ -60,6 +60,11 @@ def served(records: int, jar: Path | None = None) -> Iterator[Served]:
         assert server.stdin is not None
         server.stdin.close()
         server.wait(60)
+
+
+def ends(records: int, partitions: int) -> list[int]:
+    """How many of the first records each partition has."""
+    return [len(range(partition, records, partitions)) for partition in range(partitions)]
 
 
 def expected() -> dict[str, int]:

@@ -18,17 +18,16 @@ from millstream.testing import kafka_jars
 from millstream.testing.kafka import KafkaBroker
 
 CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka", "5.0.0-2.2")
-PARTITIONS = 2
 
 
-def fill(broker: KafkaBroker, topic: str, records: int) -> None:
-    """Each record is its number, filled up to 100 bytes; even numbers are in partition 0."""
+def fill(broker: KafkaBroker, topic: str, records: int, partitions: int = 2) -> None:
+    """Each record is its number, filled up to 100 bytes; record `i` is in partition `i % partitions`."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 50, "batch.size": 1 << 20})
     for start in range(0, records, 20_000):
-        for partition in range(PARTITIONS):
-            numbers = range(start + partition, min(start + 20_000, records), PARTITIONS)
+        for partition in range(partitions):
+            numbers = range(start + partition, min(start + 20_000, records), partitions)
             left = [{"value": b"%0100d" % number} for number in numbers]
             while left:
                 with contextlib.suppress(BufferError):
@@ -50,13 +49,14 @@ def main() -> None:
     """Serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", type=int, required=True)
+    parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--jar", type=Path, help="also fetch Flink's connector, to this folder")
     args = parser.parse_args()
     jar = connector(args.jar) if args.jar is not None else None
     with KafkaBroker(quick_start=False, heap="768m") as broker:
         for topic in ("in", "out", "check"):
-            broker.create_topic(topic, PARTITIONS)
-        fill(broker, "in", args.records)
+            broker.create_topic(topic, args.partitions)
+        fill(broker, "in", args.records, args.partitions)
         print(json.dumps({"servers": broker.bootstrap_servers, "jar": jar}), flush=True)
         for _ in sys.stdin:  # a line asks what is in the topic `check`
             print(json.dumps(common.digest((value,) for value in broker.values("check"))), flush=True)

@@ -254,7 +254,24 @@ def _kafka(name: str, title: str, once: int, goal: float) -> Benchmark:
 
 
 KAFKA = _kafka("kafka", "at least once", 0, 1.2)
-KAFKA_ONCE = _kafka("kafka-once", "exactly once", 1, 1.0)
+KAFKA_ONCE = _kafka("kafka-once", "exactly once", 1, 1.2)
+KAFKA_SLOTS = Benchmark(
+    name="kafka-slots",
+    title="Kafka to Kafka, records of 100 bytes, exactly once, 4 partitions and parallelism 4",
+    figure="rate",
+    unit="records/s",
+    ours=Contestant("millstream", "kafka_job.py", "millstream", _sizes(500_000, 5_000_000, once=1, partitions=4)),
+    peers=(
+        Contestant(
+            "millstream, 2 partitions, parallelism 2",
+            "kafka_job.py",
+            "millstream",
+            _sizes(500_000, 5_000_000, once=1, partitions=2),
+            Goal(1.0),
+        ),
+    ),
+    expected=kafka_peers.expected,
+)
 
 TPCH = Benchmark(
     name="tpch",
@@ -351,6 +368,7 @@ BENCHMARKS = (
     BATCH_SESSIONS,
     KAFKA,
     KAFKA_ONCE,
+    KAFKA_SLOTS,
     TPCH,
     NEXMARK,
     SQL_GROUP,
