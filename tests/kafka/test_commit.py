@@ -115,23 +115,6 @@ def test_output_that_is_staged_again_by_other_attempts_is_refused(broker, topic,
     assert broker.values(topic) == ["a", "b", "c", "d"]
 
 
-def test_output_of_other_attempts_is_written_where_repeats_are_allowed(broker, topic, staging, caplog):
-    sink = writing(broker, topic, staging)
-    committer = sink.create_committer()
-    committer.commit(1, staged(sink, 1, ["a"]))
-    committer.commit(2, staged(sink, 2, ["b"]) + staged(sink, 3, ["c"]))
-    again = staged(sink, 2, ["b"], attempt="again")
-    allowed = sink.create_committer()
-    allowed.workers.may_repeat = True
-    with caplog.at_level(logging.WARNING, "millstream.kafka"):
-        allowed.commit(3, again)
-        allowed.commit(3, again)
-    assert "has written 1 staged files of epochs that it had written from other attempts" in caplog.messages[0]
-    assert "had written 1 of 1 staged files before, by the same attempts" in caplog.messages[1]
-    allowed.commit(4, staged(sink, 3, ["x"], attempt="again") + staged(sink, 4, ["d"]))
-    assert broker.values(topic) == ["a", "b", "c", "b", "x", "d"]
-
-
 def test_a_job_that_begins_anew_is_not_taken_for_the_one_before(broker, topic, staging):
     """Its epochs begin at 1 again, under the same prefix: its incarnation is another."""
     sink = writing(broker, topic, staging)

@@ -35,7 +35,7 @@ class WorkersGone(ExternalError):
 
 class CommitWorkers:
     """The workers of a job. `owner` names this run of its driver; `ensure_deployed` is called before tasks run;
-    `deadline` is in milliseconds; `may_repeat` is what the user allows."""
+    `deadline` is in milliseconds."""
 
     def __init__(
         self,
@@ -44,9 +44,8 @@ class CommitWorkers:
         ensure_deployed: Callable[[], None],
         leadership: Leadership | None,
         deadline: int,
-        may_repeat: bool,
     ) -> None:
-        self.owner, self.may_repeat = owner, may_repeat
+        self.owner = owner
         self._engine, self._leadership = engine, leadership
         self._ensure_deployed, self._deadline = ensure_deployed, deadline
         self._released = False

@@ -104,8 +104,7 @@ class JobMaster:
         self._savepoints = Savepoints(checkpoints)
         self._deployed = False
         run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
-        allowed = (job.settings.deadline, job.settings.allow_older)
-        self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, *allowed)
+        self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, job.settings.deadline)
         checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)

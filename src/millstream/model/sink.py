@@ -71,11 +71,6 @@ class Workers(Protocol):
     def owner(self) -> str:
         """Names the run of the driver: no other run has this name, and a job that restarts in its driver keeps it."""
 
-    @property
-    def may_repeat(self) -> bool:
-        """Whether output that was committed before may be shown again, from other attempts: the job may go back to an
-        older checkpoint."""
-
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         """Run functions on the workers of the job, those of different slots in parallel; gives their results."""
 
@@ -87,7 +82,6 @@ class Workers(Protocol):
 class ThisProcess:
     """Workers for a committer that belongs to no job: tasks run in this process."""
 
-    may_repeat = False
     _numbers = itertools.count()
 
     def __init__(self) -> None:

@@ -103,14 +103,7 @@ class KafkaCommitter(Committer):
     def _task(self, lane: _Lane) -> WriteStaged:
         claims = lane.transaction not in self._owned
         return WriteStaged(
-            lane.transaction,
-            self.workers.owner,
-            claims,
-            lane.files,
-            self._directory,
-            self._settings,
-            self._most,
-            self.workers.may_repeat,
+            lane.transaction, self.workers.owner, claims, lane.files, self._directory, self._settings, self._most
         )
 
     def _note(self, checkpoint: int, lane: _Lane, result: Mapping[str, Any]) -> None:
@@ -118,11 +111,6 @@ class KafkaCommitter(Committer):
         if result["skipped"]:
             skipped = "checkpoint %s: '%s' had written %s of %s staged files before, by the same attempts"
             _log.warning(skipped, checkpoint, lane.transaction, result["skipped"], len(lane.files))
-        if result["repeated"]:
-            repeated = (
-                "checkpoint %s: '%s' has written %s staged files of epochs that it had written from other attempts"
-            )
-            _log.warning(repeated, checkpoint, lane.transaction, result["repeated"])
 
     def _regain(self, lane: _Lane) -> None:
         """Another run has the id. Who holds the job's lease opens it again; without a lease, the newer run is right."""

@@ -20,7 +20,6 @@ from enum import StrEnum
 from typing import Any
 
 from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure
-from millstream.connectors.kafka.mark import WrittenByAnotherAttempt
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
@@ -56,8 +55,7 @@ class WriteStaged:
     """Write staged output of one job, in the order of `files`, and remove the files.
 
     `owner` is the run of the driver; with `claims`, it takes the id over from another run. The result is JSON: the
-    outcome, the number of messages and files that were written, of files that were written before, and a reason. With
-    `repeats`, output of other attempts at epochs that were written is written too, and counted."""
+    outcome, the number of messages and files that were written, of files that were written before, and a reason."""
 
     transaction: str
     owner: str
@@ -66,7 +64,6 @@ class WriteStaged:
     directory: str
     settings: Mapping[str, Any] = field(repr=False)
     most: int = MOST
-    repeats: bool = False
 
     def __call__(self) -> dict[str, Any]:
         """One attempt. After a failure the id is opened anew: only then is known what became of its transaction."""
@@ -82,14 +79,10 @@ class WriteStaged:
 
     def _write(self) -> dict[str, int]:
         opened, staging = self._open(), Staging(self.directory)
-        counts = {"messages": 0, "written": 0, "skipped": 0, "repeated": 0}
+        counts = {"messages": 0, "written": 0, "skipped": 0}
         try:
             for group in _groups(self.files, self.most):
-                pending = opened.mark.pending(group)
-                repeated = opened.mark.repeated(group, staging.exists)
-                if repeated and not self.repeats:
-                    raise WrittenByAnotherAttempt(self.transaction, repeated, opened.mark.last(group))
-                pending, counts["repeated"] = [*repeated, *pending], counts["repeated"] + len(repeated)
+                pending = opened.mark.pending(self.transaction, group, staging.exists)
                 if pending:
                     counts["messages"] += opened.write(
                         _messages(staging, pending), opened.mark.after(self.owner, pending)

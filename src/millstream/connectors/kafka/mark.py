@@ -1,7 +1,7 @@
 """What a mark says: which output of a transactional id is in the topics.
 
 Promises: output counts as written only if the same attempt wrote it; output of another attempt at an epoch that was
-written is told apart. A mark has a bounded size.
+written is an error. A mark has a bounded size.
 Does not know: topics, files, producers.
 
 A mark remembers for each job the last epoch that was written, and for the last transactions which epochs and which
@@ -27,8 +27,8 @@ class WrittenByAnotherAttempt(ExternalError):
     """The topics have the output of an epoch already, and this is not that output."""
 
     hint = (
-        "the job went back behind output that readers have seen: start it from its newest checkpoint; or set "
-        "millstream.recovery.allow-older-checkpoint to true, and the output since then appears twice"
+        "the job went back behind output that readers have seen: start it from its newest checkpoint; or start a new "
+        "job from the checkpoint it has, with execution.state-recovery.path, and the output since then appears twice"
     )
 
     def __init__(self, transactional_id: str, staged: Sequence[Staged], written: int) -> None:
@@ -95,44 +95,39 @@ class Mark:
         return self.owner not in ("", owner)
 
     def after(self, owner: str, written: Sequence[Staged]) -> Mark:
-        """The mark after a transaction with the output of one job. Epochs that are written again replace those that
-        were written."""
+        """The mark after a transaction with the output of one job."""
         name, first, last = written[0].job, written[0].epoch, written[-1].epoch
-        before = [each for each in self._known(written).transactions if each.last < first]
+        before = self.jobs.get(name, JobMark(-1)).transactions
         mine = JobMark(last, (*before, Written(first, last, digest_of(written)))[-_TRANSACTIONS:])
         others = {job: replace(each, transactions=each.transactions[-1:]) for job, each in self.jobs.items()}
         others.pop(name, None)
         return Mark(owner, dict([*others.items(), (name, mine)][-_JOBS:]))
 
-    def last(self, staged: Sequence[Staged]) -> int:
-        """The last epoch that was written of the job whose output is staged; -1 if none was."""
-        return self._known(staged).epoch
-
-    def pending(self, staged: Sequence[Staged]) -> list[Staged]:
-        """What is not written yet of the staged output of one job."""
-        return [each for each in staged if each.epoch > self.last(staged)]
-
-    def repeated(self, staged: Sequence[Staged], exists: Callable[[Staged], bool]) -> list[Staged]:
-        """Of the staged output of one job, in the order of epochs, what belongs to epochs that were written, but from
-        other attempts.
+    def pending(
+        self, transactional_id: str, staged: Sequence[Staged], exists: Callable[[Staged], bool]
+    ) -> list[Staged]:
+        """What is not written yet of the staged output of one job, which is in the order of epochs.
 
         Output that is older than the transactions the mark remembers counts as written if its file is gone; so does
         output of an earlier release, whose marks have the last epoch only."""
-        known, same = self._known(staged), set[str]()
+        known = self.jobs.get(staged[0].job) if staged else None
+        if known is None:
+            return list(staged)
+        same: set[str] = set()
         for transaction in known.transactions:
             mine = [each for each in staged if transaction.first <= each.epoch <= transaction.last]
             if digest_of(mine) == transaction.digest:
                 same.update(each.name for each in mine)
         oldest = known.transactions[0].first if known.transactions else known.epoch + 1
-        return [
+        other = [
             each
             for each in staged
             if each.epoch <= known.epoch and each.name not in same and each.transaction
             if each.epoch >= oldest or exists(each)
         ]
-
-    def _known(self, staged: Sequence[Staged]) -> JobMark:
-        return self.jobs.get(staged[0].job, JobMark(-1))
+        if other:
+            raise WrittenByAnotherAttempt(transactional_id, other, known.epoch)
+        return [each for each in staged if each.epoch > known.epoch]
 
 
 def digest_of(staged: Iterable[Staged]) -> str:

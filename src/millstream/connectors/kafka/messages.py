@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError
+from millstream.model.arrow_streams import stream_bytes
 
 _FRAME = struct.Struct("<QI")  # length and checksum of what follows
 _PIECE = 10_000
@@ -61,11 +62,7 @@ class Messages:
         if self.headers is not None:
             columns["headers"] = pa.array([_packed(each) for each in self.headers], pa.binary())
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        schema = batch.schema.with_metadata({"topic": self.topic})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as stream:
-            stream.write_batch(batch.replace_schema_metadata(schema.metadata))
-        return bytes(sink.getvalue())
+        return stream_bytes(batch.replace_schema_metadata({"topic": self.topic}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Messages:

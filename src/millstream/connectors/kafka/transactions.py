@@ -75,7 +75,6 @@ class Transactions:
                 self._outlet.send(each)
             self._outlet.flush()  # before the mark: an open transaction in its topic holds up those who read marks
             self._call(lambda: producer.produce(*self._marks.message(mark)), "marking the transaction")
-            self._outlet.flush()
             self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
         except BaseException as problem:
             self._give_up()
