@@ -13,6 +13,7 @@ from millstream.checkpoint.compatibility import Declared, Fate, compare
 from millstream.checkpoint.restore import OperatorShape, StateNotClaimed
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.cluster.sinks import OutputNotClaimed
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.serialization import Encoder
@@ -115,3 +116,18 @@ def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Fate) -> None
     verdicts = {each.operator: each for each in compare(metadata, None, program, allow_unclaimed=allow)}
     assert verdicts["files"].fate is fate
     assert verdicts["files"].notes[0] == "2 committables of its output were staged and not committed"
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_what_is_staged_survives_a_rescale_after_every_epoch(tmp_path: Path, every: int) -> None:
+    def listen(observation: Any, master: Any) -> None:
+        if isinstance(observation, EpochDone) and observation.epoch <= every + 1:
+            master.rescale(1 + observation.epoch % 3)
+
+    out = tmp_path / "out"
+    with World() as world:
+        life = run(replace(setup_of(out), checkpoint_every=every), world, listen=listen)
+    assert life.status is JobStatus.FINISHED
+    assert len([each for each in life.seen if isinstance(each, RescaleDone)]) > every
+    assert lines(out) == list(range(1, 41))
+    assert [path.name for path in out.iterdir() if not path.name.startswith("part-")] == []

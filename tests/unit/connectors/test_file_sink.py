@@ -1,9 +1,12 @@
 """Laws of the file sink: nothing is seen before its commit, and a commit shows everything once, whatever happens."""
 
+import errno
 import itertools
 import json
 import os
 import pickle
+import re
+import shutil
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -18,6 +21,7 @@ from millstream.connectors.files import (
     OutputFileConfig,
     RollingPolicy,
     filesystems,
+    notes,
 )
 from millstream.connectors.files.buckets import BadBucket, BadTimePattern, BucketContext
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
@@ -27,6 +31,7 @@ from millstream.connectors.files.staging import NotAPath
 from millstream.model.row import Row, RowKind
 from millstream.model.serialization import Encoder, NotSerializable
 from millstream.model.sink import WriterContext
+from millstream.model.watermarks import MAX_WATERMARK
 
 
 def told(sink, subtask, parallelism, epoch, attempt, now=0, job="job"):
@@ -50,9 +55,19 @@ def staged(sink, epoch, values, subtask=0, attempt="0-1.1", **more):
 
 
 def visible(path):
-    """What a reader sees: the files that are not hidden, with their content."""
+    """What a reader sees: the files that are not hidden, with their content; names without the part of the job's."""
     files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-    return {name: file.read_text() for name, file in files.items() if not name.startswith(".")}
+    return {plain(name): file.read_text() for name, file in files.items() if not name.startswith(".")}
+
+
+def plain(name):
+    return re.sub(r"part-[0-9a-f]{12}-", "part-", name)
+
+
+def left(base):
+    """What waits, or was left."""
+    staging = base / ".staging"
+    return sorted(name for name in os.listdir(staging) if name != "commits") if staging.exists() else []
 
 
 def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
@@ -61,9 +76,10 @@ def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
     assert visible(tmp_path / "out") == {}
     committer = sink.create_committer()
     committer.commit(1, made)
+    committer.reached(MAX_WATERMARK, 0)
     committer.close()
     assert visible(tmp_path / "out") == {"part-0-1.txt": "a\nb\n"}
-    assert os.listdir(tmp_path / "out") == ["part-0-1.txt"]
+    assert list(map(plain, os.listdir(tmp_path / "out"))) == ["part-0-1.txt"]
 
 
 @pytest.mark.parametrize("close", [False, True])
@@ -90,7 +106,7 @@ class DyingOs:
 
     def __getattr__(self, name):
         real = getattr(os, name)
-        if name not in ("rename", "replace", "remove", "makedirs", "fsync"):
+        if name not in ("rename", "replace", "remove", "link", "makedirs", "fsync"):
             return real
 
         def dying(*arguments, **named):
@@ -115,7 +131,8 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after
             made += staged(sink, epoch, [f"a{epoch}", f"b{subtask}"], subtask)
         if foreign:
             (base / "a").mkdir()
-            (base / "a" / "part-0-3.txt").write_text("a3\na4\n")  # of an earlier job, with the very same content
+            final = next(c["final"] for c in made if c["group"] == "0/a")
+            (base / final).write_text("a3\na4\n")  # somebody else's, with the very same content
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(filesystems, "os", DyingOs(step, after))
             try:
@@ -129,7 +146,7 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after
         sink.create_committer().commit(1, made)
         found = sorted(visible(base).values())
         assert found == sorted(["a3\na4\n"] * (3 if foreign else 2) + ["b0\nb0\n", "b1\nb1\n"])
-        assert not (base / ".staging").exists() or os.listdir(base / ".staging") == []
+        assert left(base) == []
         if not crashed:
             return
     raise AssertionError("the commit never came to its end")
@@ -145,6 +162,71 @@ def test_files_of_an_earlier_job_are_kept(tmp_path):
         sink = sink_to(tmp_path)
         sink.create_committer().commit(1, staged(sink, 1, ["same"]))
     assert sorted(visible(tmp_path)) == ["part-0-1-1.txt", "part-0-1-2.txt", "part-0-1.txt"]
+
+
+def test_jobs_with_one_base_path_have_names_of_their_own(tmp_path):
+    sink = sink_to(tmp_path)
+    for job in ("one", "two", "one-again"):
+        sink.create_committer().commit(1, staged(sink, 1, [job], job=job))
+    names = [name for name in os.listdir(tmp_path) if name.startswith("part-")]
+    assert len(names) == 3
+    assert all(re.fullmatch(r"part-[0-9a-f]{12}-0-1\.txt", name) for name in names)
+
+
+def test_a_file_that_appears_in_the_last_moment_is_not_replaced(tmp_path, monkeypatch):
+    sink = sink_to(tmp_path)
+    made = staged(sink, 1, ["ours"])
+    final = tmp_path / made[0]["final"]
+    real = os.link
+
+    def link(source, target):
+        if not final.exists():
+            final.write_text("theirs")
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    sink.create_committer().commit(1, made)
+    assert visible(tmp_path) == {"part-0-1.txt": "theirs", "part-0-1-1.txt": "ours\n"}
+
+
+def test_a_file_system_without_links_is_renamed_on(tmp_path, monkeypatch):
+    def link(source, target):
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", link)
+    sink = sink_to(tmp_path)
+    made = staged(sink, 1, ["a"])
+    (tmp_path / made[0]["final"]).write_text("theirs")
+    sink.create_committer().commit(1, made)
+    assert visible(tmp_path) == {"part-0-1.txt": "theirs", "part-0-1-1.txt": "a\n"}
+
+
+def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
+    sink = sink_to(tmp_path, buckets=ByFirstLetter())
+    made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["a"])
+    committer = sink.create_committer()
+    committer.commit(1, made)
+    committer.close()  # the job has stopped, and its savepoint names these files
+    (taken,) = (tmp_path / "a").iterdir()
+    taken.unlink()
+    sink.create_committer().commit(1, made)
+    assert visible(tmp_path) == {"b/part-0-1.txt": "b\n"}
+    assert "checkpoint 1: 1 part files were shown before, and have been taken away since" in caplog.text
+    shutil.rmtree(tmp_path / ".staging")
+    with pytest.raises(OutputLost):
+        sink.create_committer().commit(1, made)
+
+
+def test_notes_of_commits_are_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(notes, "_KEPT", 3)
+    sink = sink_to(tmp_path)
+    for number in range(5):
+        for epoch in (1, 2):
+            made = staged(sink, epoch, ["x"], job=f"job{number}", now=number * 10 + epoch)
+            sink.create_committer().commit(1, made)
+    assert [name.partition("@")[2] for name in sorted(os.listdir(tmp_path / ".staging" / "commits"))] == [
+        f"job{number}-op" for number in (2, 3, 4)
+    ]
 
 
 def test_epochs_of_a_checkpoint_become_one_file_as_far_as_the_size_allows(tmp_path):
@@ -168,8 +250,7 @@ def test_dead_attempts_leave_nothing_behind(tmp_path):
     running = staged(sink, 2, ["later"])
     others = staged(sink, 1, ["another job"], job="other")
     sink.create_committer().commit(1, made)
-    left = set(os.listdir(tmp_path / ".staging"))
-    assert left == {os.path.basename(c["staged"]) for c in running + others}
+    assert set(left(tmp_path)) == {os.path.basename(c["staged"]) for c in running + others}
     assert visible(tmp_path) == {"part-0-1.txt": "alive\n"}
 
 
@@ -189,7 +270,7 @@ def test_lost_and_damaged_output_is_reported(tmp_path):
     with pytest.raises(OutputDamaged, match="has 1 bytes, 2 were written"):
         sink.create_committer().commit(1, [made])
     os.remove(tmp_path / made["staged"])
-    with pytest.raises(OutputLost, match=r"part-0-1\.txt"):
+    with pytest.raises(OutputLost, match=r"-0-1\.txt"):
         sink.create_committer().commit(1, [made])
     both = staged(sink, 2, ["a"]) + staged(sink, 3, ["b"])
     os.remove(tmp_path / both[1]["staged"])

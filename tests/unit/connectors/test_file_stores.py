@@ -81,7 +81,7 @@ def shown(base):
 def hidden(base):
     files = files_of(base)
     walked = files.walk(f"{base}/.staging") if files.exists(f"{base}/.staging") else ()
-    return [name for _, _, names in walked for name in names]
+    return [name for folder, _, names in walked for name in names if not folder.endswith("/commits")]
 
 
 def rows_in(base):
@@ -271,14 +271,17 @@ def test_bulk_files_of_epochs_become_one_file_per_checkpoint(tmp_path, kind):
     sink = sink_to(str(tmp_path), kind)
     made = [each for epoch in range(1, 6) for each in staged(sink, epoch, some_rows(epoch, 0))]
     sink.create_committer().commit(1, made)
-    assert sorted(shown(str(tmp_path))) == [f"a/part-0-1.{kind}", f"b/part-0-1.{kind}"]
+    first, second = sorted(shown(str(tmp_path)))
+    assert first.startswith("a/part-")
+    assert second.startswith("b/part-")
+    assert first.endswith(f"-0-1.{kind}")
     readers = {"parquet": ParquetFiles(KIND), "orc": OrcFiles(KIND), "avro": AvroFiles(KIND)}
     if kind in readers:
         source = FileSource.for_bulk_file_format(readers[kind], str(tmp_path)).build()
         found = everything(source)
         assert sorted(map(str, found)) == sorted(str(row) for epoch in range(1, 6) for row in some_rows(epoch, 0))
     else:
-        assert shown(str(tmp_path))["a/part-0-1.csv"].decode().splitlines()[:2] == ["k,v", "a,100"]
+        assert shown(str(tmp_path))[first].decode().splitlines()[:2] == ["k,v", "a,100"]
 
 
 def test_a_bulk_format_is_finished_by_checkpoints_only(tmp_path):

@@ -13,8 +13,9 @@ several goes these steps, and a bundle of one only the last:
     4. give it its final name
 
 Which step comes next can be read from what is there: a merged file means 3, staged files alone mean 1, nothing at all
-means that all is done. So there is no state beside the files, and a part file of an earlier job, which may have the
-same name, is never mistaken for ours: the next free number is taken.
+means that all is done. Final names contain the job's incarnation, as Flink's contain a random id, and a final name
+never takes the place of a file that is there: if there is one nevertheless, the next free number is taken. Before the
+first step a note is written; with it, a part file that somebody has taken away since is known to have been shown.
 
 An object store shows an object when it is complete, and cannot rename. There the final name belongs to one attempt
 alone, so it can be written again and again:
@@ -26,6 +27,7 @@ All staged objects there mean 1; some mean that the final one is complete, so 2;
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -33,10 +35,14 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from millstream.connectors.files.filesystems import Files, joined
+from millstream.connectors.files.notes import CommitNotes
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import ExternalError
 from millstream.model.sink import Committer
 from millstream.model.staged import outlived
+from millstream.model.watermarks import MAX_WATERMARK
+
+_log = logging.getLogger("millstream.files")
 
 #: Makes one file of several of its format.
 Merge = Callable[[Sequence[BinaryIO], BinaryIO], None]
@@ -47,7 +53,7 @@ _MERGED = ".merged"
 class OutputLost(ExternalError):
     """Staged output is gone, and so is the file it should have become."""
 
-    hint = "was it deleted or moved? a file may be taken away once a later checkpoint is complete"
+    hint = "was the directory '.staging' deleted, or the file by hand? start from an older checkpoint or a savepoint"
 
     def __init__(self, staged: str, final: str) -> None:
         self.staged, self.final = staged, final
@@ -80,7 +86,9 @@ class FileCommitter(Committer):
     ) -> None:
         self._base, self._files, self._merge_files = base, files, merge
         self._place = place
-        self._checkpoint = 0
+        self._notes = CommitNotes(base, files)
+        self._noted = False
+        self._checkpoint = self._taken = 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Make part files of the staged files, in order."""
@@ -89,11 +97,33 @@ class FileCommitter(Committer):
         bundles = list(bundled(staged))
         commit = self._rename if self._files.renames else self._write
         try:
-            for bundle in bundles:
-                commit(bundle)
+            if staged and self._place is None:
+                self._note(staged)
+            for number, bundle in enumerate(bundles):
+                try:
+                    commit(bundle)
+                except (OutputLost, OutputDamaged):
+                    if not number and not self._noted:
+                        self._notes.withdraw(staged)  # nothing is shown yet
+                    raise
         except OSError as error:
             raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
+        if self._taken:
+            told = "checkpoint %s: %d part files were shown before, and have been taken away since"
+            _log.warning(told, checkpoint, self._taken)
         self._sweep(staged)
+
+    def _note(self, staged: Sequence[StagedFile]) -> None:
+        """Files get their final names in order: if the first has not, none has."""
+        self._noted, self._taken = self._notes.has(staged), 0
+        first = self._path(staged[0].staged)
+        if not self._noted and (self._files.exists(first) or self._files.exists(first + _MERGED)):
+            self._notes.write(staged)
+
+    def reached(self, watermark: int, now: int) -> None:
+        """At the end of the input, nothing will be committed again."""
+        if watermark == MAX_WATERMARK:
+            self._notes.forget()
 
     def _rename(self, bundle: list[StagedFile]) -> None:
         first = bundle[0]
@@ -110,15 +140,31 @@ class FileCommitter(Committer):
         if self._files.exists(ready):
             if len(bundle) == 1 or self._merge_files is concatenate:
                 self._check_size(ready, bundle)
-            final = next(name for name in self._names(first) if not self._files.exists(name))
-            self._files.rename(ready, final)
+            self._show(ready, first)
         else:
             shown = self._shown(bundle)
             if shown is None and self._place is None:
-                raise OutputLost(self._path(first.staged), self._path(first.final))
+                self._miss(first.staged, self._path(first.final))
             folder = (shown or next(self._names(first))).rpartition("/")[0]
             if self._files.is_directory(folder):  # a driver that died may have renamed it and not synced the name
                 self._files.sync(folder)
+
+    def _show(self, ready: str, first: StagedFile) -> None:
+        for final in self._names(first):
+            try:
+                self._files.move_new(ready, final)
+            except FileExistsError:
+                if not self._files.is_same(ready, final):
+                    continue
+                self._files.remove(ready)  # a process died when it had both names
+                self._files.sync(final.rpartition("/")[0])
+            return
+
+    def _miss(self, staged: str, final: str) -> None:
+        """Neither the staged file nor the final one is there."""
+        if not self._noted:
+            raise OutputLost(self._path(staged), final)
+        self._taken += 1
 
     def _write(self, bundle: list[StagedFile]) -> None:
         """As `_rename`, where there is no renaming."""
@@ -132,7 +178,7 @@ class FileCommitter(Committer):
             else:
                 self._merge_into(bundle, final)
         elif self._place is None and not self._files.exists(final):
-            raise OutputLost(self._path(bundle[0].staged), final)
+            self._miss(bundle[0].staged, final)
         for part in there:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path(part.staged))
@@ -187,6 +233,7 @@ class FileCommitter(Committer):
 
     def close(self) -> None:
         """Remove the directory of staged files if nothing waits in it."""
+        self._notes.close()
         self._files.remove_directory(joined(self._base, STAGING))
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:

@@ -7,6 +7,7 @@ Does not know: what files hold."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import zlib
@@ -80,6 +81,16 @@ class Files(ABC):
     @abstractmethod
     def rename(self, source: str, target: str) -> None:
         """Give a file another name, whose directory is made; the names are durable from then on."""
+
+    def move_new(self, source: str, target: str) -> None:
+        """As `rename`, but a `FileExistsError` when a file has that name; atomic where the file system can do that."""
+        if self.exists(target):
+            raise FileExistsError(target)
+        self.rename(source, target)
+
+    def is_same(self, first: str, second: str) -> bool:
+        """Whether two names are known to be of one file, as when a process died in `move_new`."""
+        return False
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None:
@@ -155,6 +166,28 @@ class LocalFiles(Files):
         self.sync(folder)
         if os.path.dirname(source) != folder:
             self.sync(os.path.dirname(source))
+
+    def move_new(self, source: str, target: str) -> None:
+        """As Files promises: by a second name, then without the first."""
+        folder = os.path.dirname(target)
+        self._make(folder)
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError as problem:
+            if problem.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                raise
+            super().move_new(source, target)  # a file system without links
+            return
+        self.sync(folder)
+        os.remove(source)
+        if os.path.dirname(source) != folder:
+            self.sync(os.path.dirname(source))
+
+    def is_same(self, first: str, second: str) -> bool:
+        """As Files promises."""
+        return os.path.samefile(first, second)
 
     def _make(self, path: str) -> None:
         """Make a directory with those above it; their names are on the device when this returns."""

@@ -112,6 +112,7 @@ class PartitionCommitter(Committer):
     def reached(self, watermark: int, now: int) -> None:
         """Mark the buckets whose time has come without a record of theirs."""
         self._watermark, self._now = max(self._watermark, watermark), max(self._now, now)
+        self._inner.reached(watermark, now)
         with self._telling():
             self._mark()
 

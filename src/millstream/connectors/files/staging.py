@@ -203,9 +203,10 @@ class FileWriter(SinkWriter):
         count = self._counts.get(bucket, 0)
         self._counts[bucket] = count + 1
         number = f"{context.epoch}-{count}" if count else str(context.epoch)
+        owner = _tag(context.job, context.sink)  # no other job's
         # where a name cannot be taken by renaming, each is used once: that of an attempt is its own
-        tag = "" if self._files.renames else f"-{_tag(context)}"
-        final = f"{self._names.part_prefix}-{context.subtask}-{number}{tag}{self._names.part_suffix}"
+        attempt = "" if self._files.renames else f"-{_tag(str(context.epoch), context.attempt)}"
+        final = f"{self._names.part_prefix}-{owner}-{context.subtask}-{number}{attempt}{self._names.part_suffix}"
         staged = f"{StagedName.of(context)}-{len(self._parts)}"
         part = _Part(f"{STAGING}/{staged}", f"{bucket}/{final}" if bucket else final, f"{context.subtask}/{bucket}")
         self._open[bucket] = part
@@ -278,7 +279,6 @@ class FileWriter(SinkWriter):
         self._streams = {}
 
 
-def _tag(context: WriterContext) -> str:
-    """What tells the files of this attempt from those of any other."""
-    said = "\0".join((context.job, context.sink, str(context.epoch), context.attempt))
-    return hashlib.blake2b(said.encode(), digest_size=6).hexdigest()
+def _tag(*parts: str) -> str:
+    """A short name for long ones."""
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()

@@ -1,0 +1,85 @@
+"""Notes of commits: which staged files are about to become part files.
+
+Promises: a note is durable before the first of its files gets its final name. So a staged file that is gone and has a
+note was shown, even if somebody has taken the part file away since. There are so many notes and no more.
+Does not know: how files are committed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+
+from millstream.connectors.files.filesystems import Files, joined
+from millstream.connectors.files.staging import STAGING, StagedFile
+from millstream.model.staged import StagedName
+
+_NOTES = f"{STAGING}/commits"
+_KEPT = 50
+
+
+class CommitNotes:
+    """The notes below a base path: one for each job and sink, `<time>@<owner>`, with a digest of the files."""
+
+    def __init__(self, base: str, files: Files) -> None:
+        self._directory, self._files = joined(base, _NOTES), files
+        self._owners: set[str] = set()
+
+    def has(self, staged: Sequence[StagedFile]) -> bool:
+        """Whether these files were about to be shown."""
+        owner = _owner(staged)
+        self._owners.add(owner)
+        return any(self._read(name) == _digest(staged) for name in self._names(owner))
+
+    def write(self, staged: Sequence[StagedFile]) -> None:
+        """Note that these files are about to be shown; takes the place of an older note."""
+        owner = _owner(staged)
+        name = f"{max(part.time for part in staged):015d}@{owner}"
+        before = self._names(owner)
+        with self._files.writing(self._path(name)) as stream:
+            stream.write(_digest(staged).encode())
+        self._files.sync(self._directory)
+        for old in [each for each in before if each != name]:
+            self._remove(old)
+        for old in sorted(self._files.names(self._directory))[:-_KEPT]:
+            self._remove(old)
+
+    def withdraw(self, staged: Sequence[StagedFile]) -> None:
+        """None of these files was shown."""
+        for name in self._names(_owner(staged)):
+            self._remove(name)
+
+    def forget(self) -> None:
+        """The input has ended: nobody asks for the notes of this job any more."""
+        for name in [name for owner in self._owners for name in self._names(owner)]:
+            self._remove(name)
+
+    def close(self) -> None:
+        """Remove the directory if there are no notes in it."""
+        self._files.remove_directory(self._directory)
+
+    def _names(self, owner: str) -> list[str]:
+        return [name for name in self._files.names(self._directory) if name.partition("@")[2] == owner]
+
+    def _read(self, name: str) -> str:
+        try:
+            with self._files.open(self._path(name)) as stream:
+                return stream.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _remove(self, name: str) -> None:
+        with suppress(OSError):
+            self._files.remove(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+
+def _owner(staged: Sequence[StagedFile]) -> str:
+    found = StagedName.parse(staged[0].staged.rpartition("/")[2])
+    return "" if found is None else found.owner
+
+
+def _digest(staged: Sequence[StagedFile]) -> str:
+    return hashlib.blake2b("\n".join(part.staged for part in staged).encode(), digest_size=16).hexdigest()
