@@ -98,7 +98,9 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
         data = bytes(data)
     try:
         # Bytes without any opcode that could load a global are safe for the plain, much faster, unpickler.
-        return _Unpickler(BytesIO(data)).load() if _inspect(data) else _loads(data)
+        if (len(data) < _SMALL and _is_plain(data)) or not _inspect(data):
+            return _loads(data)
+        return _Unpickler(BytesIO(data)).load()
     except MillstreamError:
         raise
     except pickles.LoadsExtension as error:
@@ -470,7 +472,8 @@ build = _Build()
 
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 _all_scalars = _SCALARS.issuperset
-_dumps, _loads, _inspect = pickle.dumps, pickle.loads, pickles.inspect
+_dumps, _loads, _inspect, _is_plain = pickle.dumps, pickle.loads, pickles.inspect, pickles.is_plain
+_SMALL = pickles.MAX_DEPTH
 
 # Immutable C types, which pickle writes itself; their constructors take plain values and only make a value.
 _NAMED: tuple[type, ...] = (

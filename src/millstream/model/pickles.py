@@ -44,6 +44,7 @@ def _run_of(more: bytes = b"") -> re.Pattern[bytes]:
 
 
 _RUN, _RUN_WITH_GLOBALS = _run_of(), _run_of(bytes([_STACK_GLOBAL]))
+is_plain = _RUN.fullmatch  # true of most pickles: there is nothing in them to look at, unless they are very long
 
 
 class BadPickle(ValueError):
