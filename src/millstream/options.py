@@ -364,6 +364,26 @@ EPOCH_IDLE_INTERVAL = Option(
 EPOCH_DEADLINE = Option(
     "millstream.epoch.deadline", Duration.of_minutes(10), "An epoch that takes longer is cancelled and fails.", Duration
 )
+TASK_CANCELLATION_TIMEOUT = Option(
+    "task.cancellation.timeout",
+    Duration.of_minutes(3),
+    "How long an epoch that was cancelled at its deadline may take to end. After that Spark is given up: its JVM is "
+    "killed if the job started it, and the job restarts with a new one. 0 to wait for ever.",
+    Duration,
+)
+HEARTBEAT_INTERVAL = Option(
+    "heartbeat.interval",
+    Duration.of_seconds(10),
+    "How often a driver that waits for Spark asks it whether it lives.",
+    Duration,
+)
+HEARTBEAT_TIMEOUT = Option(
+    "heartbeat.timeout",
+    Duration.of_seconds(50),
+    "How long Spark's JVM may take to answer that before it counts as lost, and how long a standalone cluster may give "
+    "the job no executor after it had some.",
+    Duration,
+)
 BLOCK_MAX_RECORDS = Option("millstream.block.max-records", 65536, "The most records of one block.", int)
 BATCH_RUN_SIZE = Option(
     "millstream.batch.run-size",
@@ -440,6 +460,14 @@ HA_LEASE_DURATION = Option(
     "How long a leading driver may be silent before another one takes over.",
     Duration,
 )
+HA_PROGRESS_TIMEOUT = Option(
+    "millstream.high-availability.progress-timeout",
+    Duration.of_minutes(30),
+    "How long a driver may get nowhere before it ends with SUSPENDED: a leader that accepts no epoch although there is "
+    "input gives up its lease, and a driver that stands by gives up when it cannot look at the lease. Keep it above "
+    "millstream.epoch.deadline, task.cancellation.timeout and execution.checkpointing.timeout together.",
+    Duration,
+)
 
 # ----------------------------------------------------------------------------------------------------- ignored
 
@@ -508,9 +536,6 @@ TASK_CANCELLATION_INTERVAL = Option(
     "Ignored: Spark cancels tasks.",
     Duration,
     kind="ignored",
-)
-TASK_CANCELLATION_TIMEOUT = Option(
-    "task.cancellation.timeout", Duration.of_minutes(3), "Ignored: Spark cancels tasks.", Duration, kind="ignored"
 )
 
 _IGNORED: dict[str, str] = {

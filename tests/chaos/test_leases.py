@@ -1,5 +1,6 @@
 """One driver leads at a time; how the others find out needs no common clock."""
 
+import re
 import threading
 import time
 from dataclasses import replace
@@ -11,7 +12,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, StorageFailure
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.leadership import Leadership, LeadershipLost, NotLeading, take_over
+from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
 from millstream.cluster.observations import EpochDone
 from millstream.model.job_status import JobStatus
@@ -403,3 +404,93 @@ def test_a_leader_says_by_itself_that_it_lives_until_its_driver_ends(tmp_path: P
     assert second.term == 2
     assert second.tell_end(JobStatus.FAILED, "why")
     assert FileLease(str(tmp_path)).outcome() == Outcome("FAILED", "why")
+
+
+class Unreadable(FileLease):
+    """Looks fail from one number to another."""
+
+    def __init__(self, directory: str, first: int, last: int) -> None:
+        super().__init__(directory)
+        self.fails, self.looks = range(first, last + 1), 0
+
+    def held(self):
+        self.looks += 1
+        if self.looks in self.fails:
+            raise StorageFailure("look at the lease in", self.directory, OSError(5, "Input/output error"))
+        return super().held()
+
+
+def test_a_standby_whose_looks_fail_for_a_while_stands_by_on_and_leads_when_it_may(tmp_path: Path) -> None:
+    clock = ManualClock()
+    first = member(tmp_path, "first", clock)
+    first.wait(lambda: False)
+    lease = Unreadable(str(tmp_path), 3, 8)
+    second = Leadership(lease, "second", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=60.0)
+    assert second.wait(lambda: False) is None
+    assert second.term == 2
+    assert lease.looks > 8
+
+
+def test_a_standby_that_can_never_look_at_the_lease_ends_after_a_time_and_says_why() -> None:
+    with World() as world:
+        lease = Unreadable("/leases/job", 3, 1 << 30)
+        lease._fs = world.files
+        FileLease("/leases/job", world.files).take(1, "first")
+        clock = world.clock
+        standby = Leadership(lease, "second", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=60.0)
+        before = clock.precise()
+        life = run(replace(SETUP, options={"restart-strategy.type": "exponential-delay"}), world, leadership=standby)
+        assert life.status is JobStatus.SUSPENDED
+        assert str(life.failure).startswith("this driver stood by and could not look at the lease for 60 s: ")
+        assert 60.0 <= clock.precise() - before < 75.0
+
+
+def test_a_leader_that_could_not_begin_its_term_begins_it_when_storage_is_back() -> None:
+    """Without the fence of its term an earlier leader could go on."""
+    setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
+    begins = publishing(setup, begins=True)[0]
+    with World() as world:
+        life = run(setup, world, Faults(storage=(begins, "eio")), leadership=leadership(world, "first"))
+        assert life.status is JobStatus.FINISHED
+        assert world.visible() == reference(SETUP)
+        assert life.master.job.restarts == 1
+        made = [each.id for each in life.checkpoints]
+        assert made == list(range(2, 2 + len(made)))  # the first one is the fence
+
+
+def test_a_leader_whose_job_does_not_move_gives_up_its_lease() -> None:
+    """An epoch that fails again and again is no progress; a job without input moves."""
+    with World() as world:
+        clock, lease = world.clock, FileLease("/leases/job", world.files)
+        leader = Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=600.0)
+
+        def look(_: object, master: object) -> None:
+            leader.is_stuck()  # as the thread that renews does
+
+        failing = Faults(engine=frozenset(range(3, 1 << 10)))
+        setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
+        life = run(setup, world, failing, listen=look, leadership=leader)
+        assert life.status is JobStatus.SUSPENDED
+        assert re.match(r"the job did not move for 600 s, .* lease of term 1: the engine was lost", str(life.failure))
+        assert lease.outcome() is None
+        second = leadership(world, "second")
+        after = run(setup, world, leadership=second)
+        assert (after.status, second.term) == (JobStatus.FINISHED, 2)
+
+
+def test_a_job_that_moves_or_has_nothing_to_do_keeps_its_leader() -> None:
+    clock = ManualClock()
+    with World() as world:
+        lease = FileLease("/leases/job", world.files)
+        leader = Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=600.0)
+        leader.wait(lambda: False)
+        for _ in range(10):
+            clock.sleep(599.0)
+            assert not leader.is_stuck()
+            leader.moved()
+        clock.sleep(600.0)
+        assert leader.is_stuck()
+        with pytest.raises(LeadershipGivenUp):
+            leader.moved()
+        with pytest.raises(LeadershipGivenUp):
+            leader.verify()

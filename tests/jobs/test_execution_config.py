@@ -117,5 +117,4 @@ def test_settings_without_meaning_are_said_to_be_ignored(
         "pipeline.force-kryo",
         "pipeline.object-reuse",
         "task.cancellation.interval",
-        "task.cancellation.timeout",
     }

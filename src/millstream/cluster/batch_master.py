@@ -34,7 +34,7 @@ class NotInBatch(UserError):
 
 
 def batch_settings(settings: JobSettings, configuration: Configuration) -> JobSettings:
-    """The settings of a batch job: no checkpoints, no deadline of an epoch, and nothing to be restored."""
+    """The settings of a batch job: no checkpoints, no deadline of an epoch or commit, and nothing to be restored."""
     if settings.recovery_path is not None:
         raise NotInBatch(what="state to restore from a savepoint")
     return dataclasses.replace(
@@ -42,6 +42,7 @@ def batch_settings(settings: JobSettings, configuration: Configuration) -> JobSe
         restart=restart_strategy(configuration, checkpointing=False),
         checkpoint_interval=None,
         deadline=_NO_DEADLINE,
+        commit_timeout=_NO_DEADLINE,
         adaptive=False,
         reactive=False,
     )
@@ -60,9 +61,8 @@ class BatchMaster(JobMaster):
         """A batch job has no state between epochs."""
         raise NotInBatch(what="savepoints")
 
-    def _recover(self) -> None:
-        if self._to_commit is None:
-            super()._recover()
+    def _recover(self) -> Event | None:
+        return super()._recover() if self._to_commit is None else None
 
     def _epoch(self) -> Event | None:
         """All of the work, then the commit; after a failure of the commit, the commit alone, which is idempotent."""

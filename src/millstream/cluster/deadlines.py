@@ -29,10 +29,13 @@ def without_deadlines() -> Iterator[None]:
         _endless.reset(before)
 
 
-def within(millis: int, work: Callable[[], T], late: Exception) -> T:
-    """The result of `work`, if it comes within `millis` milliseconds."""
-    if _endless.get():
-        return work()
+def has_no_deadlines() -> bool:
+    """Whether work is done in the calling thread, however long it takes."""
+    return _endless.get()
+
+
+def begun(work: Callable[[], T]) -> Future[T]:
+    """Do work in a thread of its own; gives what comes of it."""
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -42,6 +45,14 @@ def within(millis: int, work: Callable[[], T], late: Exception) -> T:
             outcome.set_exception(problem)
 
     Thread(target=copy_context().run, args=(run,), name="with-deadline", daemon=True).start()
+    return outcome
+
+
+def within(millis: int, work: Callable[[], T], late: Exception) -> T:
+    """The result of `work`, if it comes within `millis` milliseconds."""
+    if _endless.get():
+        return work()
+    outcome = begun(work)
     try:
         return outcome.result(millis / 1000)
     except TimeoutError:
@@ -50,15 +61,25 @@ def within(millis: int, work: Callable[[], T], late: Exception) -> T:
         raise late from None
 
 
-def watched(millis: int, work: Callable[[], T], cancel: Callable[[], None], late: Exception) -> T:
-    """The result of `work`, done in this thread and cancelled from another one after `millis` milliseconds."""
+def watched(
+    millis: int,
+    work: Callable[[], T],
+    cancel: Callable[[], None],
+    late: Exception,
+    grace: int = 0,
+    abandon: Callable[[], None] = lambda: None,
+) -> T:
+    """The result of `work`, done in this thread and cancelled from another one after `millis` milliseconds. When it has
+    not ended `grace` milliseconds after that, it is abandoned: `abandon` must make it end; 0 for never."""
     if _endless.get():
         return work()
-    expired = Event()
+    expired, ended = Event(), Event()
 
     def expire() -> None:
         expired.set()
         cancel()
+        if grace and not ended.wait(grace / 1000):
+            abandon()
 
     watchdog = Timer(millis / 1000, expire)
     watchdog.daemon = True
@@ -70,4 +91,5 @@ def watched(millis: int, work: Callable[[], T], cancel: Callable[[], None], late
             raise late from None
         raise
     finally:
+        ended.set()
         watchdog.cancel()

@@ -266,8 +266,10 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
     root = Path(directory.removeprefix("file://"))
     make_directories(str(root))
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
+    patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
     holder = f"{os.uname().nodename}:{os.getpid()}"
-    return Leadership(FileLease(str(root / job_id)), holder, duration, time.monotonic, time.sleep)
+    lease = FileLease(str(root / job_id))
+    return Leadership(lease, holder, duration, time.monotonic, time.sleep, patience=patience)
 
 
 def _checkpoints(

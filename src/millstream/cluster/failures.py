@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from millstream.cluster.events import EpochFailed, Superseded
+from millstream.cluster.finding import CannotRecover
+from millstream.cluster.leadership import NotLeading
 from millstream.cluster.lease import Outcome
+from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.model.sink import OutputRefused
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.saving import StateFileDamaged
 
@@ -32,6 +37,17 @@ class CheckpointExpired(ExternalError):
         super().__init__(
             f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
             hint="raise execution.checkpointing.timeout or see what slows the checkpoint directory",
+        )
+
+
+class CheckpointNotFound(ExternalError):
+    """The checkpoint to go on from was not found in time."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        super().__init__(
+            f"the checkpoint to go on from was not found and verified within {after / 1000:g} s",
+            hint="see what slows the checkpoint directory, or raise execution.checkpointing.timeout",
         )
 
 
@@ -60,6 +76,15 @@ class TaskOutOfMemory(TaskFailed):
 
     hint = "the job plans smaller epochs; if that does not help, give the executors more memory"
     out_of_memory = True
+
+
+def event_of(problem: Exception, at: int, *, standby: bool, begun: bool) -> EpochFailed | Superseded:
+    """What a problem means for its job: a try again, the end, or with `standby` that another driver runs it."""
+    if standby and isinstance(problem, NotLeading | EngineGone):  # the engine of another driver may be well
+        return Superseded(str(problem))
+    helpless = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone)
+    helpless = helpless or (not begun and isinstance(problem, UserError))
+    return EpochFailed(str(problem), at, retryable=not helpless)
 
 
 def failure_of(data: Mapping[str, Any]) -> MillstreamError:

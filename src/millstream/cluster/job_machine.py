@@ -69,7 +69,7 @@ def on_event(job: Job, event: Event) -> tuple[Job, tuple[Action, ...]]:
             return job.to(JobStatus.CANCELLING), (CancelEpoch(),)
         case JobStatus.CANCELLING, Stopped() | EpochFailed() | InputEnded():
             return job.to(JobStatus.CANCELED), (Finish(),)
-        case JobStatus.CREATED, Concluded(status=status, cause=cause):
+        case ((JobStatus.CREATED | JobStatus.RESTARTING), Concluded(status=status, cause=cause)):
             return job.to(status, cause), (Finish(),)
         case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), Superseded(cause=cause)):
             return job.to(JobStatus.SUSPENDED, cause), (Finish(),)

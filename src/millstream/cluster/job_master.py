@@ -26,24 +26,21 @@ from millstream.cluster.adoption import differs
 from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.commit_workers import CommitWorkers
-from millstream.cluster.deadlines import watched
+from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
     CancelEpoch,
     CancelRequested,
     Concluded,
-    EpochFailed,
     Event,
     InputEnded,
     Restarted,
     RestoreAfter,
     Started,
     Stopped,
-    Superseded,
 )
-from millstream.cluster.failures import EndedElsewhere, EpochTimedOut, StateRefused, failure_of
-from millstream.cluster.finding import CannotRecover
+from millstream.cluster.failures import CheckpointNotFound, EndedElsewhere, EpochTimedOut, event_of, failure_of
 from millstream.cluster.job_machine import Job, on_event
-from millstream.cluster.leadership import Leadership, LeadershipLost, take_over
+from millstream.cluster.leadership import Leadership, check_leadership, take_over
 from millstream.cluster.measuring import epoch_done
 from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
 from millstream.cluster.oversize import Oversize
@@ -56,9 +53,8 @@ from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.cluster.submission import SubmittedJob
 from millstream.engine.contract import Engine, EpochResult
-from millstream.errors import ExternalError, MillstreamError, UserError
+from millstream.errors import ExternalError, MillstreamError
 from millstream.model.job_status import JobStatus
-from millstream.model.sink import OutputRefused
 from millstream.model.source import Budget
 from millstream.model.time import Clock
 from millstream.state.saving import StateFileDamaged
@@ -111,6 +107,7 @@ class JobMaster:
         self._stopping = False
         self._stopped_with: tuple[SavepointRequest, str] | None = None
         self._over = False
+        self._leads = False
         self._began_at = 0
         self._oversize = Oversize(observe)
         self.job = Job(strategy=job.settings.restart)
@@ -165,16 +162,12 @@ class JobMaster:
         except Exception as problem:
             if self._cancel.is_set():
                 return CancelRequested(), Stopped()
-            self.failure = problem
-            if isinstance(problem, LeadershipLost):
-                return (Superseded(str(problem)),)
-            if isinstance(problem, StateFileDamaged) and self._checkpoints.blame(problem):
+            leadership = self._submitted.leadership
+            self.failure = problem if leadership is None else leadership.explained(problem)
+            if isinstance(self.failure, StateFileDamaged) and self._checkpoints.blame(self.failure):
                 _log.warning("a checkpoint is damaged: %s", problem)
                 return self._outcome(self._recover, None)
-            helpless = isinstance(problem, CannotRecover | StateRefused | OutputRefused) or (
-                self._sources is None and isinstance(problem, UserError)
-            )
-            event = EpochFailed(str(problem), self._clock.now(), retryable=not helpless)
+            event = event_of(self.failure, self._clock.now(), standby=leadership is not None, begun=bool(self._sources))
         return () if event is None else (event,)
 
     def _happened(self, *events: Event) -> None:
@@ -212,16 +205,20 @@ class JobMaster:
             self.failure = EndedElsewhere(outcome) if outcome.status == JobStatus.FAILED.name else None
             return Concluded(JobStatus[outcome.status], outcome.cause)
         self._checkpoints.lead(leadership.term)
-        sinks = self._sinks = Sinks.of(self._plan, self._workers, self._settings)
+        sinks = self._sinks = self._sinks or Sinks.of(self._plan, self._workers, self._settings)
         empty = CheckpointMetadata.empty(self._submitted.id, self._submitted.name, self._clock.now(), self._incarnation)
         found = take_over(leadership, self._checkpoints, sinks.recover, empty)
         self._incarnation = found.incarnation
         if not found.operators and self._settings.recovery_path is not None:
             found = self._checkpoints.open(self._settings.recovery_path)
+        self._leads = True
         self._start_from(found, leadership.first_generation + 1)
         return None
 
-    def _recover(self) -> None:
+    def _recover(self) -> Event | None:
+        leadership = self._submitted.leadership
+        if leadership is not None and not self._leads:
+            return self._lead(leadership)
         self._still_leading()
         self._checkpoints.resolve()
         found = self._found()  # before anything is undone: what a checkpoint names must stay
@@ -233,8 +230,13 @@ class JobMaster:
         self._engine.close()
         self._deployed = False
         self._start_from(found, self._progress.generation + 1)
+        return None
 
     def _found(self) -> CheckpointMetadata | None:
+        timeout = self._settings.checkpoint_timeout
+        return within(timeout, self._find, CheckpointNotFound(timeout))
+
+    def _find(self) -> CheckpointMetadata | None:
         """The job's own newest checkpoint, else the one it was told to start from: that begins an incarnation."""
         found = self._checkpoints.latest_intact()
         if found is not None:
@@ -278,7 +280,7 @@ class JobMaster:
             generation = max(generation, found.generation + 1)
         self._over = found is not None and found.ended and not foreign
         self._deploy(generation)
-        self._sources = Sources(self._plan, found.sources if found is not None else {}, self._settings.retained)
+        self._sources = Sources.of(self._plan, found.sources if found is not None else {}, self._settings)
         if self._sinks is None:
             self._sinks = Sinks.of(self._plan, self._workers, self._settings)
         if found is not None:
@@ -314,6 +316,7 @@ class JobMaster:
         if plan is None:
             if self._checkpoints.due(self._clock.now(), self._progress.epoch):
                 self._checkpoint()
+            self._moved()
             self._sleep(self._settings.idle_interval / 1000)
             return None
         self._pause(round((self._earliest - self._clock.precise()) * 1000))
@@ -368,11 +371,13 @@ class JobMaster:
         assert self._sinks is not None
         work = self._sources.work(plan, self._progress.memory)
         request = self._progress.request(plan, self.job.restarts, work)
-        late = EpochTimedOut(plan.epoch, self._settings.deadline)
+        settings, engine = self._settings, self._engine
+        late = EpochTimedOut(plan.epoch, settings.deadline)
+        abandon = partial(engine.abandon, f"epoch {plan.epoch} was cancelled and did not end")
 
         def run() -> EpochResult:
-            run_epoch = partial(self._engine.run_epoch, request)
-            result = watched(self._settings.deadline, run_epoch, self._engine.cancel, late)
+            run_epoch = partial(engine.run_epoch, request)
+            result = watched(settings.deadline, run_epoch, engine.cancel, late, settings.cancellation, abandon)
             if result.failures:
                 raise failure_of(result.failures[0])
             return result
@@ -393,6 +398,7 @@ class JobMaster:
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
         self._oversize.epoch = None
         self._sinks.stage(result.reports)
+        self._moved()
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
             self._checkpoints.sweep(self._progress.handles())
         done = epoch_done(self._plan, plan, result, seconds, self._sources.lag())
@@ -436,16 +442,8 @@ class JobMaster:
             self._checkpoints.retire(keep=self._settings.retained)
         except ExternalError as problem:  # the job is well without; the next checkpoint tries again
             _log.warning("old checkpoints could not be deleted: %s", problem)
-        self._observe(
-            CheckpointDone(
-                metadata.checkpoint,
-                metadata.epoch,
-                metadata.bytes_new,
-                metadata.full_size,
-                (self._clock.precise() - started) * 1000,
-                path,
-            )
-        )
+        made, took = metadata, (self._clock.precise() - started) * 1000
+        self._observe(CheckpointDone(made.checkpoint, made.epoch, made.bytes_new, made.full_size, took, path))
         return True
 
     def _take_back(self) -> None:
@@ -522,18 +520,13 @@ class JobMaster:
         self._cancel.set()
         return None
 
+    def _moved(self) -> None:
+        if self._submitted.leadership is not None:
+            self._submitted.leadership.moved()
+
     def _still_leading(self, made: int | None = None) -> None:
-        """Between a checkpoint and its commit: another driver may have begun a term, and commits what was `made` before
-        that; but not under a number that came free again later, which is taken back."""
-        leadership = self._submitted.leadership
-        if leadership is None:
-            return
-        try:
-            leadership.verify()
-        except LeadershipLost:
-            if made is not None and (self._checkpoints.is_superseded(made) or leadership.is_concluded()):
-                self._checkpoints.discard(made)
-            raise
+        if self._submitted.leadership is not None:
+            check_leadership(self._submitted.leadership, self._checkpoints, made)
 
     def _snapshot(self) -> CheckpointMetadata:
         assert self._sinks is not None

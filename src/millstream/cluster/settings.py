@@ -21,6 +21,7 @@ class JobSettings:
     restart: RestartStrategy
     checkpoint_interval: int | None = None
     checkpoint_timeout: int = 600_000
+    commit_timeout: int = 600_000
     min_pause: int = 0
     retained: int = 3
     tolerable_failures: int = 0
@@ -36,6 +37,7 @@ class JobSettings:
     min_interval: int = 0
     idle_interval: int = 20
     deadline: int = 600_000
+    cancellation: int = 180_000
     adaptive: bool = False
     reactive: bool = False
     stable_for: int = 60_000
@@ -58,6 +60,7 @@ def job_settings(configuration: Configuration) -> JobSettings:
         restart=restart_strategy(configuration, checkpointing=every > 0),
         checkpoint_interval=every or None,
         checkpoint_timeout=millis(get(options.CHECKPOINT_TIMEOUT)),
+        commit_timeout=millis(get(options.CHECKPOINT_TIMEOUT)),
         min_pause=millis(get(options.CHECKPOINT_MIN_PAUSE)),
         retained=retained,
         tolerable_failures=get(options.TOLERABLE_FAILED_CHECKPOINTS),
@@ -73,6 +76,7 @@ def job_settings(configuration: Configuration) -> JobSettings:
         min_interval=millis(get(options.EPOCH_MIN_INTERVAL)),
         idle_interval=millis(get(options.EPOCH_IDLE_INTERVAL)),
         deadline=millis(get(options.EPOCH_DEADLINE)),
+        cancellation=millis(get(options.TASK_CANCELLATION_TIMEOUT)),
         adaptive=get(options.SCHEDULER) == "Adaptive" or get(options.SCHEDULER_MODE) == "REACTIVE",
         reactive=get(options.SCHEDULER_MODE) == "REACTIVE",
         stable_for=millis(get(options.ADAPTIVE_STABILIZATION)),

@@ -14,11 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.cluster.bounded import BoundedCommitter
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import JobSettings
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.sink import Committer, Sink, Workers
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.options import CHECKPOINT_TIMEOUT
 from millstream.runtime.operators.sink import SinkSpec
 
 _log = logging.getLogger("millstream.sinks")
@@ -40,11 +42,17 @@ class Sinks:
     """The committers of a job, and what waits for them."""
 
     def __init__(
-        self, plan: ExecutionPlan, workers: Workers, *, with_epoch: bool, allow_unclaimed: bool = False
+        self,
+        plan: ExecutionPlan,
+        workers: Workers,
+        *,
+        with_epoch: bool,
+        allow_unclaimed: bool = False,
+        timeout: int | None = None,
     ) -> None:
         """`workers` is what committers may use of the job. `with_epoch`: no checkpoints are taken: driver-only sinks
         show their output when its epoch is accepted. `allow_unclaimed`: staged output of sinks that the program does
-        not have may be dropped."""
+        not have may be dropped. `timeout`: the milliseconds that a call of a committer may take."""
         self._sinks: dict[str, Sink] = {}
         self._committers: dict[str, Committer] = {}
         self._with_epoch, self._allow_unclaimed = with_epoch, allow_unclaimed
@@ -55,6 +63,8 @@ class Sinks:
                     committer = node.spec.sink.create_committer()
                     if committer is not None:
                         committer.workers = workers
+                        if timeout is not None:
+                            committer = BoundedCommitter(committer, node.name, timeout, CHECKPOINT_TIMEOUT.key)
                         self._committers[node.id] = committer
         self._staged: dict[str, list[Any]] = {}
         self._owed: dict[str, list[Any]] = {}  # of a checkpoint, but in no file: its commit failed
@@ -63,7 +73,8 @@ class Sinks:
     def of(cls, plan: ExecutionPlan, workers: Workers, settings: JobSettings) -> Sinks:
         """The sinks of a job."""
         with_epoch = settings.checkpoint_interval is None
-        return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=settings.allow_unclaimed)
+        allow_unclaimed, timeout = settings.allow_unclaimed, settings.commit_timeout
+        return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed, timeout=timeout)
 
     def stage(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """Take the committables of an accepted epoch, in the order of subtasks."""

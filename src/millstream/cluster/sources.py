@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from millstream.cluster.bounded import BoundedEnumerator
+from millstream.cluster.settings import JobSettings
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.source import Budget, SplitEnumerator, SplitRange
 from millstream.model.watermarks import MIN_WATERMARK
+from millstream.options import EPOCH_DEADLINE
 from millstream.runtime.operators.source import SourceSpec
 
 _MOST_ENDED = 1_000  # splits whose last position is remembered
@@ -69,8 +73,11 @@ class EpochPlan:
 class Sources:
     """The enumerators of a job."""
 
-    def __init__(self, plan: ExecutionPlan, positions: Mapping[str, Any], retained: int = 1) -> None:
-        """`retained`: how many checkpoints the job keeps."""
+    def __init__(
+        self, plan: ExecutionPlan, positions: Mapping[str, Any], retained: int = 1, timeout: int | None = None
+    ) -> None:
+        """`retained`: how many checkpoints the job keeps; `timeout`: the milliseconds that a call of an enumerator may
+        take."""
         self._specs: dict[str, tuple[SourceSpec, int]] = {}
         self._enumerators: dict[str, SplitEnumerator] = {}
         for planned in plan.vertices:
@@ -79,11 +86,20 @@ class Sources:
                 parallelism = planned.task.parallelism
                 self._specs[node.id] = (node.spec, parallelism)
                 state = positions.get(node.id)
-                self._enumerators[node.id] = node.spec.source.create_enumerator(parallelism, state)
+                create = partial(node.spec.source.create_enumerator, parallelism, state)
+                name = node.name.removeprefix("Source: ")
+                self._enumerators[node.id] = (
+                    create() if timeout is None else BoundedEnumerator(create, name, timeout, EPOCH_DEADLINE.key)
+                )
                 self._enumerators[node.id].retain(retained)
         self._ended: set[str] = set()
         self._names = {v.task.operators[0].id: v.task.operators[0].name for v in plan.vertices}
         self._planned: dict[str, dict[str, Any]] = {operator: {} for operator in self._enumerators}
+
+    @classmethod
+    def of(cls, plan: ExecutionPlan, positions: Mapping[str, Any], settings: JobSettings) -> Sources:
+        """The sources of a job."""
+        return cls(plan, positions, settings.retained, settings.deadline)
 
     @property
     def operators(self) -> frozenset[str]:

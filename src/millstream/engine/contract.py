@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from millstream.engine.dependencies import Dependencies
+from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.slot_task import SlotTask
 from millstream.runtime.task import TaskRequest
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction
 from millstream.state.saving import StateFiles
+
+
+class EngineGone(ExternalError):
+    """The engine of this process can run no more epochs, and cannot be started again in it."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +118,14 @@ class Engine(Protocol):
         """How many slots can run at once now; None when that is not known or never changes."""
 
     def cancel(self) -> None:
-        """End the running epoch soon; may be called from another thread."""
+        """End the running epoch soon; may be called from another thread. Raises nothing and waits only a little."""
+
+    def abandon(self, reason: str) -> None:
+        """The running epoch did not end although it was cancelled: whoever waits for it gets an error now, and the next
+        `deploy` begins with nothing of the engine of now. May be called from another thread."""
 
     def close(self) -> None:
-        """Let go of the program; the engine may run others."""
+        """Let go of the program; the engine may run others. Raises nothing when the engine is gone."""
 
     def clean_hosts(self, scratch: str) -> None:
         """The job is over, and closed: delete its directory on every other host, as far as that is possible."""

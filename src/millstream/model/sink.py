@@ -125,7 +125,8 @@ class Committer(ABC):
         """These will never be committed: remove them."""
 
     def interrupt(self) -> None:
-        """The job is cancelled: a commit that waits for a reader gives up. Called from another thread."""
+        """The job is cancelled, or a call has not ended in time and is not waited for any more: make the call under way
+        fail soon, such as by breaking its connections. Called from another thread; must not wait."""
 
     def close(self) -> None:
         """Let go of connections."""

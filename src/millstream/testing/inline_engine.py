@@ -97,6 +97,9 @@ class InlineEngine:
     def cancel(self) -> None:
         """Nothing runs while someone else could call this."""
 
+    def abandon(self, reason: str) -> None:
+        """There is nothing behind this engine that could hang."""
+
     def close(self) -> None:
         """Forget the program and its tasks."""
         self._deployment = None

@@ -1,7 +1,8 @@
 """psycopg, found when it is needed; connections and what goes wrong with them.
 
 Promises: every error of the database becomes one of ours: `DatabaseRefused` when the statement or its data are wrong,
-`DatabaseFailure` when another try may help. An idle connection is kept for the next epoch of the same process.
+`DatabaseFailure` when another try may help. An idle connection is kept for the next epoch of the same process. A server
+that cannot be reached any more is noticed by the system after a minute or so, whatever was being waited for.
 Does not know: statements, epochs."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import socket
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +20,16 @@ from millstream.errors import ExternalError, UserError
 
 _idle: dict[tuple[int, str], list[Any]] = {}
 _KEPT = 4  # idle connections to one database in a process
+# What a URL may say otherwise: how long a server may be silent before the connection counts as broken, be it that
+# nothing is under way (keepalives) or that something was sent and not confirmed (tcp_user_timeout, in milliseconds).
+_SILENCE = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 class MissingDriver(UserError):
@@ -72,15 +84,17 @@ def translated(doing: str) -> Iterator[None]:
 def connected(conninfo: str) -> Any:
     """A new connection that commits every statement; transactions are begun in so many words."""
     with translated("cannot connect to the database"):
-        settings = {"connect_timeout": 10, **psycopg().conninfo.conninfo_to_dict(conninfo)}
+        settings = {**_SILENCE, **psycopg().conninfo.conninfo_to_dict(conninfo)}
         return psycopg().connect(autocommit=True, fallback_application_name="millstream", **settings)
 
 
-def borrowed(conninfo: str) -> Any:
-    """A connection of this process that nobody uses, or a new one. A kept one that has died is passed over."""
+def borrowed(conninfo: str, taken: Callable[[Any], None] = lambda _: None) -> Any:
+    """A connection of this process that nobody uses, or a new one. A kept one that has died is passed over; `taken` is
+    told of each before it is asked whether it lives."""
     kept = _idle.get((os.getpid(), conninfo), [])
     while kept:
         connection = kept.pop()
+        taken(connection)
         if _alive(connection):
             return connection
         discard(connection)
@@ -132,13 +146,14 @@ class Session:
         self._conninfo = conninfo
         self._setup = setup
         self._connection: Any = None
+        self._waited_for: Any = None
         self._unowned: Any = None
 
     def connection(self) -> Any:
         """The open connection."""
         if self._connection is None or self._connection.closed:
             self.drop()
-            self._connection = borrowed(self._conninfo)
+            self._connection = self._waited_for = borrowed(self._conninfo, self._wait_for)
             # of an attempt that nobody ended, the writer is let go of as it is; in a cycle of garbage this comes before
             # the connection's own finalizer, which would complain
             self._unowned = weakref.finalize(self, discard, self._connection)
@@ -166,6 +181,18 @@ class Session:
         rows: list[Any] = self.run(doing, fetch)
         return rows
 
+    def _wait_for(self, connection: Any) -> None:
+        self._waited_for = connection
+
+    def interrupt(self) -> None:
+        """Break the connection from another thread: whoever waits for the database gets an error."""
+        connection = self._waited_for
+        if connection is None or connection.closed:
+            return
+        # the same socket under another number: closing libpq's own would let another file have its number
+        with contextlib.suppress(OSError, psycopg().Error), socket.socket(fileno=os.dup(connection.fileno())) as same:
+            same.shutdown(socket.SHUT_RDWR)
+
     def drop(self) -> None:
         """Close the connection: whatever it had begun is undone."""
         if (connection := self._released()) is not None:
@@ -177,7 +204,7 @@ class Session:
             give_back(self._conninfo, connection)
 
     def _released(self) -> Any:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._waited_for = self._connection, None, None
         if connection is not None:
             self._unowned.detach()
         return connection

@@ -265,7 +265,11 @@ class JdbcExactlyOnceOptions:
 def _of_jdbc(given: dict[str, str]) -> dict[str, str]:
     settings: dict[str, str] = {}
     for name, value in given.items():
-        if name in _RENAMED:
+        if name == "tcpKeepAlive":
+            settings["keepalives"] = "0" if value == "false" else "1"
+        elif name == "socketTimeout":
+            settings["tcp_user_timeout"] = f"{value}000"  # seconds there, milliseconds here
+        elif name in _RENAMED:
             settings[_RENAMED[name]] = value
         elif name == "currentSchema":
             settings["options"] = f"-csearch_path={value}"

@@ -181,6 +181,10 @@ class PreparedCommitter(Committer):
         gids = [Gid.parse(each["gid"]) for each in committables]
         self._session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
 
+    def interrupt(self) -> None:
+        """Break the connection."""
+        self._session.interrupt()
+
     def close(self) -> None:
         """Give the connection back."""
         self._session.close()

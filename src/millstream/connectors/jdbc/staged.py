@@ -145,6 +145,10 @@ class StagedCommitter(Committer):
         sql = f"DELETE FROM {staged_table(self._target)} WHERE ms_gid = ANY(%s)"
         self._session.query("cannot remove staged rows", sql, (names,))
 
+    def interrupt(self) -> None:
+        """Break the connection."""
+        self._session.interrupt()
+
     def close(self) -> None:
         """Give the connection back."""
         self._session.close()

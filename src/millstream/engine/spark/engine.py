@@ -1,13 +1,16 @@
 """The engine contract on Spark.
 
 Promises: one Spark job an epoch; a worker or executor that dies is Spark's to replace, what cannot be replaced comes
-back as `SparkFailed` with the reason in one sentence.
+back as `SparkFailed` with the reason in one sentence. A Spark that is gone, stopped or silent is found while an epoch
+waits for it, comes back as `SparkLost`, and is replaced by the next `deploy`.
 Does not know: plans, checkpoints, programs' meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
@@ -18,19 +21,28 @@ from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
 from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
+from millstream.engine.spark.calls import Calls, attempt
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.cleaning import clean_hosts
 from millstream.engine.spark.epoch_job import epoch_job
+from millstream.engine.spark.health import SparkLost, Watch
 from millstream.engine.spark.placement import Anchor, Laid, running_slots
-from millstream.engine.spark.session import spark_context, warm_up
+from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
 from millstream.engine.spark.stage import Parts
 from millstream.engine.spark.stages import Stages, destroy
 from millstream.engine.spark.tasks_job import tasks_job
-from millstream.errors import ExternalError, MillstreamError
+from millstream.errors import ExternalError
+from millstream.model.configuration import Configuration
 from millstream.model.slot_task import SlotTask
+from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
+T = TypeVar("T")
+
+_CANCEL_SECONDS = 5
+_CLOSE_SECONDS = 20
+_CLEAN_SECONDS = 60
 _MEMORY = (
     "Python worker exited unexpectedly",
     "OutOfMemoryError",
@@ -57,6 +69,13 @@ class SparkEngine:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = dict(settings)
+        configuration = Configuration.from_dict(self._settings)
+        self._answer = configuration.get(HEARTBEAT_TIMEOUT).to_milliseconds() / 1000
+        self._start = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
+        self._every = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
+        self._calls = Calls(self._every)
+        self._watch: Watch | None = None
+        self._lost: dict[Any, SparkLost] = {}
         self._context: Any = None
         self._deployment: Deployment | None = None
         self._parts: Parts | None = None
@@ -66,98 +85,164 @@ class SparkEngine:
 
     def prepare(self) -> None:
         """Start a JVM and warm it up; no Spark runs in it yet."""
-        warm_up(self._settings)
+        self._starting(lambda: warm_up(self._settings))
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program."""
-        pickled = packed(deployment)
-        slots = deployment.plan.slots
+        if self._watch is not None and (problem := self._watch.look()) is not None:
+            self._lose(problem)
+        context = self._starting(lambda: self._spark_for(deployment))
+        if context is not self._context:
+            self._forget()
+            self._context, self._lost = context, {}
+            self._watch = Watch(context, context._gateway, self._answer)
+        self._parts, self._stages, self._anchor, self._bundle = self._starting(lambda: self._deployed(deployment))
+        self._deployment = deployment
+
+    def _spark_for(self, deployment: Deployment) -> Any:
         relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
-        self._context = spark_context(relational, slots)
+        return spark_context(relational, deployment.plan.slots, self._answer, self._lost)
+
+    def _deployed(self, deployment: Deployment) -> tuple[Parts, Stages | None, Anchor | None, Any]:
+        context, anchor, bundle, slots = self._context, self._anchor, self._bundle, deployment.plan.slots
         if self._parts is not None:
             destroy(self._parts.program)
-        if deployment.dependencies is not None and self._bundle is None:
-            self._bundle = self._context.broadcast(deployment.dependencies.read())
-        program = self._context.broadcast(pickled)
-        self._parts = Parts(deployment.id, program, deployment.dependencies, self._bundle)
-        if not deployment.plan.batch:
-            self._stages = Stages(self._context, slots, self._parts.broadcasts)
-            if self._anchor is None or self._anchor.slots != slots:
-                self._let_go_of_anchor()
-                self._anchor = Anchor(self._context, slots)
-        self._deployment = deployment
+        if deployment.dependencies is not None and bundle is None:
+            bundle = context.broadcast(deployment.dependencies.read())
+        parts = Parts(deployment.id, context.broadcast(packed(deployment)), deployment.dependencies, bundle)
+        if deployment.plan.batch:
+            return parts, None, None, bundle
+        if anchor is None or anchor.slots != slots:
+            if anchor is not None:
+                anchor.close()
+            anchor = Anchor(context, slots)
+        return parts, Stages(context, slots, parts.broadcasts), anchor, bundle
+
+    def _starting(self, work: Callable[[], T]) -> T:
+        """What may start a Spark; a JVM that hangs while it starts is killed."""
+
+        def late() -> Exception:
+            kill_starting()
+            master = self._settings.get(SPARK_MASTER.key, str(SPARK_MASTER.default))
+            return SparkNotStarted(master, f"it was not ready within {self._start:g} s")
+
+        return self._calls.run(partial(_told, work), lambda: None, self._start, late)
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """One Spark job."""
-        deployment = self._deployment
-        assert deployment is not None, "deploy first"
-        assert self._parts is not None
-        self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
-        requests = level_requests(deployment, request)
+        watch = self._watch
+        assert watch is not None, "deploy first"
         try:
-            if deployment.plan.batch:
-                found = batch_job(self._context, self._parts, deployment, requests, request.now)
-            else:
-                assert self._anchor is not None
-                assert self._stages is not None
-                found = epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
-        except _SPARK_PROBLEMS as problem:
-            raise _failure(problem) from None
+            found = self._calls.run(partial(_told, lambda: self._run(request)), watch.look, math.inf, _never)
+        except SparkLost as problem:
+            self._lose(problem)
+            raise
+        except Exception:  # of a context that was stopped PySpark's own attributes are missing
+            if (lost := watch.look()) is not None:
+                self._lose(lost)
+                raise lost from None
+            raise
+        watch.worked()
         kinds = [(blocks.header(data).kind, data) for data in found]
         return EpochResult(
             reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
             failures=tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
         )
 
+    def _run(self, request: EpochRequest) -> list[bytes]:
+        deployment = self._deployment
+        assert deployment is not None, "deploy first"
+        assert self._parts is not None
+        self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
+        requests = level_requests(deployment, request)
+        if deployment.plan.batch:
+            return batch_job(self._context, self._parts, deployment, requests, request.now)
+        assert self._anchor is not None
+        assert self._stages is not None
+        return epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
+
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         """One Spark job with one stage."""
+        watch = self._watch
+        assert watch is not None, "deploy first"
+        calls = Calls(self._every)  # a thread of its own: an epoch may run at the same time
+        try:
+            return calls.run(partial(_told, lambda: self._run_tasks(tasks)), watch.look, math.inf, _never)
+        finally:
+            calls.close()
+
+    def _run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         deployment, parts = self._deployment, self._parts
         assert deployment is not None, "deploy first"
         assert parts is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
-        try:
-            stages = self._stages or Stages(self._context, deployment.plan.slots, parts.broadcasts)
-            laid = self._anchor.laid(stages) if self._anchor is not None else Laid.anywhere(stages)
-            return collect_results(tasks_job(stages, laid, parts, tasks), len(tasks))
-        except _SPARK_PROBLEMS as problem:
-            raise _failure(problem) from None
+        stages = self._stages or Stages(self._context, deployment.plan.slots, parts.broadcasts)
+        laid = self._anchor.laid(stages) if self._anchor is not None else Laid.anywhere(stages)
+        return collect_results(tasks_job(stages, laid, parts, tasks), len(tasks))
 
     def slots(self) -> int | None:
         """The tasks that the executors of now can run at once."""
-        return running_slots(self._context) if self._context is not None else None
+        context, watch = self._context, self._watch
+        if context is None or watch is None:
+            return None
+        return self._calls.run(partial(_told, lambda: running_slots(context)), watch.look, math.inf, _never)
 
     def cancel(self) -> None:
         """Cancel the running job."""
-        if self._context is not None and self._deployment is not None:
-            self._context.cancelJobGroup(self._deployment.id)
+        context, deployment = self._context, self._deployment
+        if context is not None and deployment is not None:
+            attempt("cancel a job", lambda: context.cancelJobGroup(deployment.id), _CANCEL_SECONDS)
+
+    def abandon(self, reason: str) -> None:
+        """Kill the JVM, if it was started here; whoever waits for it does not wait any more."""
+        kill(self._context)
+        self._calls.give_up(SparkLost(reason, jvm=True))
 
     def close(self) -> None:
         """Forget the program; the Spark context stays for the next one."""
-        for broadcast in self._parts.broadcasts if self._parts is not None else ():
-            destroy(broadcast)
-        self._let_go_of_anchor()
-        self._deployment = self._parts = self._stages = self._bundle = None
+        parts, anchor = self._parts, self._anchor
+        self._forget()
+        self._calls.close()
+
+        def clean_up() -> None:
+            for broadcast in parts.broadcasts if parts is not None else ():
+                destroy(broadcast)
+            if anchor is not None:
+                anchor.close()
+
+        attempt("clean up after a job", clean_up, _CLOSE_SECONDS)
 
     def clean_hosts(self, scratch: str) -> None:
         """One small job over all executors."""
-        active = SparkContext._active_spark_context
-        if active is not None and active is self._context:
-            clean_hosts(active, scratch)
+        context, active = self._context, SparkContext._active_spark_context
+        if active is not None and context is active:
+            attempt("clean the hosts of a job", partial(clean_hosts, active, scratch), _CLEAN_SECONDS)
 
-    def _let_go_of_anchor(self) -> None:
-        if self._anchor is not None:
-            self._anchor.close()
-        self._anchor = None
+    def _lose(self, problem: SparkLost) -> None:
+        """Spark is of no use any more."""
+        if problem.jvm:
+            kill(self._context)
+        self._lost = {self._context: problem}
+        self._forget()
+        self._context = self._watch = None
+
+    def _forget(self) -> None:
+        """Let go of what belongs to one context and one program."""
+        self._deployment = self._parts = self._stages = self._bundle = self._anchor = None
 
 
-_SPARK_PROBLEMS = (Py4JError, PySparkException, OSError, EOFError)
+def _never() -> Exception:
+    raise AssertionError
 
 
-def _failure(problem: Exception) -> MillstreamError:
-    """The error to raise for a failed job."""
-    broken = f"the connection to Spark broke: {problem}"
-    reason = _reason(problem) if isinstance(problem, Py4JJavaError) else broken
-    return query_failure(problem) or SparkFailed(reason)
+def _told(work: Callable[[], T]) -> T:
+    """What `work` gives; what PySpark raises comes as an error of ours."""
+    try:
+        return work()
+    except (Py4JError, PySparkException, OSError, EOFError) as problem:
+        broken = f"the connection to Spark broke: {problem}"
+        reason = _reason(problem) if isinstance(problem, Py4JJavaError) else broken
+        raise (query_failure(problem) or SparkFailed(reason)) from None
 
 
 def _reason(problem: Any) -> str:

@@ -1,12 +1,14 @@
 """The Spark of this process: found, or started with the settings the engine needs.
 
-Promises: at most one Spark per process; the environment of the process is afterwards as it was, but for two settings
-that PySpark notes there for itself; nothing of Spark's log reaches the terminal unless asked for; `stop` ends what was
-started here, JVM included, and nothing else.
+Promises: at most one Spark per process; one that is lost is replaced, unless the program made it itself; the
+environment of the process is afterwards as it was, but for two settings that PySpark notes there for itself; nothing of
+Spark's log reaches the terminal unless asked for; `stop` and `kill` end what was started here, JVM included, and
+nothing else.
 Does not know: epochs, blocks or jobs."""
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
@@ -14,15 +16,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf, SparkContext
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
+from millstream.engine.contract import EngineGone
+from millstream.engine.spark.calls import attempt
+from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
 from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
@@ -30,8 +37,13 @@ from millstream.errors import ExternalError
 from millstream.model.secrets import shown
 from millstream.options import SPARK_MASTER
 
+_log = logging.getLogger("millstream.spark")
+
 _STOP_SECONDS = 20
 _CONNECT_SECONDS = 5
+_LOCK_SECONDS = 30
+_GATEWAY_SECONDS = 5
+_ANSWER_SECONDS = 50.0
 
 
 class SparkNotStarted(ExternalError):
@@ -45,34 +57,59 @@ class SparkNotStarted(ExternalError):
         )
 
 
+class SparkNotOurs(EngineGone):
+    """The Spark of the program is lost, and the program made it itself."""
+
+    hint = (
+        f"let millstream start Spark instead of the program, or set {SPARK_MASTER.key}: then a lost Spark is replaced "
+        "by one on that master"
+    )
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the program's own Spark is lost and cannot be started again from here: {reason}")
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """A Spark that this module started, and how long that took."""
 
     context: SparkContext
+    gateway: Any
     seconds: float
 
 
 _lock = threading.Lock()
 _started: Started | None = None
+_starting_jvm: subprocess.Popen[bytes] | None = None
 
 
-def spark_context(configuration: Mapping[str, str], slots: int) -> SparkContext:
+def spark_context(
+    configuration: Mapping[str, str],
+    slots: int,
+    answer_seconds: float = _ANSWER_SECONDS,
+    lost: Mapping[SparkContext, SparkLost] = MappingProxyType({}),
+) -> SparkContext:
     """The Spark that already runs in this process, else one started from `configuration`.
 
-    A context that the program made itself is taken as it is, unless a setting of it cannot work here."""
+    A context that the program made itself is taken as it is, unless a setting of it cannot work here. One that was
+    stopped, whose JVM is gone or has no answer within `answer_seconds`, or that is known to be `lost`, is replaced."""
     global _started
-    with _lock:
+    with _locked(configuration):
         active = SparkContext._active_spark_context
         if active is not None:
-            refuse_unusable(dict(active.getConf().getAll()))
-            serve_over_tcp(active)
-            return active
+            problem = context_problem(active, SparkContext._gateway, answer_seconds) or lost.get(active)
+            if problem is None:
+                refuse_unusable(dict(active.getConf().getAll()))
+                serve_over_tcp(active)
+                return active
+            _let_go(active, problem, configuration)
+        _forget_lost_gateway(answer_seconds)
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
         context = _start(settings)
         serve_over_tcp(context)
-        _started = Started(context, time.monotonic() - before)
+        _started = Started(context, SparkContext._gateway, time.monotonic() - before)
         return context
 
 
@@ -80,7 +117,8 @@ def warm_up(configuration: Mapping[str, str]) -> None:
     """Have the JVM that `spark_context` will need, and in it the classes: most of the time of Spark's start is theirs.
 
     A Spark of this process alone is started in it and stopped again; where there is a JVM already, nothing is done."""
-    with _lock:
+    with _locked(configuration):
+        _forget_lost_gateway(_ANSWER_SECONDS)
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         settings = resolve(configuration, slots=1, memory=_machine_memory())
@@ -101,16 +139,35 @@ def stop() -> None:
     with _lock:
         if _started is None:
             return
-        gateway = SparkContext._gateway
-        _started.context.stop()
+        context, gateway = _started.context, _started.gateway
+        attempt("stop Spark", context.stop, _STOP_SECONDS)
         _started = None
-        if gateway is None:
-            return
-        gateway.shutdown()
-        SparkContext._gateway = SparkContext._jvm = None
+        _forget(context, gateway)
         process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
         if process is not None:
             _end(process)
+
+
+def kill(context: SparkContext | None) -> None:
+    """Kill the JVM of a context that was started here: calls that wait for it fail then, and the next `spark_context`
+    starts another one. From any thread."""
+    started = _started
+    if started is not None and started.context is context:
+        _kill(started.gateway)
+
+
+def _kill(gateway: Any) -> None:
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GATEWAY_SECONDS)
+
+
+def kill_starting() -> None:
+    """Kill the JVM that is being started: whoever waits for it gets an error. From any thread."""
+    if (starting := _starting_jvm) is not None:
+        starting.kill()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -122,6 +179,56 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _let_go(context: SparkContext, problem: SparkLost, configuration: Mapping[str, str]) -> None:
+    """Make room for another Spark in place of one that is lost; raise if it is not ours to replace."""
+    global _started
+    gateway = SparkContext._gateway
+    ours = _started is not None and _started.context is context
+    if (not ours and SPARK_MASTER.key not in configuration) or (problem.jvm and "PYSPARK_GATEWAY_PORT" in os.environ):
+        raise SparkNotOurs(problem.reason)
+    _log.warning("another Spark is started: %s", problem.reason)
+    if problem.jvm or not attempt("stop Spark", context.stop, _STOP_SECONDS):
+        kill(context)
+        _forget(context, gateway if ours else None)
+    if ours:
+        _started = None
+
+
+def _forget_lost_gateway(seconds: float) -> None:
+    """A JVM without a context that is gone, or does not answer, is replaced."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    problem = jvm_problem(gateway, seconds)
+    if problem is None:
+        return
+    _log.warning("another JVM is started: %s", problem.reason)
+    _kill(gateway)
+    _forget(None, gateway)
+
+
+def _forget(context: SparkContext | None, gateway: Any) -> None:
+    """Have PySpark know nothing of a Spark; a gateway of ours is shut down with it."""
+    if context is not None:
+        context._jsc = None  # there is nobody to be told that it stops
+        attempt("forget a lost Spark", context.stop, _GATEWAY_SECONDS)
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is not None:
+        attempt("shut the gateway down", gateway.shutdown, _GATEWAY_SECONDS)
+
+
+@contextmanager
+def _locked(configuration: Mapping[str, str]) -> Iterator[None]:
+    """Alone with the Spark of this process, or an error: a start that hangs may keep the others waiting."""
+    if not _lock.acquire(timeout=_LOCK_SECONDS):
+        master = configuration.get(SPARK_MASTER.key, "its master")
+        raise SparkNotStarted(master, f"another start has been under way for more than {_LOCK_SECONDS} s")
+    try:
+        yield
+    finally:
+        _lock.release()
 
 
 def _submitted() -> dict[str, str]:
@@ -136,7 +243,15 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     _require_reachable(settings["spark.master"])
     with _starting(settings) as conf:
         _start_jvm(settings)
-        return SparkContext(conf=conf)
+        context = SparkContext(conf=conf)
+    server: Any = context._accumulatorServer
+    server.handle_error = _note_error
+    return context
+
+
+def _note_error(*_: object) -> None:
+    """In place of a traceback on the terminal when the JVM is gone."""
+    _log.debug("the connection for Spark's accumulators broke", exc_info=True)
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
@@ -149,16 +264,36 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
 @contextmanager
 def _starting(settings: Mapping[str, str]) -> Iterator[SparkConf]:
     """The environment in which to start, and what goes wrong in one sentence."""
-    with _environment(_variables(settings)):
+    with _environment(_variables(settings)), _noting_the_jvm():
         try:
             yield SparkConf(loadDefaults=False).setAll(list(settings.items()))
         except Py4JJavaError as error:
             reason = str(error.java_exception.getMessage())
-        except PySparkRuntimeError as error:
-            reason = str(error)
+        except (PySparkRuntimeError, Py4JError, OSError) as error:
+            reason = str(error) or type(error).__name__
         else:
             return
     raise SparkNotStarted(settings["spark.master"], reason.strip().splitlines()[0])
+
+
+@contextmanager
+def _noting_the_jvm() -> Iterator[None]:
+    """Know the JVM that PySpark starts from its first moment: it waits for it without a deadline."""
+    global _starting_jvm
+    gateways: Any = java_gateway
+    popen = gateways.Popen
+
+    def start(*arguments: Any, **settings: Any) -> subprocess.Popen[bytes]:
+        global _starting_jvm
+        _starting_jvm = popen(*arguments, **settings)
+        return _starting_jvm
+
+    gateways.Popen = start
+    try:
+        yield
+    finally:
+        gateways.Popen = popen
+        _starting_jvm = None
 
 
 def _require_reachable(master: str) -> None:

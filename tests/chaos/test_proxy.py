@@ -1,0 +1,116 @@
+"""The link of the tests does what it says."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from millstream.testing.proxy import Proxy
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that sends back what it gets."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer(client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            while data := client.recv(1 << 16):
+                client.sendall(data)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                threading.Thread(target=answer, args=(client,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.close()
+
+
+def connected(proxy: Proxy) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", proxy.port), timeout=5)
+
+
+def first_byte(proxy: Proxy) -> bytes:
+    with connected(proxy) as client:
+        return client.recv(1)
+
+
+def heard(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (piece := client.recv(1 << 16)):
+        data += piece
+    return data
+
+
+def test_bytes_arrive_in_order_and_unchanged(echo: int) -> None:
+    sent = bytes(range(256)) * 2000
+    with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
+        threading.Thread(target=client.sendall, args=(sent,), daemon=True).start()
+        assert heard(client, len(sent)) == sent
+        assert proxy.passed == {"up": len(sent), "down": len(sent)}
+
+
+@pytest.mark.parametrize("ways", [(), ("up",), ("down",)])
+def test_a_silent_link_holds_what_was_sent_until_it_is_mended(echo: int, ways: tuple) -> None:
+    with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
+        client.sendall(b"one")
+        assert heard(client, 3) == b"one"
+        proxy.silence(*ways)
+        client.sendall(b"two")
+        client.settimeout(0.15)
+        with pytest.raises(TimeoutError):
+            client.recv(3)
+        proxy.mend()
+        client.settimeout(5)
+        assert heard(client, 3) == b"two"
+
+
+def test_a_slow_link_takes_its_time(echo: int) -> None:
+    with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
+        proxy.slow_down(delay=0.1, rate=10_000)
+        began = time.monotonic()
+        client.sendall(b"x" * 1000)
+        assert len(heard(client, 1000)) == 1000
+        assert time.monotonic() - began >= 0.4  # 0.1 for the delay and 0.1 for the bytes, both ways
+
+
+def test_a_lossy_link_is_right_and_late(echo: int) -> None:
+    with Proxy("127.0.0.1", echo, seed=3) as proxy, connected(proxy) as client:
+        proxy.slow_down(loss=0.7)
+        began = time.monotonic()
+        client.sendall(b"again")
+        assert heard(client, 5) == b"again"
+        assert time.monotonic() - began >= 0.2
+
+
+def test_a_reset_is_an_error_on_the_clients_side_and_the_next_connection_works(echo: int) -> None:
+    with Proxy("127.0.0.1", echo) as proxy:
+        with connected(proxy) as client:
+            client.sendall(b"one")
+            assert heard(client, 3) == b"one"
+            proxy.reset()
+            with pytest.raises(ConnectionError):
+                assert client.recv(1) != b"", "closed, not reset"
+        with connected(proxy) as client:
+            client.sendall(b"two")
+            assert heard(client, 3) == b"two"
+
+
+def test_refused_connections_end_at_once(echo: int) -> None:
+    with Proxy("127.0.0.1", echo) as proxy:
+        proxy.refuse()
+        with pytest.raises(ConnectionError):
+            first_byte(proxy)
+
+
+def test_nothing_is_left_of_a_proxy(echo: int) -> None:
+    with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
+        client.sendall(b"one")
+        proxy.silence()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("proxy")]

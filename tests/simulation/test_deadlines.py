@@ -1,0 +1,194 @@
+"""What a job waits for outside has a deadline, and what comes back late meets nothing newer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from millstream.cluster import entrypoint
+from millstream.cluster.bounded import BoundedCommitter, BoundedEnumerator, StillUnderWay, TookTooLong
+from millstream.cluster.deadlines import watched, without_deadlines
+from millstream.cluster.observations import StatusChanged
+from millstream.common import Configuration, WatermarkStrategy
+from millstream.connectors.sequence import SequenceEnumerator
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.errors import ExternalError
+from millstream.model.job_status import JobStatus
+from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.model.source import Budget, SplitEnumerator
+from millstream.testing.inline_engine import InlineEngine
+
+
+class Hanging(Committer):
+    """Its first call waits until it is let go of; notes what overlaps."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.calls: list[int] = []
+        self.interrupted = self.closed = False
+        self.overlapped = False
+        self._busy = threading.Lock()
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        self.overlapped |= not self._busy.acquire(blocking=False)
+        self.calls.append(checkpoint)
+        if len(self.calls) == 1:
+            self.let_go.wait(30)
+        self._busy.release()
+
+    def interrupt(self) -> None:
+        self.interrupted = True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def wait(until: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_commit_that_hangs_is_an_error_that_says_what_waited_for_what() -> None:
+    inner = Hanging()
+    committer = BoundedCommitter(inner, "orders", 50, "execution.checkpointing.timeout")
+    with pytest.raises(TookTooLong, match=r"sink 'orders' did not commit the output of checkpoint 3 within 0\.05 s"):
+        committer.commit(3, ["x"])
+    assert inner.interrupted
+    with pytest.raises(StillUnderWay, match="it was to commit the output of checkpoint 3, which is late"):
+        committer.commit(4, ["y"])
+    committer.close()
+    assert not inner.closed
+    inner.let_go.set()
+    wait(lambda: inner.closed)
+    committer.commit(3, ["x"])
+    assert inner.calls == [3, 3]
+
+
+class SlowEnumerator(SequenceEnumerator):
+    """Plans when it is let go of."""
+
+    def __init__(self) -> None:
+        self.let_go, self.closed = threading.Event(), False
+
+    def plan(self, budget: Any) -> Any:
+        self.let_go.wait(30)
+        return []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_enumerator_that_hangs_is_left_behind_and_closed_later() -> None:
+    slow = SlowEnumerator()
+    enumerator = BoundedEnumerator(lambda: slow, "numbers", 50, "millstream.epoch.deadline")
+    with pytest.raises(TookTooLong, match="source 'numbers' did not plan what to read within"):
+        enumerator.plan(Budget(1, 1, 0))
+    enumerator.close()
+    assert not slow.closed
+    slow.let_go.set()
+    wait(lambda: slow.closed)
+
+
+@pytest.mark.parametrize(("bounded", "plain"), [(BoundedCommitter, Committer), (BoundedEnumerator, SplitEnumerator)])
+def test_nothing_of_what_is_bounded_is_left_out(bounded: type, plain: type) -> None:
+    methods = {name for name, value in vars(plain).items() if callable(value) and not name.startswith("_")}
+    assert methods <= vars(bounded).keys()
+
+
+def test_where_the_clock_is_not_real_calls_are_made_in_the_callers_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    class Noting(Hanging):
+        def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+            threads.append(threading.current_thread())
+
+    committer = BoundedCommitter(Noting(), "orders", 1, "an option")
+    with without_deadlines():
+        committer.commit(1, [])
+    assert threads == [threading.current_thread()]
+
+
+COMMITTER = Hanging()
+
+
+class Writer(SinkWriter):
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def write(self, values: Sequence[Any], timestamps: Any) -> None:
+        self.values.extend(values)
+
+    def prepare_commit(self) -> list[Any]:
+        return [self.values] if self.values else []
+
+
+class HangingSink(Sink):
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return Writer()
+
+    def create_committer(self) -> Committer:
+        return COMMITTER
+
+
+def test_a_job_whose_commit_hangs_restarts_and_goes_on_when_it_has_ended(tmp_path) -> None:
+    COMMITTER.__init__()  # type: ignore[misc]
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.timeout": "500 ms",
+        "millstream.epoch.max-records": "10",
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.initial-backoff": "20 ms",
+        "restart-strategy.exponential-delay.max-backoff": "20 ms",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    source = env.from_source(NumberSequenceSource(0, 49), WatermarkStrategy.no_watermarks(), "numbers")
+    source.sink_to(HangingSink()).name("slow store")
+    told: list[Any] = []
+    job = entrypoint.submit(env._graph(), configuration, "hangs", engine=InlineEngine(), listeners=[told.append])
+    wait(lambda: "still not ended" in (job.master.job.cause or ""))
+    assert COMMITTER.interrupted
+    assert len(COMMITTER.calls) == 1
+    COMMITTER.let_go.set()
+    assert job.wait(20)
+    assert job.master.job.status is JobStatus.FINISHED
+    assert not COMMITTER.overlapped
+    assert COMMITTER.calls[:2] == [1, 1]  # the late commit is repeated before anything newer
+    causes = [each.cause for each in told if isinstance(each, StatusChanged) and each.cause]
+    assert "sink 'slow store' did not commit the output of checkpoint 1 within 0.5 s" in causes[0]
+
+
+def test_work_that_does_not_end_when_it_is_cancelled_is_abandoned() -> None:
+    abandoned = threading.Event()
+    asked: list[str] = []
+
+    def work() -> None:
+        assert abandoned.wait(20)
+        raise ExternalError("the engine is gone")
+
+    late = ExternalError("late")
+    with pytest.raises(ExternalError, match="late"):
+        watched(20, work, lambda: asked.append("cancel"), late, 20, abandoned.set)
+    assert asked == ["cancel"]
+
+
+def test_work_that_ends_when_it_is_cancelled_is_not_abandoned() -> None:
+    cancelled = threading.Event()
+    abandoned: list[str] = []
+
+    def work() -> None:
+        assert cancelled.wait(20)
+        raise ExternalError("cancelled")
+
+    with pytest.raises(ExternalError, match="late"):
+        watched(20, work, cancelled.set, ExternalError("late"), 10_000, lambda: abandoned.append("abandoned"))
+    assert not abandoned

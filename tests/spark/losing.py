@@ -1,0 +1,134 @@
+"""Jobs that lose their Spark in the middle, one after another in this process; prints what became of each as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+
+from millstream.cluster import entrypoint
+from millstream.cluster.observations import StatusChanged
+from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.engine.spark import session
+from millstream.testing.spark_cluster import descendants, kill, processes
+
+RECORDS = 500
+SETTINGS = {
+    "parallelism.default": "1",
+    "millstream.epoch.max-records": "50",
+    "millstream.epoch.min-interval": "50 ms",
+    "execution.checkpointing.interval": "300 ms",
+    "restart-strategy.type": "exponential-delay",
+    "restart-strategy.exponential-delay.initial-backoff": "50 ms",
+    "heartbeat.interval": "500 ms",
+    "heartbeat.timeout": "3 s",
+}
+LOCAL = {"millstream.spark.master": "local[1]", "spark.driver.memory": "512m"}
+
+
+def running(directory: Path, settings: dict[str, str], told: list[Any]) -> entrypoint.RunningJob:
+    """A job that writes numbers to files."""
+    (directory / "checkpoints").mkdir(parents=True)
+    configuration = Configuration()
+    for key, value in {**SETTINGS, "execution.checkpointing.dir": str(directory / "checkpoints"), **settings}.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    numbers = env.from_source(NumberSequenceSource(0, RECORDS - 1), WatermarkStrategy.no_watermarks(), "numbers")
+    lines = numbers.key_by(lambda v: v % 7, Types.LONG()).map(lambda v: str(v), Types.STRING())
+    lines.sink_to(FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build())
+    return entrypoint.submit(env._graph(), configuration, directory.name, listeners=[told.append])
+
+
+def wait(until: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, f"{what} did not come"
+        time.sleep(0.02)
+
+
+def written(directory: Path) -> list[int]:
+    """The numbers in the output."""
+    files = [file for file in (directory / "out").rglob("*") if file.is_file() and "/." not in str(file)]
+    return sorted(int(line) for file in files for line in file.read_text().splitlines())
+
+
+def lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]) -> dict[str, Any]:
+    """Run the job, have the accident after some epochs, and tell how it ended."""
+    told: list[Any] = []
+    job = running(directory, settings, told)
+    wait(lambda: len(job.epochs) >= 3, "the third epoch")
+    accident()
+    wait(lambda: job.wait(0), "the end of the job")
+    return {
+        "status": job.master.job.status.name,
+        "restarts": job.master.job.restarts,
+        "right": written(directory) == list(range(RECORDS)),
+        "causes": [each.cause for each in told if isinstance(each, StatusChanged) and each.cause],
+    }
+
+
+def jvm() -> Any:
+    """The JVM of the Spark of now."""
+    return SparkContext._gateway.proc
+
+
+def kill_jvm() -> None:
+    """The kernel does this when memory is short."""
+    below = descendants(jvm().pid)
+    kill(jvm().pid)
+    wait(lambda: not set(below) & {each.pid for each in processes()}, "the end of the workers of a dead JVM")
+
+
+def stop_jvm() -> None:
+    """The JVM does nothing any more, and does not say so."""
+    kill(jvm().pid, signal.SIGSTOP)
+
+
+def stop_context_in_the_jvm() -> None:
+    """A cluster manager that kills an application has this effect."""
+    SparkContext._active_spark_context._jsc.sc().stop()
+
+
+def stop_context() -> None:
+    """Another part of the program stops Spark."""
+    SparkContext._active_spark_context.stop()
+
+
+def make_own_context() -> None:
+    """The program makes a Spark itself, in the JVM of now."""
+    settings = dict(SparkContext._active_spark_context.getConf().getAll())
+    stop_context()
+    with session._environment(session._variables(settings)):
+        SparkContext(conf=SparkConf().setAll(list(settings.items())))
+
+
+def main(directory: Path) -> None:
+    """All of it."""
+    found: dict[str, Any] = {
+        "stopped in the JVM": lose(directory / "stopped-in-the-jvm", stop_context_in_the_jvm, LOCAL),
+        "stopped": lose(directory / "stopped", stop_context, LOCAL),
+        "silent": lose(directory / "silent", stop_jvm, LOCAL),
+        "killed": lose(directory / "killed", kill_jvm, LOCAL),
+    }
+    make_own_context()
+    found["not ours"] = lose(directory / "not-ours", kill_jvm, {})
+    found["not ours, with a master"] = lose(directory / "replaced", lambda: None, LOCAL)
+    session.stop()
+    below = descendants(os.getpid())
+    found["left"] = [each.command for each in processes() if each.pid in below]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
