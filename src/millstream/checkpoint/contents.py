@@ -6,17 +6,66 @@ Does not know: programs, views, who asks."""
 
 from __future__ import annotations
 
+import functools
+import zlib
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.model.types import TypeInformation
 from millstream.state import deltas
-from millstream.state.deltas import Changes, Patch, Redistribution, TableSchema
+from millstream.state.deltas import Changes, Keys, Patch, Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage
+from millstream.state.key_groups import KeyGrouper, KeyGroupRange, range_of
 
 Read = Callable[[Handle], bytes]
+_ROWS = 200_000  # entries of a slice, about
+_BYTES = 64 << 20  # of a slice, about
 Tables = list[tuple[TableSchema, Changes]]
+
+
+class Slice:
+    """One of `count` slices of a subtask's state, about as large as the others: some of its key groups, some chunks of
+    many keys; what has no key is in the first."""
+
+    def __init__(self, index: int, count: int, owned: KeyGroupRange, max_parallelism: int) -> None:
+        self.index, self.count = index, count
+        first, last = (owned.start + len(owned) * at // count for at in (index, index + 1))
+        self._groups = KeyGroupRange(first, last - 1)
+        self._max_parallelism = max_parallelism
+
+    @classmethod
+    def all_of(cls, operator: OperatorSnapshot, subtask: int) -> list[Slice]:
+        """Slices that bound the memory to read one of them."""
+        handles = operator.lineages[subtask].own
+        owned = range_of(subtask, operator.parallelism, operator.max_parallelism)
+        rows, size = sum(handle.rows for handle in handles), sum(handle.size for handle in handles)
+        count = max(1, min(len(owned), max(-(-rows // _ROWS), -(-size // _BYTES))))
+        return [cls(index, count, owned, operator.max_parallelism) for index in range(count)] if handles else []
+
+    def needs(self, handle: Handle) -> bool:
+        """Whether a file may hold entries of this slice."""
+        part = handle.part
+        return self.index == 0 or part is None or part.chunks or part.written.intersects(self._groups)
+
+    def wants(self, schema: TableSchema, keys: Keys) -> np.ndarray[Any, Any]:
+        """Which entries of a table are of this slice."""
+        if schema.redistribution is Redistribution.KEYED:
+            grouper = _grouper(self._max_parallelism)
+            groups = grouper.of_column(keys) if isinstance(keys, pa.ChunkedArray) else grouper.of_many(keys)
+            return np.logical_and(groups >= self._groups.start, groups <= self._groups.end)
+        if schema.redistribution is Redistribution.CUT:
+            drawn = (zlib.crc32(str(key).encode()) % self.count for key in keys)
+            return np.equal(np.fromiter(drawn, np.int64, len(keys)), self.index)
+        return np.full(len(keys), self.index == 0)
+
+
+@functools.lru_cache(maxsize=1)
+def _grouper(max_parallelism: int) -> KeyGrouper:
+    return KeyGrouper(max_parallelism)
 
 
 def schema_of(description: dict[str, Any]) -> TableSchema:
@@ -56,6 +105,19 @@ def tables(lineage: Lineage, read: Read, only: Collection[str] | None = None) ->
     return [(schema, _merged(found[name])) for name, schema in schemas.items()]
 
 
+def tables_of_slice(lineage: Lineage, read: Read, part: Slice) -> Tables:
+    """The live entries of one slice of a subtask. Memory is needed for the entries of the slice, and one file."""
+    handles = [handle for handle in lineage.own if part.needs(handle)]
+    schemas: dict[str, TableSchema] = {}
+    found: dict[str, dict[tuple[Any, Any], Any]] = {}
+    for handle in handles:
+        data = read(handle)
+        schemas |= {str(entry["name"]): schema_of(entry) for entry in deltas.describe(data)}
+        for name, changes in deltas.decode_some(data, schemas, part.wants):
+            _apply(found.setdefault(name, {}), changes)
+    return [(schemas[name], _as_changes(live)) for name, live in found.items()]
+
+
 def joined(parts: Iterable[Changes]) -> Changes:
     """The entries of several subtasks as one."""
     spaces: list[Any] = []
@@ -75,6 +137,10 @@ def _merged(chain: list[Changes]) -> Changes:
     live: dict[tuple[Any, Any], Any] = {}
     for changes in chain:
         _apply(live, changes)
+    return _as_changes(live)
+
+
+def _as_changes(live: dict[tuple[Any, Any], Any]) -> Changes:
     return Changes(
         [namespace for namespace, _ in live], [key for _, key in live], [False] * len(live), list(live.values())
     )

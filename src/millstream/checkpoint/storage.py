@@ -289,6 +289,15 @@ class CheckpointStorage:
         _verify(path, data, stored.sha256)
         return data
 
+    def size_of(self, name: str) -> int | None:
+        """The bytes of a file; None if there is none."""
+        path = self._path(name)
+        with self._telling("look for", path):
+            try:
+                return self._fs.size(path)
+            except FileNotFoundError:
+                return None
+
     def has_file(self, name: str) -> bool:
         """Whether there is a file of this name."""
         path = self._path(name)

@@ -17,12 +17,12 @@ from millstream.model.slot_task import SlotTask
 
 
 class CommitTimedOut(ExternalError):
-    """Tasks that commit output did not end by their deadline."""
+    """Tasks that commit output, or write a savepoint, did not end by their deadline."""
 
     def __init__(self, tasks: int, deadline: int) -> None:
         super().__init__(
-            f"{tasks} tasks that commit output did not end within {deadline / 1000:g} s and were cancelled",
-            hint="see what slows the system that the sink writes to; else raise millstream.epoch.deadline",
+            f"{tasks} tasks between epochs did not end within {deadline / 1000:g} s and were cancelled",
+            hint="see what slows the system that a sink or savepoint is in; else raise millstream.epoch.deadline",
         )
 
 

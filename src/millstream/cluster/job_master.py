@@ -97,10 +97,10 @@ class JobMaster:
         self._earliest = 0.0  # when the next epoch may start, by the clock that is never set
         self._rescaling = Rescaling(job.adaptive)
         self._requests = Requests(checkpoints.storage, self._rescale_by_request)
-        self._savepoints = Savepoints(checkpoints)
         self._deployed = False
         run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
         self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, job.settings.deadline)
+        self._savepoints = Savepoints(checkpoints, self._workers.run_tasks)
         checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
@@ -149,6 +149,7 @@ class JobMaster:
                 self._happened(CancelRequested())
                 self._happened(Stopped())
                 break
+            self._savepoints.advance(self._plan.slots)
             self._step(self._savepoint if self._savepoints.waiting and self._settled() else self._epoch)
         self._end()
 
@@ -449,8 +450,7 @@ class JobMaster:
     def _take_back(self) -> None:
         """The job has ended: what was staged and is in no checkpoint goes."""
         assert self._sinks is not None
-        landed = self._checkpoints.resolve()
-        self._sinks.abort(landed[-1].committables if landed else {})
+        self._sinks.abort(next((each.committables for each in reversed(self._checkpoints.resolve())), {}))
 
     # --------------------------------------------------------------------------------------------- a savepoint
 
@@ -557,9 +557,9 @@ class JobMaster:
         final = leadership is None or leadership.tell_end(status, self.job.cause)
         if final:
             self._requests.close(status.name)
-        self._savepoints.close(self._submitted.name, self.job.status.name, self._settings.checkpoint_timeout / 1000)
-        cancelled = self.job.status is JobStatus.CANCELED
-        keep = (self._settings.retain_on_cancel and cancelled) or self.job.status is JobStatus.FAILED or not final
+        self._savepoints.close(self._submitted.name, status.name, self._plan.slots)
+        retained = self._settings.retain_on_cancel and status is JobStatus.CANCELED
+        keep = retained or status is JobStatus.FAILED or not final
         steps: list[Callable[[], None]] = []
         if status not in (JobStatus.FINISHED, JobStatus.CANCELED):
             self._workers.release()

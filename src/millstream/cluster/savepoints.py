@@ -1,7 +1,8 @@
 """Savepoints of a running job: asked for from any thread, written at an epoch boundary.
 
-Promises: every request is answered, with the path of a savepoint that exists or with the reason why there is none; the
-files a savepoint is being made of stay until it is; a job that ends waits for those that are under way.
+Promises: every request is answered, with the path of a savepoint that exists or with the reason why there is none; its
+state is read and written by tasks on the workers, between epochs, a piece of bounded size in each slot at a time; the
+files a savepoint is being made of stay until it is; a job that ends completes those that are under way.
 Does not know: epochs, sinks; the JobMaster says when, and what the savepoint holds."""
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.checkpoint.export import Export, Piece
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.object_store import located
-from millstream.checkpoint.savepoint import Snapshot, write_savepoint
+from millstream.checkpoint.savepoint import Snapshot, publish, write_savepoint
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.savepoints import SavepointFormatType
+from millstream.model.slot_task import SlotTask
 from millstream.model.watermarks import MAX_WATERMARK
 
 _log = logging.getLogger("millstream.savepoints")
@@ -81,15 +84,26 @@ class SavepointRequest:
             self.answer.set_result(path)
 
 
+@dataclass
+class _UnderWay:
+    """A savepoint that is being written, and what its pieces gave so far."""
+
+    asked: SavepointRequest
+    export: Export
+    release: Callable[[], None]
+    results: list[Any] = field(default_factory=list)
+
+
 class Savepoints:
     """The requests of one job, and the savepoints that are being written."""
 
-    def __init__(self, checkpoints: Checkpoints) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, checkpoints: Checkpoints, run_tasks: Callable[[Sequence[SlotTask]], list[Any]]) -> None:
+        """`run_tasks` runs functions on the workers of the job."""
+        self._checkpoints, self._run_tasks = checkpoints, run_tasks
         self._waiting: deque[SavepointRequest] = deque()
         self._lock = threading.Lock()
         self._closed: BaseException | None = None
-        self._under_way: list[threading.Thread] = []
+        self._under_way: deque[_UnderWay] = deque()
 
     def ask(self, asked: SavepointRequest) -> Future[str]:
         """Have a savepoint made at the next epoch boundary; may be called from any thread."""
@@ -110,39 +124,49 @@ class Savepoints:
         return self._waiting.popleft()
 
     def write(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> Snapshot:
-        """Write a savepoint, now."""
+        """Write a savepoint, now, on all slots."""
         path = self._path(asked, metadata)
         try:
-            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value)
+            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value, self._run)
         except Exception as problem:
             raise SavepointFailed(path, problem) from problem
 
     def start(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> None:
-        """Write a savepoint while the job goes on: its state files do not change, and are kept meanwhile."""
-        release = self._checkpoints.pin(metadata.handles)
+        """Write a savepoint while the job goes on: its state files do not change, and are kept meanwhile. Each call of
+        `advance` does some of it."""
+        export = Export(metadata, self._checkpoints.storage, self._path(asked, metadata), asked.form.value)
+        self._under_way.append(_UnderWay(asked, export, self._checkpoints.pin(metadata.handles)))
 
-        def export() -> None:
-            try:
-                asked.done(self.write(asked, metadata).path)
-            except BaseException as problem:  # handed to whoever asked
-                asked.refuse(problem)
-            finally:
-                release()
+    def advance(self, slots: int) -> None:
+        """Between two epochs: let every slot do one piece of the oldest savepoint that is under way."""
+        if not self._under_way:
+            return
+        current = self._under_way[0]
+        export, results = current.export, current.results
+        try:
+            results += self._run(export.pieces[len(results) : len(results) + slots])
+            if len(results) < len(export.pieces):
+                return
+            operators = export.operators(results)
+            current.asked.done(publish(export.metadata, operators, export.source, export.path, export.form).path)
+        except Exception as problem:  # handed to whoever asked
+            current.asked.refuse(SavepointFailed(export.path, problem))
+        current.release()
+        self._under_way.popleft()
 
-        thread = threading.Thread(target=copy_context().run, args=(export,), name="savepoint", daemon=True)
-        self._under_way = [each for each in self._under_way if each.is_alive()] + [thread]
-        thread.start()
+    def _run(self, pieces: Sequence[Piece]) -> list[Any]:
+        return self._run_tasks([SlotTask(slot, piece) for slot, piece in enumerate(pieces)]) if pieces else []
 
-    def close(self, name: str, status: str, timeout: float) -> None:
-        """The job is over: savepoints under way are waited for, the others refused."""
+    def close(self, name: str, status: str, slots: int) -> None:
+        """The job is over: savepoints under way are completed, the others refused."""
         with self._lock:
             self._closed = JobHasEnded(name, status)
             left = list(self._waiting)
             self._waiting.clear()
         for asked in left:
             asked.refuse(self._closed)
-        for thread in self._under_way:
-            thread.join(timeout)
+        while self._under_way:
+            self.advance(slots)
 
     def _path(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> str:
         directory = located(asked.directory)

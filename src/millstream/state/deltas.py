@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from itertools import chain, repeat
 from operator import is_
 from typing import Any
@@ -45,6 +46,12 @@ class Redistribution(Enum):
     SPLIT = "split"  # round-robin
     UNION = "union"  # every subtask gets all
     CUT = "cut"  # every subtask cuts its key groups out of each value: chunks of many keys
+
+
+Keys = Any  # a sequence, or a chunked Arrow column if its values are the keys
+Wanted = Callable[["TableSchema", Keys], "np.ndarray[Any, Any]"]  # which entries, by their keys
+_Table = tuple["TableSchema", Callable[[pa.Table], Keys], Callable[[pa.Table], "Changes"], pa.Table]
+PIECE = 1 << 16  # entries that are looked at together
 
 
 class UnreadableState(ExternalError):
@@ -200,6 +207,54 @@ def decode(
             yield schema.name, redistribution, found
 
 
+def decode_some(
+    data: bytes | memoryview, schemas: Mapping[str, TableSchema], wanted: Wanted
+) -> Iterator[tuple[str, Changes]]:
+    """As `decode`, but some entries only, and never many of the others in memory: a table comes in several pieces."""
+    for schema, read_keys, read, table in _tables(data, schemas):
+        for start in range(0, len(table), PIECE):
+            with _refusing_damage():
+                piece = table.slice(start, PIECE)
+                chosen = wanted(schema, read_keys(piece))
+                found = read(piece if chosen.all() else piece.filter(pa.array(chosen)))
+            yield schema.name, found
+
+
+def _tables(data: bytes | memoryview, schemas: Mapping[str, TableSchema]) -> Iterator[_Table]:
+    """The tables whose schema is known, each with how keys alone and how all of its rows are read."""
+    if canonical.is_canonical(data):
+        description, table = canonical.read(data)
+        schema = schemas.get(description["name"])
+        if schema is not None:
+            keys_of = _canonical_keys(schema.key_type, description)
+
+            def read(piece: pa.Table) -> Changes:
+                keys, values = canonical.columns_of(description, piece)
+                spaces = canonical.namespaces_of(description, piece)
+                return _changes(schema, description, spaces, keys, [False] * len(piece), values, 0)
+
+            yield schema, keys_of, read, table
+        return
+    for entry, stream in _streams(data):
+        known = schemas.get(entry["name"])
+        if known is not None:
+            with _refusing_damage():
+                table = _table(stream)
+            yield known, partial(_keys, known.key_type), partial(_from_table, known, entry, now=0), table
+
+
+_COLUMNS = (Types.LONG(), Types.INT(), Types.STRING())  # types of keys whose values in Arrow are those in Python
+
+
+def _canonical_keys(kind: TypeInformation, description: dict[str, Any]) -> Callable[[pa.Table], Sequence[Any]]:
+    return lambda piece: kind.from_arrow(canonical.columns_of(description, piece)[0])
+
+
+def _keys(kind: TypeInformation, piece: pa.Table) -> Keys:
+    column = piece.column("key")
+    return column if kind in _COLUMNS else kind.from_arrow(column)
+
+
 def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
     """The header of a state file: table names, types and row counts."""
     if canonical.is_canonical(data):
@@ -260,9 +315,16 @@ def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[
 
 
 def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:
+    return _from_table(schema, entry, _table(stream).combine_chunks(), now)
+
+
+def _table(stream: memoryview) -> pa.Table:
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
     table.validate(full=True)  # offsets that point elsewhere would be followed
-    table = table.combine_chunks()
+    return table
+
+
+def _from_table(schema: TableSchema, entry: Mapping[str, Any], table: pa.Table, now: int) -> Changes:
     spaces = _namespaces_from_arrow(table.column("namespace"))
     deleted = _plain(table.column("deleted"))
     found = _changes(schema, entry, spaces, table.column("key"), deleted, table.column("value"), now)

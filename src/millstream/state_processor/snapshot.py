@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.checkpoint import contents
+from millstream.checkpoint.export import as_table
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.savepoint import Snapshot, as_table, open_snapshot
+from millstream.checkpoint.savepoint import Snapshot, open_snapshot
 from millstream.errors import UserError
 from millstream.model import codec
 from millstream.model.types import TypeInformation

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from millstream.checkpoint import contents
+from millstream.checkpoint.export import write_tables
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.savepoint import publish, write_tables
+from millstream.checkpoint.savepoint import publish
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import UserError
 from millstream.model.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, as_type
