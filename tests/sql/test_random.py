@@ -138,3 +138,10 @@ def test_a_bound_that_is_not_positive_is_refused(t_env: TableEnvironment) -> Non
 def test_arrow_is_what_comes_out() -> None:
     (column,) = Projection([Apply(INT, "RAND_INTEGER", (Lit(INT, 5),))]).columns(Frame([], 3, draws=_draws()))
     assert column.type == pa.int32()
+
+
+def test_generated_tables_with_the_same_columns_have_different_values(t_env: TableEnvironment) -> None:
+    for name in ("one", "other"):
+        t_env.execute_sql(f"CREATE TABLE {name} (x BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '50')")
+    one, other = ({row[0] for row in _rows(t_env, f"SELECT x FROM {name}")} for name in ("one", "other"))
+    assert len(one | other) == 100

@@ -19,6 +19,7 @@ from millstream.connectors.datagen import (
     RandomFloat,
     RandomInt,
     RandomString,
+    chance,
 )
 from millstream.connectors.datagen import Sequence as Counting
 from millstream.connectors.printing import PrintSink
@@ -47,7 +48,9 @@ def _datagen(context: TableContext) -> TableSource:
     if ends:
         count = min([*ends, *([] if count is None else [count])])
     rate = context.integer("rows-per-second", 10000)
-    source = DataGenSource(made, count=count, rate=None if count is not None and not rate else float(rate or 0) or None)
+    rate_or_none = None if count is not None and not rate else float(rate or 0) or None
+    seed = chance.key_of(0, *context.name)  # two tables with the same columns must not have the same values
+    source = DataGenSource(made, seed=seed, count=count, rate=rate_or_none)
     schema = t.row_of(names, [_made_type(each) for each in made.values()], null=False)
     return TableSource(source, schema)
 
