@@ -70,7 +70,7 @@ class Hanging(MemoryFileSystem):
         self.is_back.wait(WAIT)
 
 
-def job(tmp_path, tolerable, part_size, retained=3):
+def job(tmp_path, tolerable, part_size, retained=3, timeout=250):
     """Numbers to files exactly once, and to the output of the simulation, which refuses to show an epoch twice."""
 
     def program(env):
@@ -87,7 +87,7 @@ def job(tmp_path, tolerable, part_size, retained=3):
         return texts
 
     options = {
-        "execution.checkpointing.timeout": "150 ms",
+        "execution.checkpointing.timeout": f"{timeout} ms",
         "execution.checkpointing.num-retained": str(retained),
         "execution.checkpointing.tolerable-failed-checkpoints": str(tolerable),
         "restart-strategy.type": "fixed-delay",
@@ -181,7 +181,7 @@ def test_a_late_checkpoint_does_no_harm(tmp_path, where, tolerable, moment, dies
 
 @pytest.mark.parametrize("where", ["before it exists", "after it exists"])
 def test_a_number_is_used_once_and_a_late_checkpoint_replaces_nothing(tmp_path, where):
-    setup, disk = job(tmp_path, 5, 4), Hanging(where)
+    setup, disk = job(tmp_path, 5, 4, timeout=1500), Hanging(where)
     kept, done = {}, []
 
     def listen(observation, master):

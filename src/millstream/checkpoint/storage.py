@@ -25,7 +25,7 @@ from typing import Protocol
 from millstream.checkpoint.frames import framed, scan
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.model.file_access import directory_mode, opener
+from millstream.model.file_access import directory_mode, opener, sync_directory
 
 METADATA = "_metadata"
 SHARED = "shared"
@@ -218,14 +218,7 @@ class LocalFileSystem:
         self.sync_dir(above or ".")
 
     def sync_dir(self, path: str) -> None:  # noqa: D102
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts know no sync of a directory
-                raise
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
 
     def read_bytes(self, path: str) -> bytes:  # noqa: D102
         with open(path, "rb") as file:

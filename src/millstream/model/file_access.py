@@ -6,6 +6,7 @@ Does not know: what files hold, or file systems that are not local."""
 
 from __future__ import annotations
 
+import errno
 import os
 from enum import Enum
 
@@ -52,7 +53,7 @@ def opener(path: str, flags: int) -> int:
 
 
 def make_directories(path: str) -> None:
-    """Make a directory with those above it; nothing if it is there."""
+    """Make a directory with those above it; nothing if it is there. Their names are on the device when this returns."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
         make_directories(above)
@@ -62,3 +63,16 @@ def make_directories(path: str) -> None:
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
+        sync_directory(above or ".")
+
+
+def sync_directory(path: str) -> None:
+    """Bring the names in a directory to the device."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts know no sync of a directory
+            raise
+    finally:
+        os.close(descriptor)

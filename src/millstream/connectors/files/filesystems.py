@@ -131,7 +131,7 @@ class LocalFiles(Files):
 
     def make_private(self, path: str) -> None:
         """As Files promises; the directories above it are made as the umask says."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._make(os.path.dirname(path))
         make_directories(path)
 
     def finish(self, stream: BinaryIO) -> None:

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from millstream.checkpoint.storage import LocalFileSystem
 from millstream.connectors.lakehouse.columns import to_table
 from millstream.errors import ExternalError
 from millstream.model.arrow_types import python_values
+from millstream.model.file_access import sync_directory
 from millstream.model.sink import SinkWriter, WriterContext
 from millstream.model.staged import Committable, NotStaged, StagedName
 from millstream.model.types import RowTypeInfo
@@ -142,7 +142,10 @@ class ParquetWriter(SinkWriter):
         files, base = opened(self._location)
         target = f"{base}/{path}"
         try:
-            files.create_dir(os.path.dirname(target), recursive=True)
+            if isinstance(files, pafs.LocalFileSystem):
+                _make_durable(os.path.dirname(target))
+            else:
+                files.create_dir(os.path.dirname(target), recursive=True)
             with files.open_output_stream(target) as stream:
                 pq.write_table(table, stream, compression="zstd")
             if isinstance(files, pafs.LocalFileSystem):
@@ -211,7 +214,16 @@ def _is_flat(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
+def _make_durable(path: str) -> None:
+    """Make a directory with those above it; their names are on the device when this returns."""
+    if not os.path.isdir(path):
+        above = os.path.dirname(path)
+        _make_durable(above)
+        os.makedirs(path, exist_ok=True)
+        sync_directory(above)
+
+
 def _to_device(path: str) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    LocalFileSystem().sync_dir(os.path.dirname(path))
+    sync_directory(os.path.dirname(path))
