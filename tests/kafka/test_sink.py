@@ -9,6 +9,7 @@ import pytest
 from kafka_running import cut, environment, reading, writing
 
 from millstream.checkpoint.object_store import NoObjectStore
+from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
 from millstream.connectors.kafka.cluster import TopicMissing
 from millstream.connectors.kafka.properties import BadKafkaProperty
@@ -17,9 +18,12 @@ from millstream.connectors.kafka.staging import Staging
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import InternalError
+from millstream.model.job_status import JobStatus
 from millstream.model.serialization import SerializationSchema
+from millstream.testing.simulation import Setup, World, run
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
@@ -226,3 +230,25 @@ def test_a_buffer_that_is_full_is_waited_for(broker, topic):
     env.execute("waits")
     found = [(int(message.key()), message.value().decode()) for message in broker.read(topic)]
     assert found == pairs
+
+
+def test_what_is_staged_survives_a_rescale(broker, topic, staging):
+    """Between two checkpoints, after every epoch."""
+
+    def program(env):
+        numbers = env.from_source(NumberSequenceSource(1, 40), WatermarkStrategy.no_watermarks(), "n").set_parallelism(
+            1
+        )
+        texts = numbers.uid("n").rebalance().map(str, Types.STRING()).uid("texts")
+        texts.sink_to(writing(broker, topic, staging)).uid("kafka")
+        return texts
+
+    def rescale(observation, master):
+        if isinstance(observation, EpochDone) and observation.epoch <= 4:
+            master.rescale(1 + observation.epoch % 3)
+
+    with World() as world:
+        life = run(Setup(program, epoch_records=4, checkpoint_every=3), world, listen=rescale)
+    assert life.status is JobStatus.FINISHED, life.failure
+    assert len([each for each in life.seen if isinstance(each, RescaleDone)]) > 3
+    assert sorted(map(int, broker.values(topic))) == list(range(1, 41))

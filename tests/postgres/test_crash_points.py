@@ -48,7 +48,7 @@ def items(database):
 
 def prepared(database):
     once = JdbcExecutionOptions.builder().with_max_retries(0).build()
-    options = JdbcExactlyOnceOptions(max_commit_attempts=1)
+    options = JdbcExactlyOnceOptions(max_commit_attempts=1, timeout_sec=1)
     insert = "INSERT INTO items (id, name) VALUES (?, ?)"
     return JdbcSink.exactly_once_sink(insert, ROWS, database.options, once, options)
 
