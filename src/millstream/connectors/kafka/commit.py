@@ -118,7 +118,7 @@ class KafkaCommitter(Committer):
         if not self.workers.leads():
             self._lost[lane.transaction] = TakenOver(lane.transaction)
             raise self._lost[lane.transaction]
-        _log.warning("'%s' was opened by a driver that no longer leads: it is opened again", lane.transaction)
+        _log.warning("'%s' was opened by another driver: the one that leads opens it again", lane.transaction)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""

@@ -72,7 +72,7 @@ class Mark:
             if not isinstance(read.get("jobs"), dict):  # of an earlier release: a number for each job
                 return cls("", {str(job): JobMark(int(epoch)) for job, epoch in read.items()})
             jobs = {
-                str(job): JobMark(int(each["epoch"]), tuple(Written(*entry) for entry in each["written"]))
+                str(job): JobMark(int(each["epoch"]), tuple(map(_written, each["written"])))
                 for job, each in read["jobs"].items()
             }
             return cls(str(read["owner"]), jobs)
@@ -128,6 +128,14 @@ class Mark:
         if other:
             raise WrittenByAnotherAttempt(transactional_id, other, known.epoch)
         return [each for each in staged if each.epoch > known.epoch]
+
+
+def _written(entry: Sequence[object]) -> Written:
+    first, last, digest = entry
+    if type(first) is not int or type(last) is not int or type(digest) is not str:
+        msg = f"{entry!r} is no transaction"
+        raise TypeError(msg)
+    return Written(first, last, digest)
 
 
 def digest_of(staged: Iterable[Staged]) -> str:
