@@ -34,6 +34,16 @@ _COMPACTED = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _CREATE_SECONDS = 30.0
+_READING = {
+    "group.id": "millstream-marks",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_committed",
+    # a job waits for this to go on: the end of the partition is told at once, not after half a second
+    "fetch.wait.max.ms": 10,
+    "fetch.error.backoff.ms": 20,
+}
 
 
 class MarksHidden(KafkaFailure):
@@ -48,7 +58,7 @@ class MarksHidden(KafkaFailure):
 
 
 class Marks:
-    """The mark of one transactional id."""
+    """The mark of one transactional id. Its clients stay open until `close`."""
 
     def __init__(self, transactional_id: str, connection: Mapping[str, Any]) -> None:
         """`connection`: settings for any kind of client."""
@@ -56,6 +66,8 @@ class Marks:
         self._connection = dict(connection)
         self._servers = str(connection["bootstrap.servers"])
         self._doing = f"reading the mark of '{transactional_id}'"
+        self._admin = configured("AdminClient", self._connection)
+        self._consumer: Any = None
         self.partition = zlib.crc32(transactional_id.encode()) % self._partitions()
 
     def message(self, mark: Mark) -> tuple[Any, ...]:
@@ -63,8 +75,7 @@ class Marks:
         return TOPIC, mark.to_bytes(), self._id.encode(), self.partition
 
     def _partitions(self) -> int:
-        kafka, library_ = library(), admin_library()
-        admin = configured("AdminClient", self._connection)
+        kafka, library_, admin = library(), admin_library(), self._admin
         deadline = time.monotonic() + _CREATE_SECONDS
         try:
             while True:
@@ -93,35 +104,26 @@ class Marks:
     def _read(self, isolation: Any) -> Mark:
         """The last mark before the end, as it is with or without open transactions."""
         kafka = library()
-        consumer = configured(
-            "Consumer",
-            {
-                **self._connection,
-                "group.id": "millstream-marks",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-                # a job waits for this to go on: the end of the partition is told at once, not after half a second
-                "fetch.wait.max.ms": 10,
-                "fetch.error.backoff.ms": 20,
-            },
-        )
+        if self._consumer is None:
+            self._consumer = configured("Consumer", {**self._connection, **_READING})
         try:
             where = kafka.TopicPartition(TOPIC, self.partition, 0)  # compaction does not move where a partition begins
             end = patiently(lambda: self._end(isolation), self._servers, self._doing)
-            consumer.assign([where])
-            return self._newest(consumer, end)
+            self._consumer.assign([where])
+            return self._newest(self._consumer, end)
         except kafka.KafkaException as problem:
             raise failure(problem, self._servers, self._doing) from problem
-        finally:
+
+    def close(self) -> None:
+        """Let go of what is needed to read; messages can still be made."""
+        consumer, self._consumer, self._admin = self._consumer, None, None
+        if consumer is not None:
             consumer.close()
 
     def _end(self, isolation: Any) -> int:
         """Where the partition ends; a consumer would tell where committed data ends."""
-        kafka = library()
-        admin, where = configured("AdminClient", self._connection), kafka.TopicPartition(TOPIC, self.partition)
-        answer = admin.list_offsets(
+        where = library().TopicPartition(TOPIC, self.partition)
+        answer = self._admin.list_offsets(
             {where: admin_library().OffsetSpec.latest()},
             isolation_level=isolation,
             request_timeout=DEADLINE,

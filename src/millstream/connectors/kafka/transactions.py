@@ -43,16 +43,22 @@ class Transactions:
         self._servers = str(settings["bootstrap.servers"])
         self._patience = float(settings["transaction.timeout.ms"]) / 1000
         self._marks = Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
+        try:
+            self._open({**settings, "transactional.id": transactional_id}, claims=claims)
+        finally:
+            self._marks.close()
+
+    def _open(self, settings: Mapping[str, Any], *, claims: bool) -> None:
         if not claims:
             self._check(self._marks.peek())  # before the id is opened, which fences
-        self._outlet = Outlet({**settings, "transactional.id": transactional_id})
+        self._outlet = Outlet(settings)
         try:
             self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
             self.mark = self._marks.read()
             if not claims:
                 self._check(self.mark)
-            elif self.mark.is_foreign(owner):  # the other run can tell from the mark that it was replaced
-                self.write((), self.mark.owned_by(owner))
+            elif self.mark.is_foreign(self.owner):  # the other run can tell from the mark that it was replaced
+                self.write((), self.mark.owned_by(self.owner))
         except BaseException:
             self.close()
             raise
