@@ -14,13 +14,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from millstream.checkpoint.export import Export, RunPieces, run_here
 from millstream.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.object_store import located
 from millstream.checkpoint.state_files import StateReader
-from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.checkpoint.storage import METADATA, CheckpointStorage, VoidCheckpoint
 from millstream.errors import UserError
 
 
@@ -88,8 +89,12 @@ class Snapshot:
         job, name = os.path.split(self.path)
         storage = self.storage.of(*os.path.split(job))
         others = [number for number in storage.list_checkpoints() if f"chk-{number}" != name]
-        found = [CheckpointMetadata.from_bytes(storage.read_metadata(number)) for number in others]
-        return {handle.file for metadata in found for handle in metadata.handles}
+        needed: set[str] = set()
+        for number in others:
+            with suppress(VoidCheckpoint):
+                metadata = CheckpointMetadata.from_bytes(storage.read_metadata(number))
+                needed.update(handle.file for handle in metadata.handles)
+        return needed
 
 
 def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
@@ -102,7 +107,10 @@ def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
     above = storage.of(parent, "")
     if not name or not above.exists(name):
         raise NoSuchCheckpoint(path)
-    metadata = CheckpointMetadata.from_bytes(above.read_metadata(name))
+    try:
+        metadata = CheckpointMetadata.from_bytes(above.read_metadata(name))
+    except VoidCheckpoint:
+        raise NoSuchCheckpoint(path, "it was given up before it was complete") from None
     if metadata.savepoint:
         return Snapshot(directory, metadata, storage.of(directory, ""))
     return Snapshot(directory, metadata, storage.of(*os.path.split(parent)))

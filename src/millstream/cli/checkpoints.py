@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.state_files import StateReader
-from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.checkpoint.storage import METADATA, CheckpointStorage, VoidCheckpoint
 from millstream.errors import MillstreamError, UserError
 from millstream.graph.explain import aligned, printable
 from millstream.state.handles import Handle
@@ -69,7 +69,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or show the checkpoints below a directory."""
     directory = Path(args.directory.removeprefix("file://")).absolute()
-    snapshots = [read(each) for each in find(directory)]
+    snapshots = [found for each in find(directory) if (found := read(each)) is not None]
     if not snapshots:
         raise NoCheckpoints(args.directory)
     if args.show is not None:
@@ -111,12 +111,14 @@ def _age(metadata: Path) -> tuple[str, int, str]:
     return str(metadata.parent.parent), int(number) if number.isdecimal() else -1, name
 
 
-def read(directory: Path) -> Snapshot:
-    """The checkpoint in a directory; damage is part of the answer."""
+def read(directory: Path) -> Snapshot | None:
+    """The checkpoint in a directory; damage is part of the answer. None if it was given up before it was complete."""
     snapshot = Snapshot(directory)
     try:
         data = snapshot.storage.read_metadata(directory.name)
         return Snapshot(directory, CheckpointMetadata.from_bytes(data))
+    except VoidCheckpoint:
+        return None
     except MillstreamError as problem:
         named = problem.message if str(directory) in problem.message else f"{directory / METADATA}: {problem.message}"
         return Snapshot(directory, damage=(named,))

@@ -123,7 +123,7 @@ def _is_job(directory: Path) -> bool:
 def _called(directory: Path) -> str | None:
     """The name of the job, from its newest checkpoint that can be read."""
     for path in reversed(checkpoints.find(directory)):
-        metadata = checkpoints.read(path).metadata
-        if metadata is not None:
-            return metadata.job_name
+        found = checkpoints.read(path)
+        if found is not None and found.metadata is not None:
+            return found.metadata.job_name
     return None

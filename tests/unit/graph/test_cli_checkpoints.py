@@ -37,6 +37,7 @@ def root(tmp_path):
     base, more = storage.write("shared/base", b"x" * 2048), storage.write("shared/more", b"12345")
     first = Handle(base.name, base.size, base.sha256, 9, 7, base=True)
     storage.publish(2, metadata(2, first).to_bytes())
+    storage.void(3)  # given up: there is nothing to show
     storage.publish(10, metadata(10, first, Handle(more.name, more.size, more.sha256, 99, 1)).to_bytes())
     return tmp_path
 
