@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
+from millstream.cluster.lease import FileLease
 from millstream.connectors.files.bulk import AvroFiles
 from millstream.connectors.files.ranges import OpenRange
 from millstream.connectors.jdbc.cdc.pgoutput import Decoder
@@ -32,6 +33,7 @@ from millstream.sql.parser import parse_statement
 from millstream.sql.parser.parse import parse_expression, parse_statements, parse_type
 from millstream.state import deltas
 from millstream.state.handles import Lineage
+from millstream.testing.memory_files import MemoryFileSystem
 
 COLUMNS = pa.schema(
     [
@@ -152,6 +154,19 @@ def state_file(data: bytes) -> object:
     with suppress(MillstreamError):
         deltas.describe(data)
     return list(deltas.decode(data, _TABLES))
+
+
+@target(b'{"term": 1, "holder": "a:1"}', b"7", b'{"status": "FINISHED", "cause": null}')
+def lease(data: bytes) -> object:
+    """The files of a lease."""
+    files = MemoryFileSystem()
+    held = FileLease("/lease", files)
+    files.make_dirs("/lease")
+    for name in ("term-0000000001", "beat-0000000001", "outcome"):
+        files.write_bytes(f"/lease/{name}", data, sync=False)
+    with suppress(MillstreamError):
+        held.held()
+    return held.outcome()
 
 
 # --------------------------------------------------------------------------------------------------------------- SQL

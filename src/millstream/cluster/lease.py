@@ -20,9 +20,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from millstream.checkpoint.storage import FileSystem, LocalFileSystem, StorageFailure
+from millstream.checkpoint.storage import CorruptFile, FileSystem, LocalFileSystem, StorageFailure
 
 _OUTCOME = "outcome"
 _KEPT_TERMS = 10
@@ -93,9 +93,9 @@ class FileLease:
         terms = self._terms()
         if not terms:
             return None
-        taken = json.loads(self._read(_term(terms[-1])) or b"{}")
-        beaten = json.loads(self._read(_beat(terms[-1])) or b"0")
-        return Held(terms[-1], str(taken.get("holder", "")), int(beaten))
+        taken = self._parse(_term(terms[-1]), dict, self._read(_term(terms[-1])) or b"{}")
+        beaten = self._parse(_beat(terms[-1]), int, self._read(_beat(terms[-1])) or b"0")
+        return Held(terms[-1], str(taken.get("holder", "")), beaten)
 
     def take(self, term: int, holder: str) -> bool:
         """Make the file of the term, unless it is there."""
@@ -118,8 +118,8 @@ class FileLease:
         data = self._read(_OUTCOME)
         if data is None:
             return None
-        read = json.loads(data)
-        return Outcome(str(read["status"]), read["cause"])
+        read = self._parse(_OUTCOME, dict, data)
+        return Outcome(str(read.get("status", "")), read.get("cause"))
 
     def conclude(self, outcome: Outcome) -> None:
         """Make the file, unless it is there."""
@@ -132,6 +132,16 @@ class FileLease:
             except FileNotFoundError:
                 return []
         return sorted(int(name[5:]) for name in names if name.startswith("term-") and name[5:].isdecimal())
+
+    def _parse(self, name: str, kind: type, data: bytes) -> Any:
+        try:
+            read = json.loads(data)
+        except (ValueError, RecursionError):
+            read = None
+        if type(read) is not kind:
+            path = f"{self.directory}/{name}"
+            raise CorruptFile(path, "a file of a lease", repr(data[:40]))
+        return read
 
     def _read(self, name: str) -> bytes | None:
         with self._telling("read the lease in"):
