@@ -17,6 +17,7 @@ from millstream.cluster.lease import FileLease, Held, Outcome, Watch
 from millstream.cluster.observations import EpochDone
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership, zombie
+from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import OUTPUT, ROOT, Faults, ManualClock, Setup, World, reference, run
 
@@ -161,6 +162,30 @@ def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> Non
         assert committed == [2]
         with pytest.raises(CheckpointTaken):
             old.complete(metadata(old.next_id, began.generation), world.clock)
+        assert new.latest_intact() == fence
+
+
+def test_an_earlier_leader_does_not_pass_the_fence_by_a_number_that_it_gave_up() -> None:
+    """Its checkpoint 2 failed, so the fence took that number; checkpoint 3 would be behind the fence."""
+    with World() as world:
+        first, second = leadership(world, "first"), leadership(world, "second")
+        first.wait(lambda: False)
+        files = FaultyFileSystem(world.disk)
+        old = Checkpoints(CheckpointStorage(ROOT, "job", fs=files), Schedule(1), temporary=False)
+        old.lead(1)
+        began = take_over(first, old, lambda *_: None, metadata(0, 0))
+        files.crash_at, files.mode, files.lasting = len(files.operations), "eio", 10
+        with pytest.raises(StorageFailure):
+            old.complete(metadata(2, began.generation), world.clock)
+        files.crash_at = None
+        second.wait(lambda: False)
+        new = checkpoints_of(world, 2)
+        fence = take_over(second, new, lambda *_: None, metadata(0, 0))
+        assert (fence.checkpoint, old.next_id) == (2, 3)
+        for _ in range(2):
+            with pytest.raises(CheckpointTaken):
+                old.complete(metadata(old.next_id, began.generation), world.clock)
+        assert new.numbers() == [1, 2]
         assert new.latest_intact() == fence
 
 
