@@ -446,7 +446,7 @@ HA_TYPE = Option(
     choices=("NONE", "lease"),
 )
 HA_STORAGE_DIR: Option[str | None] = Option(
-    "high-availability.storageDir", None, "The directory on shared storage where leases are kept.", str
+    "high-availability.storageDir", None, "The directory or URI on shared storage where leases are kept.", str
 )
 HA_CLUSTER_ID = Option(
     "high-availability.cluster-id",

@@ -10,8 +10,17 @@ import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
 
+from millstream.checkpoint.frames import framed
 from millstream.checkpoint.object_store import NoObjectStore
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, MissingFile, OutsideRoot, StorageFailure
+from millstream.checkpoint.storage import (
+    CheckpointStorage,
+    CheckpointTaken,
+    CorruptFile,
+    MissingFile,
+    NoConditionalWrites,
+    OutsideRoot,
+    StorageFailure,
+)
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.connectors.files.filesystems import RemoteFiles
 from millstream.connectors.kafka.messages import Messages
@@ -64,6 +73,56 @@ def test_one_of_two_drivers_makes_a_checkpoint():
     assert second.read_metadata(1) == b"first"
 
 
+def test_a_store_that_ignores_conditions_is_refused(monkeypatch, objects):
+    store = fsspec.filesystem("memory")
+    write = store.pipe_file
+    monkeypatch.setattr(store, "pipe_file", lambda name, data, mode="overwrite", **_: write(name, data))
+    with pytest.raises(
+        NoConditionalWrites, match=r"created only if absent.*hint: use a store that honours If-None-Match"
+    ):
+        CheckpointStorage(ROOT, "job").check_writable()
+    assert objects() == []
+
+
+def test_adding_to_a_log_writes_the_record_only_and_reading_it_again_fetches_nothing(monkeypatch, objects):
+    store = fsspec.filesystem("memory")
+    written, read = [], []
+    write, fetch = store.pipe_file, store.cat_file
+    monkeypatch.setattr(
+        store, "pipe_file", lambda name, data, **how: written.append(len(data)) or write(name, data, **how)
+    )
+    monkeypatch.setattr(store, "cat_file", lambda name, **how: read.append(name) or fetch(name, **how))
+    storage = CheckpointStorage(ROOT, "job")
+    for number in range(50):
+        storage.append_log("epochs.log", b"%d" % number)
+    assert sum(written) < 50 * 30
+    storage.read_log("epochs.log")
+    read.clear()
+    assert len(storage.read_log("epochs.log")) == 50
+    assert read == []
+    storage.truncate_log("epochs.log", [b"48", b"49"])
+    assert len(objects()) == 3, "what was dropped is deleted"
+    assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"48", b"49"]
+    storage.delete_log("epochs.log")
+    assert objects() == []
+
+
+def test_a_log_that_an_earlier_version_wrote_as_one_object_goes_on(objects):
+    fsspec.filesystem("memory").pipe_file("/bucket/checkpoints/job/epochs.log", framed(0, b"0") + framed(17, b"1"))
+    storage = CheckpointStorage(ROOT, "job")
+    storage.append_log("epochs.log", b"2")
+    assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"0", b"1", b"2"]
+    storage.truncate_log("epochs.log", [b"2"])
+    assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"2"]
+
+
+def test_a_damaged_record_is_named():
+    CheckpointStorage(ROOT, "job").append_log("epochs.log", b"plan")
+    fsspec.filesystem("memory").pipe_file(f"/bucket/checkpoints/job/epochs.log.d/{0:020d}", b"no frame")
+    with pytest.raises(CorruptFile, match=r"epochs\.log\.d/0+ is damaged"):
+        CheckpointStorage(ROOT, "job").read_log("epochs.log")
+
+
 def test_a_log_grows_and_is_cut(objects):
     storage = CheckpointStorage(ROOT, "job")
     for number in range(3):
@@ -72,7 +131,9 @@ def test_a_log_grows_and_is_cut(objects):
     storage.truncate_log("epochs.log", [b"2"])
     storage.append_log("epochs.log", b"3")
     assert storage.read_log("epochs.log") == [b"2", b"3"]
-    assert len(objects()) == 1
+    storage.truncate_log("epochs.log", [b"other"])
+    assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"other"]
+    assert len(objects()) == 2
 
 
 def test_a_copy_is_seen_under_its_own_name_alone(tmp_path):

@@ -3,7 +3,7 @@
     <root>/<job>/chk-<n>/_metadata      a checkpoint exists if and only if this file does and is not void
     <root>/<job>/shared/...             state files, named by metadata
     <root>/<job>/taskowned/...          files that no checkpoint owns
-    <root>/<job>/epochs.log             records, each whole or absent
+    <root>/<job>/epochs.log             records, each whole or absent (on an object store: see `object_log`)
 
 Promises: a file, a checkpoint or a record is there completely or not at all, whenever the process dies; what is read
 is what was written, or an error that says what is wrong with which file; no name leads out of the root.
@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from millstream.checkpoint.frames import framed, scan
+from millstream.checkpoint.object_log import DamagedRecord, ObjectLog
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.model.file_access import directory_mode, opener, sync_directory
@@ -105,6 +106,19 @@ class VoidCheckpoint(ExternalError):
     def __init__(self, path: str) -> None:
         self.path = path
         super().__init__(f"{path} marks a checkpoint that was never completed")
+
+
+class NoConditionalWrites(UserError):
+    """The storage lets a second writer replace what the first one created."""
+
+    hint = "use a store that honours If-None-Match: * on PutObject, as Amazon S3 does, or a mounted file system"
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        super().__init__(
+            f"checkpoints cannot be kept in {root}: it replaces a file that was to be created only if absent, "
+            "so that two drivers could overwrite each other's checkpoints"
+        )
 
 
 class Stored(Protocol):
@@ -248,6 +262,7 @@ class CheckpointStorage:
         self._fs = fs if fs is not None else ObjectStore.of(root) if is_uri(root) else LocalFileSystem()
         self._sync = sync
         self._log_ends: dict[str, int] = {}
+        self._object_logs: dict[str, ObjectLog] = {}
         if job:
             self._path(job)
 
@@ -420,6 +435,10 @@ class CheckpointStorage:
     def append_log(self, name: str, record: bytes) -> None:
         """Add a record; durable when this returns. What an earlier crash left at the end is cut off first."""
         path = self._path(self._in_job(name))
+        if isinstance(self._fs, ObjectStore):
+            with self._telling("append to", path):
+                self._object_log(self._fs, path).append(record)
+            return
         end = self._log_ends.pop(name, None)
         with self._telling("append to", path):
             size = self._fs.size(path) if self._fs.exists(path) else None
@@ -440,6 +459,8 @@ class CheckpointStorage:
         """All whole records. A torn one at the end never was; damage before the end is a `CorruptFile`."""
         path = self._path(self._in_job(name))
         with self._telling("read", path):
+            if isinstance(self._fs, ObjectStore):
+                return self._object_log(self._fs, path).read()
             if not self._fs.exists(path):
                 return []
             return _scan_log(path, self._fs.read_bytes(path))[0]
@@ -451,12 +472,31 @@ class CheckpointStorage:
             return self._fs.exists(path)
 
     def truncate_log(self, name: str, keep: Iterable[bytes] = ()) -> None:
-        """Make these records the whole log, in one step."""
+        """Make these records the whole log, in one step; on an object store, the log is missing in between."""
+        path = self._path(self._in_job(name))
+        if isinstance(self._fs, ObjectStore):
+            with self._telling("write", path):
+                self._object_log(self._fs, path).replace(list(keep))
+            return
         frames = bytearray()
         for record in keep:
             frames += framed(len(frames), record)
         self._log_ends.pop(name, None)
-        self._put(self._path(self._in_job(name)), bytes(frames))
+        self._put(path, bytes(frames))
+
+    def delete_log(self, name: str) -> None:
+        """Delete a log; nothing if there is none."""
+        path = self._path(self._in_job(name))
+        if isinstance(self._fs, ObjectStore):
+            with self._telling("delete", path):
+                self._object_log(self._fs, path).delete()
+            return
+        self._remove(path)
+
+    def _object_log(self, store: ObjectStore, path: str) -> ObjectLog:
+        if path not in self._object_logs:
+            self._object_logs[path] = ObjectLog(store, path)
+        return self._object_logs[path]
 
     # -- the directory -------------------------------------------------------------------------------------------
 
@@ -476,8 +516,7 @@ class CheckpointStorage:
                     self._fs.move_new(probe, f"{probe}.renamed")
                 except FileExistsError:
                     return
-                reason = "it replaces a file that was to be created only if absent"
-                raise OSError(reason)
+                raise NoConditionalWrites(self.root)
             finally:
                 for leftover in (probe, f"{probe}.renamed"):
                     with suppress(OSError):
@@ -570,6 +609,8 @@ class CheckpointStorage:
     def _telling(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
+        except DamagedRecord as damaged:
+            raise CorruptFile(damaged.path, "a whole record", f"{damaged.found} bytes") from damaged
         except OSError as error:
             raise StorageFailure(action, path, error) from error
 

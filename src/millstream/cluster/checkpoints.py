@@ -333,8 +333,8 @@ class Checkpoints:
                 self.storage.delete_checkpoint(number)
             self.sweep([])
             for term in range(1, self._term):
-                self.storage.delete(f"{self.storage.job}/epochs-{term}.log")
-            self.storage.delete(f"{self.storage.job}/{self._log_name}")
+                self.storage.delete_log(f"epochs-{term}.log")
+            self.storage.delete_log(self._log_name)
 
 
 def _handles(operators: Iterable[OperatorSnapshot]) -> Iterable[Handle]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream import options
-from millstream.checkpoint.object_store import is_uri
+from millstream.checkpoint.object_store import ObjectStore, is_uri
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.adoption import Layout
@@ -261,14 +261,15 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
         msg = "a job without checkpoints cannot be taken over"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_INTERVAL.key} and {options.CHECKPOINT_DIR.key}")
     if is_uri(directory):
-        msg = f"{options.HA_STORAGE_DIR.key} is {directory}, which is no directory"
-        raise UserError(msg, hint="name one that every driver of the job sees; checkpoints may be on an object store")
-    root = Path(directory.removeprefix("file://"))
-    make_directories(str(root))
+        CheckpointStorage(directory).check_writable()
+        lease = FileLease(f"{directory.rstrip('/')}/{job_id}", ObjectStore.of(directory))
+    else:
+        root = Path(directory.removeprefix("file://"))
+        make_directories(str(root))
+        lease = FileLease(str(root / job_id))
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
     holder = f"{os.uname().nodename}:{os.getpid()}"
-    lease = FileLease(str(root / job_id))
     return Leadership(lease, holder, duration, time.monotonic, time.sleep, patience=patience)
 
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from millstream.checkpoint.object_store import ObjectStore
 from millstream.checkpoint.storage import CorruptFile, FileSystem, LocalFileSystem, StorageFailure
 
 _OUTCOME = "outcome"
@@ -82,7 +83,7 @@ class Watch:
 
 
 class FileLease:
-    """A lease in a directory."""
+    """A lease in a directory, or below a URI on an object store."""
 
     def __init__(self, directory: str, fs: FileSystem | None = None) -> None:
         self.directory = directory
@@ -110,6 +111,9 @@ class FileLease:
     def renew(self, term: int, beat: int) -> None:
         """Write the beat."""
         with self._telling("renew the lease in"):
+            if isinstance(self._fs, ObjectStore):  # an object appears when it is complete
+                self._fs.write_bytes(f"{self.directory}/{_beat(term)}", json.dumps(beat).encode(), False)
+                return
             temporary = self._write(_beat(term), json.dumps(beat).encode(), sync=False)
             self._fs.replace(temporary, f"{self.directory}/{_beat(term)}")
 
@@ -152,6 +156,11 @@ class FileLease:
 
     def _create(self, name: str, data: bytes) -> bool:
         with self._telling("write the lease in"):
+            if isinstance(self._fs, ObjectStore):
+                with suppress(FileExistsError):
+                    self._fs.write_new(f"{self.directory}/{name}", data)
+                    return True
+                return False
             self._fs.make_dirs(self.directory)
             temporary = self._write(name, data, sync=True)
             try:

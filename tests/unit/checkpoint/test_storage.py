@@ -22,6 +22,7 @@ from millstream.checkpoint.storage import (
     FileSystem,
     LocalFileSystem,
     MissingFile,
+    NoConditionalWrites,
     OutsideRoot,
     StorageFailure,
     StoredFile,
@@ -278,7 +279,7 @@ def test_a_directory_without_create_if_absent_is_refused(tmp_path: Path) -> None
         def move_new(self, source: str, target: str) -> None:
             os.replace(source, target)
 
-    with pytest.raises(StorageFailure, match="replaces a file"):
+    with pytest.raises(NoConditionalWrites, match="created only if absent"):
         CheckpointStorage(str(tmp_path), JOB, fs=Replaces()).check_writable()
     assert list(tmp_path.iterdir()) == []
 
