@@ -12,7 +12,7 @@ import io
 import pickle
 import sys
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import cloudpickle
 import pyarrow as pa
@@ -22,13 +22,19 @@ T = TypeVar("T")
 _SHARED = (type, ModuleType, BuiltinFunctionType, CodeType, pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 
-def fresh_copy(value: T) -> T:
-    """A copy of `value`, through pickle."""
-    data = io.BytesIO()
-    pickler = _Pickler(data, 5)
-    pickler.dump(value)
-    copied: T = _Unpickler(io.BytesIO(data.getbuffer()), pickler.shared).load()
-    return copied
+class Original(Generic[T]):
+    """A value that nobody uses, kept as a pickle: copies cost little."""
+
+    def __init__(self, value: T) -> None:
+        data = io.BytesIO()
+        pickler = _Pickler(data, 5)
+        pickler.dump(value)
+        self._data, self._shared = data.getvalue(), pickler.shared
+
+    def copy(self) -> T:
+        """A new copy of the value."""
+        copied: T = _Unpickler(io.BytesIO(self._data), self._shared).load()
+        return copied
 
 
 class _Globals:
@@ -42,18 +48,22 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol)
         self.shared: list[Any] = []
+        self._places: dict[int, int] = {}  # by identity, in the list
 
     def persistent_id(self, value: Any) -> int | None:
-        """The place of what is not pickled among the values that are handed over as they are."""
+        """The place of a value that is not pickled in the list of those that copies are given as they are."""
         if isinstance(value, _Globals):
-            self.shared.append(value.variables)
-        elif isinstance(value, _SHARED) or (isinstance(value, FunctionType) and _is_shared(value)):
-            self.shared.append(value)
-        elif hasattr(type(value), "__deepcopy__"):
-            self.shared.append(copy.deepcopy(value))
-        else:
+            value = value.variables
+        elif not (
+            isinstance(value, _SHARED)
+            or (isinstance(value, FunctionType) and _is_shared(value))
+            or _copies_itself(value)
+        ):
             return None
-        return len(self.shared) - 1
+        if id(value) not in self._places:
+            self._places[id(value)] = len(self.shared)
+            self.shared.append(value)
+        return self._places[id(value)]
 
     def reducer_override(self, value: Any) -> Any:
         """Functions and their variables are copied here, other values as cloudpickle does it."""
@@ -71,11 +81,16 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, shared: list[Any]) -> None:
         super().__init__(file)
-        self._shared = shared
+        self._shared, self._memo = shared, dict[int, Any]()
 
     def persistent_load(self, pid: Any) -> Any:
         """What was not pickled."""
-        return self._shared[pid]
+        value = self._shared[pid]
+        return copy.deepcopy(value, self._memo) if _copies_itself(value) else value
+
+
+def _copies_itself(value: Any) -> bool:
+    return hasattr(type(value), "__deepcopy__") and not isinstance(value, _SHARED)
 
 
 def _is_shared(function: FunctionType) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from millstream.engine import scratch
 from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
-from millstream.engine.fresh_copy import fresh_copy
+from millstream.engine.fresh_copy import Original
 from millstream.model import codec
 from millstream.model.file_access import use_access
 from millstream.runtime import block as blocks
@@ -80,8 +79,8 @@ def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
     key = (deployment.id, vertex, subtask)
     found = _tasks.get(key)
     if found is None:
-        another = functools.partial(own_spec, deployment, vertex)
-        found = _tasks[key] = Task(another(), subtask, environment_of(deployment), another)
+        spec = Original(_spec(deployment, vertex))
+        found = _tasks[key] = Task(spec.copy(), subtask, environment_of(deployment), spec.copy)
     return found
 
 
@@ -96,7 +95,11 @@ def classes_of(deployment: Deployment) -> codec.Classes:
 
 def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
     """A vertex, copied: subtasks that meet in one process must not share function objects."""
-    return fresh_copy(next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex))
+    return Original(_spec(deployment, vertex)).copy()
+
+
+def _spec(deployment: Deployment, vertex: str) -> TaskSpec:
+    return next(planned.task for planned in deployment.plan.vertices if planned.vertex.id == vertex)
 
 
 def environment_of(deployment: Deployment) -> TaskEnvironment:

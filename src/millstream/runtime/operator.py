@@ -150,6 +150,10 @@ class Operator(ABC):
         """When processing time must have come to for this operator to have work without input."""
         return None
 
+    def take_over(self, before: Operator) -> None:
+        """This operator takes the place of `before`, which is still open: what costs time to make and has no part in
+        results may be taken from it."""
+
     def close(self) -> None:
         """The job is over."""
 

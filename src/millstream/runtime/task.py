@@ -9,7 +9,6 @@ Does not know: Spark, other subtasks, checkpoints."""
 from __future__ import annotations
 
 import contextlib
-import io
 import time
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -26,6 +25,7 @@ from millstream.runtime.block import BlockKind
 from millstream.runtime.exchange import Exchange
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
+from millstream.runtime.printed import Printed
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import Combined
 from millstream.state.backend import OperatorState
@@ -35,8 +35,6 @@ from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.parts import Compaction
 from millstream.state.saving import StateFileDamaged, StateFiles, save
 from millstream.state.store import OpenStore
-
-_MAX_PRINTED = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -133,22 +131,6 @@ class TaskEnvironment:
     compressed_state: bool = False
     batch: bool = False
     run_bytes: int = 64 << 20
-
-
-class _Printed(io.StringIO):
-    """What user functions print, up to a limit; the rest is only counted."""
-
-    dropped = 0
-
-    def write(self, text: str) -> int:
-        kept = text[: max(0, _MAX_PRINTED - self.tell())]
-        self.dropped += len(text) - len(kept)
-        super().write(kept)
-        return len(text)
-
-    def text(self) -> str:
-        kept = self.getvalue()
-        return f"{kept}\n... {self.dropped} more characters were printed and dropped\n" if self.dropped else kept
 
 
 class _Fan:
@@ -273,19 +255,15 @@ class Task:
 
     def _renew(self) -> None:
         """Make the functions anew: they have seen an attempt that was not accepted, or missed one that was."""
-        self._close()
-        for operator in self._operators:
-            with contextlib.suppress(Exception):
-                operator.dispose()
+        before, opened = self._operators, self._opened
         self._build(self.spec if self._another is None else self._another())
-
-    def _close(self) -> None:
-        """Close functions that will not be called again, whatever they say to it."""
-        if self._opened:
-            self._opened = False
-            for operator in self._operators:
-                with contextlib.suppress(Exception):
-                    operator.close()
+        if opened:
+            for operator, old in zip(self._operators, before, strict=True):
+                operator.take_over(old)
+            _close(before)
+        for old in before:
+            with contextlib.suppress(Exception):
+                old.dispose()
 
     def _exchange(self, edge: OutEdge) -> Any:
         """The sending end of an edge."""
@@ -305,7 +283,7 @@ class Task:
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
         started = time.perf_counter()
-        printed = _Printed()
+        printed = Printed()
         try:
             with contextlib.redirect_stdout(printed):
                 self._begin(request)
@@ -324,7 +302,9 @@ class Task:
             for operator in self._operators:
                 with contextlib.suppress(Exception):  # the failure at hand is the one to tell
                     operator.abandon()
-            self._close()
+            if self._opened:
+                self._opened = False
+                _close(self._operators)
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -431,7 +411,7 @@ class Task:
                 operator.close()
             self._opened = False
 
-    def _report(self, request: TaskRequest, printed: _Printed, started: float) -> dict[str, Any]:
+    def _report(self, request: TaskRequest, printed: Printed, started: float) -> dict[str, Any]:
         report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
         if positions:
@@ -504,6 +484,13 @@ class Task:
             operator.dispose()
         for context in self._contexts:
             context.state.close()
+
+
+def _close(operators: list[Operator]) -> None:
+    """Close functions that will not be called again, whatever they say to it."""
+    for operator in operators:
+        with contextlib.suppress(Exception):
+            operator.close()
 
 
 def _ordered(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:

@@ -3,13 +3,18 @@
 import functools
 import itertools
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.connectors.collection import CollectionSource
-from millstream.engine.fresh_copy import fresh_copy
+from millstream.engine.fresh_copy import Original
 from millstream.model.types import Types
 
 CALLS = []
+
+
+def fresh_copy(value):
+    return Original(value).copy()
 
 
 class Counting:
@@ -90,3 +95,14 @@ def test_data_that_nobody_changes_is_shared():
     copied = fresh_copy({"table": table, "source": source})
     assert copied["table"] is table
     assert copied["source"] is source
+
+
+def test_what_is_done_to_one_copy_is_not_seen_in_the_next():
+    array = np.zeros(2)
+    original = Original((nested(), array, array))
+    for _ in range(2):
+        call, first, second = original.copy()
+        assert call("a") == (1, 1)
+        assert first is second
+        assert first.tolist() == [0, 0]
+        first[1] = 5

@@ -48,7 +48,9 @@ class SourceOperator(Operator):
         self._reader: SourceReader | None = None
 
     def open(self) -> None:
-        """Make the reader."""
+        """Make the reader, unless there is one."""
+        if self._reader is not None:
+            return
         settings = ReaderContext(self.context.subtask, self.context.parallelism, self.context.block_records)
         self._reader = rowwise.guarded(self.context, self._source.create_reader, settings)
 
@@ -131,7 +133,13 @@ class SourceOperator(Operator):
         due = [splits[name]["active_at"] + timeout for name in work.get("splits", ()) if name in splits]
         return min((at for at in due if at > self.context.now), default=None)
 
+    def take_over(self, before: Operator) -> None:
+        """Go on with the reader: the same ranges give the same records, whatever it has read before."""
+        assert isinstance(before, SourceOperator)
+        self._reader, before._reader = before._reader, None
+
     def close(self) -> None:
         """Close the reader."""
-        if self._reader is not None:
-            rowwise.guarded(self.context, self._reader.close)
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            rowwise.guarded(self.context, reader.close)
