@@ -465,7 +465,8 @@ HA_PROGRESS_TIMEOUT = Option(
     Duration.of_minutes(30),
     "How long a driver may get nowhere before it ends with SUSPENDED: a leader that accepts no epoch although there is "
     "input gives up its lease, and a driver that stands by gives up when it cannot look at the lease. Keep it above "
-    "millstream.epoch.deadline, task.cancellation.timeout and execution.checkpointing.timeout together.",
+    "millstream.epoch.deadline, task.cancellation.timeout and execution.checkpointing.timeout together; unless it is "
+    "set, it is at least 1.2 times as long as these.",
     Duration,
 )
 

@@ -31,7 +31,7 @@ SETTINGS = {
     "restart-strategy.type": "exponential-delay",
     "restart-strategy.exponential-delay.initial-backoff": "50 ms",
     "heartbeat.interval": "500 ms",
-    "heartbeat.timeout": "3 s",
+    "heartbeat.timeout": "4 s",
 }
 LOCAL = {"millstream.spark.master": "local[1]", "spark.driver.memory": "512m"}
 
@@ -49,7 +49,7 @@ def running(directory: Path, settings: dict[str, str], told: list[Any]) -> entry
     return entrypoint.submit(env._graph(), configuration, directory.name, listeners=[told.append])
 
 
-def wait(until: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+def wait(until: Callable[[], bool], what: str, seconds: float = 150.0) -> None:
     """Wait until something is so."""
     deadline = time.monotonic() + seconds
     while not until():

@@ -14,7 +14,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What became of every job, all of them in one process that is not this one."""
     program = str(Path(__file__).with_name("losing.py"))
     command = [sys.executable, program, str(tmp_path_factory.mktemp("losing"))]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
     assert answer.returncode == 0, answer.stderr[-3000:]
     return json.loads(answer.stdout.splitlines()[-1])
 
@@ -23,7 +23,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ("accident", "cause"),
     [
         ("killed", "its JVM "),
-        ("silent", "its JVM has not answered for 3 s"),
+        ("silent", "its JVM has not answered for 4 s"),
         ("stopped in the JVM", "its context was stopped"),
         ("stopped", "its context was stopped"),
     ],

@@ -102,6 +102,7 @@ class Leadership:
         self._closed = threading.Event()
         self._beat = 0
         self._moved_at = 0.0
+        self._last: str | None = None  # what went wrong since the job moved
         self.gave_up = False
         self.term = 0
 
@@ -185,14 +186,15 @@ class Leadership:
     def moved(self) -> None:
         """The job moves: an epoch was accepted, or there is nothing to do. Raises when the lease was given up."""
         if self.gave_up:
-            raise LeadershipGivenUp(self.term, self._patience)
-        self._moved_at = self._now()
+            raise LeadershipGivenUp(self.term, self._patience, self._last)
+        self._moved_at, self._last = self._now(), None
 
     def explained(self, problem: Exception) -> Exception:
         """What went wrong, as seen from here: what fails after the lease was given up is why the job did not move."""
-        if self.gave_up and not isinstance(problem, NotLeading):
-            return LeadershipGivenUp(self.term, self._patience, str(problem))
-        return problem
+        if isinstance(problem, NotLeading):
+            return problem
+        self._last = str(problem)
+        return LeadershipGivenUp(self.term, self._patience, self._last) if self.gave_up else problem
 
     def renew(self) -> None:
         """Say once that this driver lives."""
@@ -202,7 +204,7 @@ class Leadership:
     def verify(self) -> None:
         """Raise `LeadershipLost` when another driver has begun a later term, `LeadershipGivenUp` when one may."""
         if self.gave_up:
-            raise LeadershipGivenUp(self.term, self._patience)
+            raise LeadershipGivenUp(self.term, self._patience, self._last)
         held = self._lease.held()
         if held is None or held.term != self.term:
             raise LeadershipLost(self.term, held.term if held else 0, held.holder if held else "nobody")

@@ -132,6 +132,18 @@ class SparkCluster:
 
     # ------------------------------------------------------------------------------------------------- its machines
 
+    def kill_master(self) -> None:
+        """The master dies, and with it what it knew of applications; workers and executors live on."""
+        assert self._master is not None
+        kill(self._master.pid)
+        self._master.wait()
+
+    def start_master(self) -> None:
+        """Start a master at the address of one that was killed."""
+        more = ["--port", self.url.rpartition(":")[2]]  # the last one counts
+        self._master = self._start("master", self._hosts[0], ["org.apache.spark.deploy.master.Master"], more)
+        self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
+
     def start_worker(self, number: int) -> None:
         """Start a worker, or one in place of a worker that was killed."""
         self._launch_worker(number)

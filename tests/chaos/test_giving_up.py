@@ -1,0 +1,87 @@
+"""A leader whose engine is gone for good leaves the job to a driver that stands by: two drivers in real time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.cluster import entrypoint
+from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSink
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.engine.contract import Deployment, EngineGone, EpochRequest, EpochResult
+from millstream.errors import ExternalError
+from millstream.model.job_status import JobStatus
+from millstream.testing.inline_engine import InlineEngine
+
+
+class Dying(InlineEngine):
+    """Is lost in an epoch, and cannot be started again."""
+
+    def __init__(self, then: type[ExternalError]) -> None:
+        super().__init__()
+        self._then, self._epochs = then, 0
+
+    def deploy(self, deployment: Deployment) -> None:
+        if self._epochs > 3:
+            raise self._then("no JVM starts on this machine any more")
+        super().deploy(deployment)
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        self._epochs += 1
+        if self._epochs > 3:
+            raise ExternalError("the JVM has ended")
+        return super().run_epoch(request)
+
+
+def submitted(directory: Path, engine: Any) -> entrypoint.RunningJob:
+    configuration = Configuration()
+    for name in ("checkpoints", "leases"):
+        (directory / name).mkdir(exist_ok=True)
+    for key, value in {
+        "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "execution.checkpointing.interval": "1 ms",
+        "high-availability.type": "lease",
+        "high-availability.storageDir": str(directory / "leases"),
+        "millstream.high-availability.lease-duration": "400 ms",
+        "millstream.high-availability.progress-timeout": "2 s",
+        "millstream.epoch.max-records": "10",
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.initial-backoff": "20 ms",
+        "restart-strategy.exponential-delay.max-backoff": "100 ms",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    numbers = env.from_source(NumberSequenceSource(0, 99), WatermarkStrategy.no_watermarks(), "numbers")
+    lines = numbers.map(lambda value: str(value), Types.STRING())
+    lines.sink_to(FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build())
+    return entrypoint.submit(env._graph(), configuration, "giving up", engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("then", "reason"),
+    [
+        (ExternalError, "the job did not move for 2 s, so this driver gave up the lease of term 1: no JVM starts"),
+        (EngineGone, "no JVM starts on this machine any more"),
+    ],
+)
+def test_a_leader_whose_engine_is_gone_gives_up_and_the_driver_that_waits_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: type[ExternalError], reason: str
+) -> None:
+    jobs = []
+    for engine in (Dying(then), InlineEngine()):
+        monkeypatch.setattr(entrypoint, "_submissions", Counter())  # as in another process
+        jobs.append(submitted(tmp_path, engine))
+    first, second = jobs
+    assert first.wait(60)
+    assert first.master.job.status is JobStatus.SUSPENDED
+    assert str(first.master.failure).startswith(reason)
+    assert second.wait(60)
+    assert second.master.job.status is JobStatus.FINISHED
+    files = [file for file in (tmp_path / "out").rglob("*") if file.is_file() and "/." not in str(file)]
+    found = sorted(int(line) for file in files for line in file.read_text().splitlines())
+    assert found == list(range(100))
