@@ -22,7 +22,8 @@ from millstream.model.time import Instant
 MESSAGE_CLASS = ConfigOption(
     "message-class-name",
     None,
-    "The compiled class, as package.module_pb2.Message, or the message's full name in descriptor-set-file.",
+    "The compiled class, as package.module_pb2.Message (a module of another name must have been imported by the "
+    "program), or the message's full name in descriptor-set-file.",
     str,
 )
 DESCRIPTORS = ConfigOption(
