@@ -12,6 +12,7 @@ import confluent_kafka
 import pytest
 from kafka_running import PowerCut, cut, staged, waited_for, writing
 
+from millstream.cli.main import main
 from millstream.cluster.leadership import LeadershipLost
 from millstream.connectors.kafka import commit_task
 from millstream.connectors.kafka.commit import KafkaCommitter
@@ -327,6 +328,21 @@ def test_a_transaction_that_expires_is_repeated(broker, topic, staging, monkeypa
     committer.commit(2, staged(sink, 2, ["b"]))
     assert slept
     assert broker.values(topic) == ["a", "b"]
+
+
+def test_a_transaction_that_somebody_aborts_is_repeated(broker, topic, staging, monkeypatch):
+    sink = writing(broker, topic, staging)
+    committer, read, aborted = sink.create_committer(), Staging.read, []
+
+    def interrupted_once(staging, file):
+        yield from read(staging, file)
+        if not aborted:
+            aborted.append(main(["txn", "abort", "--bootstrap-servers", broker.bootstrap_servers, f"{topic}-sink-0"]))
+
+    monkeypatch.setattr(Staging, "read", interrupted_once)
+    committer.commit(1, staged(sink, 1, ["a"]))
+    assert aborted == [0]
+    assert broker.values(topic) == ["a"]
 
 
 def broker_has_aborted(broker, transactional_id) -> bool:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 An open transaction holds back everything behind it from readers of committed data, until it ends. A job that is started
-again ends its own; `abort` is for one that will not come back. It fences a job that still runs: that job can commit no
-more."""
+again ends its own; `abort` is for one that will not come back. A job that still runs repeats the transaction that was
+aborted."""
 
 
 class NotAProperty(UserError):

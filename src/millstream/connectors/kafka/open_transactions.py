@@ -1,6 +1,6 @@
 """Which transactions are open at the brokers, and how to end one.
 
-Promises: listing changes nothing. Aborting fences whoever uses the id, so a run that still lives can commit no more.
+Promises: listing changes nothing. Aborting fences the producer that uses the id; a job that still runs opens it again.
 Does not know: jobs.
 
 The client library can open transactions but not list them, so this speaks the three messages of Kafka's protocol that
