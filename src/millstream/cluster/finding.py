@@ -64,7 +64,7 @@ class OlderCheckpointRefused(CannotRecover):
         committed = "; ".join(_committed(number, each.metadata, older) for number, each in passed.items())
         super().__init__(
             f"job {job} cannot recover from its newest checkpoint. {damage}. The newest intact one is "
-            f"{older.checkpoint}, after epoch {older.epoch}, but going back to it would repeat output: {committed}",
+            f"{older.checkpoint}, after epoch {older.epoch}, but going back to it may repeat output: {committed}",
             hint=f"restore the file from a copy; or set {options.RECOVERY_ALLOW_OLDER.key} to true to go on from "
             f"checkpoint {older.checkpoint}: the output that was committed after it may then appear twice",
         )
