@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from targets import TARGETS, Target
 
+_SCHEMA = b'{"type":"record","name":"R","fields":[]}'
+_MANY_EMPTY_RECORDS = b"Obj\1\2\x16avro.schemaP" + _SCHEMA + b"\0" + b"s" * 16 + b"\x80\x80\x80\x10\0" + b"s" * 16
 #: Inputs that once brought out something else than a declared error.
 FOUND: dict[str, list[bytes]] = {
     "block": [b"", b"\x09" + bytes(15), b"\x03" + bytes(20), b"\x05" + bytes(15) + b"[" * 100_000, b"\x01" + bytes(15)],
     "pgoutput": [b"\1I", b"\x15B" + bytes(20) + b"\x01I", b"\x15B" + bytes(20) + b"\x06I\0\0\0\7N", b"\3R\0\0", b"\0"],
-    "avro_file": [b"Obj\1\4\x14avro.codec\x08n\x8d\x8d\x8d\x8d\x8d\xff\xff\xff\xff\xff\xff\xff7u"],
+    "avro_file": [b"Obj\1\4\x14avro.codec\x08n\x8d\x8d\x8d\x8d\x8d\xff\xff\xff\xff\xff\xff\xff7u", _MANY_EMPTY_RECORDS],
     "lease": [b"", b"{", b"[]", b"null", b"[" * 100_000],
     "state_file": [b"MSD1\x08\0\0\0[888]  ", b'MSD1\x18\0\0\0[{"name":{},"length":1}]'],
 }

@@ -48,6 +48,7 @@ REFUSED = (
 _MAGIC = b"Obj\x01"
 _CHUNK = 1 << 16
 _MAX_ENTRY = 1 << 26
+_MAX_EMPTY = 1 << 17
 
 
 def library() -> Any:
@@ -145,7 +146,7 @@ class ContainerFile:
 
         A block belongs to the range in which the sync marker before it begins, as in Avro's own library."""
         prefix, meta, sync = self._head
-        del meta
+        packed = meta.get("avro.codec", b"null") != b"null"
         at = self._data_from if start <= self._data_from - len(sync) else self._after_sync(start, sync)
         fastavro = library()
         while at is not None and at - len(sync) < end and at < self._size:
@@ -153,6 +154,9 @@ class ContainerFile:
             count, length = _long(self._stream), _long(self._stream)
             if length < 0 or count < 0:
                 message = "a block of negative length"
+                raise ValueError(message)
+            if not packed and count > max(length, _MAX_EMPTY):  # records without a byte: any number fits anywhere
+                message = f"a block of {count} records in {length} bytes"
                 raise ValueError(message)
             behind = self._stream.tell() + length + len(sync)
             self._stream.seek(at)
