@@ -62,6 +62,7 @@ class History(Generic[Told]):
     world: World
     operations: tuple[Operation, ...]
     frames: tuple[_Frame[Told], ...]  # one more than operations: the last is the end
+    reads: tuple[Operation, ...]
 
     @property
     def secured(self) -> int:
@@ -114,7 +115,7 @@ def recorded(setup: Setup, world: World, listener: Told) -> History[Told]:
 
     life = run(setup, world, listen=listen, meanwhile=note)
     note(len(frames))
-    return History(world, tuple(life.operations), tuple(frames))
+    return History(world, tuple(life.operations), tuple(frames), tuple(life.reads))
 
 
 _PAST = 30  # operations before a crash that a stale answer may go back to
@@ -129,15 +130,24 @@ def fingerprint(world: World) -> Any:
     return tuple(files), frozenset(world.disk.directories), world.clock.millis
 
 
-def damaged(disk: MemoryFileSystem) -> list[str]:
-    """Checkpoints and savepoints that were published, but name what is not there: no crash may leave one."""
-    storage, found = CheckpointStorage("/", fs=disk), []
+def damaged(disk: MemoryFileSystem, *, old: bool = True) -> list[str]:
+    """Checkpoints and savepoints that were published, but name what is not there: no crash may leave one. Without
+    `old`, those that a later checkpoint of the same job makes worthless do not count."""
+    storage, broken = CheckpointStorage("/", fs=disk), {}
+    intact: dict[str, int] = {}
     for path in sorted(path for path in disk.files if os.path.basename(path) == METADATA):
+        job, _, name = os.path.dirname(path).rpartition("/")
+        number = int(name.removeprefix("chk-")) if name.startswith("chk-") else None
         try:
             open_snapshot(path, storage).verify()
+            intact[job] = max(intact.get(job, 0), number or 0)
         except MillstreamError as problem:
-            found.append(f"{path}: {problem}")
-    return found
+            broken[path] = job, number, problem
+    return [
+        f"{path}: {problem}"
+        for path, (job, number, problem) in broken.items()
+        if old or number is None or number > intact.get(job, 0)
+    ]
 
 
 def shape(operation: Operation) -> tuple[str, str]:
