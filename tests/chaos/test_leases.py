@@ -16,7 +16,7 @@ from millstream.cluster.leadership import Leadership, LeadershipGivenUp, Leaders
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
 from millstream.cluster.observations import EpochDone
 from millstream.model.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership, zombie
+from millstream.testing.chaos_leaders import leadership, zombies
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import OUTPUT, ROOT, Faults, ManualClock, Setup, World, reference, run
@@ -293,7 +293,7 @@ def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
     assert len(points) > 4
     for number in points:
         with World() as world:
-            second, first = zombie(KEEPING_ONE, world, number, None)
+            second, first = zombies(KEEPING_ONE, world, [number], None)
             assert second.status is JobStatus.FINISHED
             assert first.status is JobStatus.SUSPENDED, number
             assert world.visible() == expected, number
@@ -308,7 +308,7 @@ def test_a_checkpoint_that_a_new_leader_committed_is_not_taken_back() -> None:
     for number in publishing(setup):
         for dies_after in range(6, 13):
             with World() as world:
-                zombie(setup, world, number + 1, dies_after)
+                zombies(setup, world, [number + 1], dies_after)
                 assert world.visible() == expected, (number, dies_after)
 
 

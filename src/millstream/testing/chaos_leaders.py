@@ -1,11 +1,13 @@
-"""Two drivers for one job: the first stops for a while at every storage operation it does, and the second takes over.
+"""Several drivers for one job: the first stops for a while at every storage operation it does, and the second takes
+over; in some cases that one stops too, and a third takes over before they wake up, the last one first.
 
-Promises: at whatever operation the old leader wakes up again, it makes no checkpoint that counts and shows nothing; the
-output of both together is that of a run without faults.
+Promises: at whatever operation an old leader wakes up again, it makes no checkpoint that counts and shows nothing; the
+output of all together is that of a run without faults.
 Does not know: processes; `tests/cluster_real` stops real ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +41,7 @@ def plan(seed: int, size: str) -> Trace:
                 "operation": number,
                 "keep": 1 + number % 3,
                 "dies_after": int(chance.integers(0, 80)) if chance.random() < 0.6 else None,
+                "second": int(chance.integers(0, 80)) if chance.random() < 0.4 else None,
             }
             for number in at
         ]
@@ -63,7 +66,8 @@ def play(trace: Trace, _directory: Path) -> Report:
     for step in trace.shown():
         setup = replace(_setup(step["program"]), options={"execution.checkpointing.num-retained": str(step["keep"])})
         with World() as world:
-            lives = zombie(setup, world, step["operation"], step["dies_after"])
+            stops = [each for each in (step["operation"], step.get("second")) if each is not None]
+            lives = zombies(setup, world, stops, step["dies_after"])
             how = " > ".join("crashed" if life.crashed else str(life.status and life.status.name) for life in lives)
             ended[how] = ended.get(how, 0) + 1
             told = f"{step}: {how}, {[str(life.failure) for life in lives if life.failure]}"
@@ -74,18 +78,26 @@ def play(trace: Trace, _directory: Path) -> Report:
     return report
 
 
-def zombie(setup: Setup, world: World, operation: int, dies_after: int | None) -> list[Life]:
-    """A leader is stopped before one of its operations. Another one leads, to the end of the job or until it dies; then
-    the first wakes up, and when it is done a third one leads to the end."""
+def zombies(setup: Setup, world: World, stops: Sequence[int], dies_after: int | None) -> list[Life]:
+    """A leader is stopped before one of its operations, and another one leads; that one may be stopped, too. The last
+    one leads to the end of the job or until it dies. Then those that were stopped wake up, the last one first; when all
+    are done, another one leads to the end."""
     lives: list[Life] = []
+    started = 0
 
-    def meanwhile(number: int) -> None:
-        if number == operation and not lives:
-            lives.append(Life())
-            faults = Faults(storage=None if dies_after is None else (dies_after, "after"))
-            lives[0] = run(setup, world, faults, leadership=leadership(world, "second"))
+    def lead() -> None:
+        nonlocal started
+        own, started = started, started + 1
 
-    lives.append(run(setup, world, leadership=leadership(world, "first"), meanwhile=meanwhile))
-    if not any(life.status is JobStatus.FINISHED for life in lives):
-        lives.append(run(setup, world, leadership=leadership(world, "third")))
+        def meanwhile(number: int) -> None:
+            if own < len(stops) and number == stops[own] and started == own + 1:
+                lead()
+
+        faults = Faults(storage=(dies_after, "after") if own == len(stops) and dies_after is not None else None)
+        life = run(setup, world, faults, leadership=leadership(world, f"driver-{own}"), meanwhile=meanwhile)
+        lives.append(life)
+
+    lead()
+    while not any(life.finished or life.status is JobStatus.FINISHED for life in lives) and started < 5:
+        lead()
     return lives

@@ -144,9 +144,10 @@ class Named:
         _named[made.name] = inner
         return made
 
-    def become(self, inner: FileSystem) -> None:
-        """From now on, another file system under this name."""
-        _named[self.name] = inner
+    def become(self, inner: FileSystem) -> FileSystem:
+        """From now on, another file system under this name; gives the one before."""
+        before, _named[self.name] = _named[self.name], inner
+        return before
 
     def forget(self) -> None:
         """Nobody will ask for this name again."""

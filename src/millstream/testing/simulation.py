@@ -347,7 +347,7 @@ def run(
         if faults.reads is None
         else Reading(*faults.reads, faults.reads_lasting, faults.behind, list(world.past)),
     )
-    world.files.become(faulty)
+    outer = world.files.become(faulty)  # that of a driver that is stopped meanwhile, if there is one
     world.faulty = faulty
     configuration = setup.configuration()
     settings = job_settings(configuration)
@@ -406,7 +406,7 @@ def run(
         slot.forget()
     finally:
         life.operations, life.reads = faulty.operations, faulty.reads
-        world.files.become(world.disk)
+        world.files.become(outer)
     return life
 
 
