@@ -35,3 +35,16 @@ def test_part_files_survive_crashes_and_power_losses(mode: Mode) -> None:
         with World() as world:
             live(setup, world, [Faults(storage=(number + 1, mode))])
             assert world.visible() == reference(SETUP), operations[number]
+
+
+def test_staged_files_that_are_read_incompletely_are_not_merged() -> None:
+    setup = replace(SETUP, sink="files", parallelism=1, options={"restart-strategy.type": "fixed-delay"})
+    with World() as world:
+        reads = run(setup, world).reads
+    staged = [n for n, each in enumerate(reads) if each.kind == "read_bytes" and "/.staging/" in each.path]
+    assert staged
+    for number in staged[:4]:
+        with World() as world:
+            life = run(setup, world, Faults(reads=(number, "short")))
+            assert life.status is JobStatus.FINISHED, life.failure
+            assert world.visible() == reference(SETUP)

@@ -396,10 +396,12 @@ class CheckpointStorage:
 
     def list_checkpoints(self) -> list[int]:
         """The numbers that are taken, in order: those of checkpoints, and void ones."""
-        directory = self._path(self.job)
-        numbers = [int(name[4:]) for name in self._list(directory) if name.startswith("chk-") and name[4:].isdecimal()]
-        with self._telling("look into", directory):
-            return sorted(n for n in numbers if self._fs.exists(f"{directory}/chk-{n}/{METADATA}"))
+        return [number for number in self.list_directories() if self.exists(number)]
+
+    def list_directories(self) -> list[int]:
+        """The numbers of all directories of checkpoints, in order: also of those that were not published or deleted."""
+        names = self._list(self._path(self.job))
+        return sorted(int(name[4:]) for name in names if name.startswith("chk-") and name[4:].isdecimal())
 
     def read_metadata(self, checkpoint: int | str) -> bytes:
         """The metadata that was published, verified; `VoidCheckpoint` if the number is void."""

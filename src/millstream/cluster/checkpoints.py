@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
 from millstream.checkpoint.state_files import PATIENCE, JobStateFiles
-from millstream.checkpoint.storage import CheckpointStorage, VoidCheckpoint
+from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.deadlines import within
 from millstream.cluster.failures import CheckpointExpired
@@ -44,6 +44,16 @@ class PlansMissing(ExternalError):
 
     def __init__(self, epoch: int, found: int) -> None:
         super().__init__(f"the job goes on after epoch {epoch}, but the next plan in its log is of epoch {found}")
+
+
+class NewerCheckpointExists(CheckpointTaken):
+    """A checkpoint was made by a job that had not seen a newer one when it recovered."""
+
+    hint = "storage did not list all checkpoints; the job starts again from the newest one"
+
+    def __init__(self, path: str, newer: int) -> None:
+        self.path, self.newer = path, newer
+        ExternalError.__init__(self, f"{path} was made, but there is a checkpoint {newer} that recovery did not see")
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,8 @@ class Checkpoints:
         self._pin_numbers = count()
         self._term = 0
         self._newest = 0  # the number of the checkpoint that the job goes on from
+        self._seen = 0  # the greatest number that recovery saw
+        self._confirmed = False  # whether there was none greater when the first checkpoint was made
         self._publisher = Publisher(storage)
         self._damage = Damage(storage)
         self.merges = True
@@ -128,7 +140,7 @@ class Checkpoints:
         log = self._newest_log()
         records = self.storage.read_log(log) if log is not None else []
         self._newest = max([self._newest, *(json.loads(record).get(_NEWEST, 0) for record in records)])
-        found = find_newest(
+        found, self._seen = find_newest(
             self.storage, self._newest, self._damage, allow_older=self.allow_older, patience=self.patience
         )
         if found is not None:
@@ -208,8 +220,10 @@ class Checkpoints:
     def started(self, now: int, epoch: int) -> None:
         """The job runs from here: from a checkpoint of `epoch`, or 0."""
         self._schedule = self._schedule.started(now, epoch)
+        self._confirmed = False
         if not self._term:  # else numbers follow from this leader's own checkpoints, so as to meet a later term's fence
-            self._publisher.next_id = max([self.next_id - 1, self._newest, *self.storage.list_checkpoints()]) + 1
+            # not from another listing: a checkpoint that recovery did not see must be met by the next one of its number
+            self._publisher.next_id = max(self.next_id - 1, self._newest, self._seen) + 1
 
     def due(self, now: int, epoch: int) -> bool:
         """Whether to take a checkpoint."""
@@ -224,11 +238,21 @@ class Checkpoints:
         long; until it is resolved, it may still come to exist."""
         deadline = partial(self._in_time, metadata.checkpoint)
         metadata = self._publisher.publish(metadata, deadline, merges=self.merges)
+        self._confirm(metadata.checkpoint)
         self._known = {handle.name for handle in metadata.handles}
         self._kept[metadata.checkpoint] = Kept.of(metadata)
         self._newest = metadata.checkpoint
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
         return metadata, os.path.join(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}")
+
+    def _confirm(self, made: int) -> None:
+        """Take a job's first checkpoint back if there is a newer one: whatever the job did since it recovered has been
+        done before, and may be visible already. A leader's checkpoints follow the fence of its term."""
+        newer = 0 if self._confirmed or self._term else max(self.storage.list_checkpoints(), default=0)
+        if newer > made:
+            self.storage.delete_checkpoint(made)
+            raise NewerCheckpointExists(os.path.join(self.storage.root, self.storage.job, f"chk-{made}"), newer)
+        self._confirmed = True
 
     def resolve(self) -> list[CheckpointMetadata]:
         """Settle what came of checkpoints that failed or expired, before output that they name is taken back: those
@@ -273,15 +297,17 @@ class Checkpoints:
     def retire(self, keep: int) -> None:
         """Delete all but the newest checkpoints, the files only they needed, and plans older than all of them.
 
-        A void number stays while a checkpoint before it is kept."""
-        numbers = self.storage.list_checkpoints()
+        A void number stays while a checkpoint before it is kept. One that is known is kept even if it is not listed: a
+        listing may be stale."""
+        directories = self.storage.list_directories()
+        numbers = sorted({*filter(self.storage.exists, directories), *self._kept})
         needs: dict[int, Kept | None] = {}
         for number in reversed(numbers):
             if sum(needed is not None for needed in needs.values()) == keep:
                 break
             needs[number] = self._needs(number)
-        for number in numbers:
-            if number not in needs:
+        for number in sorted({*directories, *numbers}):
+            if number < min(needs, default=0):
                 self.storage.delete_checkpoint(number)
         self._kept = needs
         kept = [needed for needed in needs.values() if needed is not None]
@@ -329,7 +355,7 @@ class Checkpoints:
         if not keep:
             self._dispose_of_claimed()
         if not keep and not self._temporary:
-            for number in self.storage.list_checkpoints():
+            for number in sorted({*self.storage.list_directories(), *self._kept}):
                 self.storage.delete_checkpoint(number)
             self.sweep([])
             for term in range(1, self._term):

@@ -120,9 +120,9 @@ def find_newest(
     *,
     allow_older: bool,
     patience: Sequence[float],
-) -> CheckpointMetadata | None:
-    """The checkpoint to recover from. `newest` is the greatest number that is known to have existed; pauses of
-    `patience` seconds are made while a file that should be there cannot be seen."""
+) -> tuple[CheckpointMetadata | None, int]:
+    """The checkpoint to recover from, and the greatest number that was seen. `newest` is the greatest number that is
+    known to have existed; pauses of `patience` seconds are made while a file that should be there cannot be seen."""
     numbers = _numbers(storage, newest, patience)
     passed: dict[int, Passed] = {}
     for number in reversed(numbers):
@@ -137,11 +137,11 @@ def find_newest(
             continue
         damaged = damage.of(metadata)
         if damaged is None:
-            return _go_back(storage.job, metadata, passed, allow_older=allow_older)
+            return _go_back(storage.job, metadata, passed, allow_older=allow_older), max(numbers)
         passed[number] = Passed(damaged, metadata)
     if passed:
         raise AllCheckpointsDamaged(storage.job, {number: each.problem for number, each in passed.items()})
-    return None
+    return None, max(numbers, default=0)
 
 
 def _numbers(storage: CheckpointStorage, newest: int, patience: Sequence[float]) -> list[int]:

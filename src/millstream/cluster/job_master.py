@@ -428,7 +428,8 @@ class JobMaster:
             if isinstance(problem, CheckpointTaken):
                 self._still_leading()
             self._failed_checkpoints += 1
-            if final or self._failed_checkpoints > self._settings.tolerable_failures:
+            tolerable = self._failed_checkpoints <= self._settings.tolerable_failures
+            if final or not tolerable or isinstance(problem, CheckpointTaken):  # that one may have our output in it
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
             self._checkpoints.missed(self._clock.now())

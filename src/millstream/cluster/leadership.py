@@ -297,6 +297,9 @@ def take_over(
             fences.publish_new(fence)
         except CheckpointTaken:
             continue
+        if max(fences.numbers(), default=0) > number:  # storage did not list it before: the fence would stop nobody
+            fences.discard(number)
+            continue
         try:
             leadership.verify()  # or the number has come free again, after a later term
         except LeadershipLost:

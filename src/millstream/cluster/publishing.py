@@ -37,7 +37,7 @@ from typing import TypeVar
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.packing import packed
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken
+from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, VoidCheckpoint
 from millstream.errors import ExternalError
 
 T = TypeVar("T")
@@ -93,15 +93,15 @@ class PublishAttempt:
             self._given_up = True
 
     def resolve(self) -> bool:
-        """Whether the checkpoint exists; if it does not, it never will. `CheckpointTaken` if another one has its
-        number."""
+        """Whether the checkpoint exists; if it does not, it never will: its number is void, or another one has it."""
         number = self.metadata.checkpoint
         try:
             self._storage.void(number)
         except CheckpointTaken:
-            if self._tried is not None and self._storage.holds(number, self._tried):
-                return True
-            raise
+            try:
+                return self._storage.read_metadata(number) == self._tried
+            except VoidCheckpoint:
+                return False
         self._voided = True
         return False
 

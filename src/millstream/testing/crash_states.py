@@ -24,7 +24,7 @@ from millstream.model.job_status import JobStatus
 from millstream.testing.faults import Mode, Operation
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.power import POWER_LOSSES
-from millstream.testing.simulation import Setup, World, run
+from millstream.testing.simulation import Faults, Setup, World, run
 
 
 class Listener(Protocol):
@@ -99,8 +99,8 @@ def _tear(disk: MemoryFileSystem, operation: Operation, after: MemoryFileSystem)
         disk.make_dirs(os.path.dirname(path))
 
 
-def recorded(setup: Setup, world: World, listener: Told) -> History[Told]:
-    """Live a life without faults."""
+def recorded(setup: Setup, world: World, listener: Told, faults: Faults | None = None) -> History[Told]:
+    """Live a life, without faults unless some are given: none that ends it."""
     frames: list[_Frame[Told]] = []
     finished = secured = False
 
@@ -113,7 +113,7 @@ def recorded(setup: Setup, world: World, listener: Told) -> History[Told]:
     def note(_: int) -> None:
         frames.append(_Frame(world.disk.copy(), world.clock.millis, copy(listener), finished, secured))
 
-    life = run(setup, world, listen=listen, meanwhile=note)
+    life = run(setup, world, faults, listen=listen, meanwhile=note)
     note(len(frames))
     return History(world, tuple(life.operations), tuple(frames), tuple(life.reads))
 

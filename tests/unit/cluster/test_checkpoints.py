@@ -158,6 +158,7 @@ def test_numbers_go_on_after_a_damaged_one(disk):
     made.complete(metadata(1), ManualClock())
     made.complete(metadata(2), ManualClock())
     again = checkpoints(disk)
+    again.latest_intact()
     again.started(0, 1)
     assert again.next_id == 3
 

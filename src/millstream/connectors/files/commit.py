@@ -190,6 +190,8 @@ class FileCommitter(Committer):
 
     def _merge(self, bundle: Sequence[StagedFile], ready: str) -> None:
         self._merge_into(bundle, f"{ready}.tmp")
+        if self._merge_files is concatenate:  # before the staged files go: they may have been read incompletely
+            self._check_size(f"{ready}.tmp", bundle)
         self._files.rename(f"{ready}.tmp", ready)
 
     def _merge_into(self, bundle: Sequence[StagedFile], path: str) -> None:

@@ -1,0 +1,87 @@
+"""Reads that fail, or give an old or short answer, for a moment: no output is lost or doubled, no state is deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from millstream.checkpoint.storage import METADATA
+from millstream.model.job_status import JobStatus
+from millstream.testing.crash_states import damaged, recorded
+from millstream.testing.faults import FaultyFileSystem, Reading, ReadMode
+from millstream.testing.memory_files import MemoryFileSystem
+from millstream.testing.sample_programs import PROGRAMS
+from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream.testing.storage_points import Script
+
+SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20, checkpoint_every=1)
+
+
+def faulty(mode: ReadMode, at: int = 0, behind: int = 1) -> FaultyFileSystem:
+    files = MemoryFileSystem.of({"/d/a": b"data", "/d/b": b""})
+    return FaultyFileSystem(files, reading=Reading(at, mode, behind=behind))
+
+
+def test_a_file_that_is_there_is_not_found():
+    assert not faulty("enoent").exists("/d/a")
+    with pytest.raises(FileNotFoundError):
+        faulty("enoent").read_bytes("/d/a")
+    with pytest.raises(FileNotFoundError):
+        faulty("enoent").list("/d")
+
+
+def test_an_answer_is_short():
+    assert faulty("short").read_bytes("/d/a") == b"da"
+    assert faulty("short").list("/d") == ["a"]
+    assert faulty("short").size("/d/a") == 2
+
+
+def test_an_answer_is_as_old_as_asked():
+    files = faulty("stale", at=1, behind=2)
+    for content in (b"1", b"2", b"3"):
+        files.write_bytes("/d/a", content, True)
+    assert [files.read_bytes("/d/a") for _ in range(3)] == [b"3", b"1", b"3"]
+
+
+def test_reads_are_counted_apart_from_changes():
+    files = faulty("eio", at=2)
+    files.write_bytes("/d/c", b"", True)
+    assert files.exists("/d/c")
+    assert files.size("/d/a") == 4
+    with pytest.raises(OSError, match="Input/output error"):
+        files.read_bytes("/d/a")
+    assert [each.kind for each in files.operations] == ["write_bytes"]
+    assert [each.kind for each in files.reads] == ["exists", "size", "read_bytes"]
+
+
+def test_state_of_a_checkpoint_that_a_listing_does_not_show_is_not_deleted():
+    with World() as world:
+        reads = run(SETUP, world).reads
+        lists = [number for number, each in enumerate(reads) if each.kind == "list" and each.path.endswith("/job")]
+    assert len(lists) > 5
+    for number in lists:
+        with World() as world:
+            history = recorded(SETUP, world, Script(rescales={}, savepoint=False), Faults(reads=(number, "enoent")))
+            for frame in history.frames:
+                newest = max((path for path in frame.disk.files if path.endswith(METADATA)), default=None)
+                assert newest is None or not damaged(frame.disk), (number, newest)
+
+
+@pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
+def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(mode: ReadMode):
+    """Nothing is logged after the newest checkpoint: only the next one of its number meets it."""
+    setup = replace(SETUP, checkpoint_every=3, options={"execution.checkpointing.tolerable-failed-checkpoints": "3"})
+    with World() as world:
+        history = recorded(setup, world, Script(rescales={}, savepoint=False))
+        made = [number for number, each in enumerate(history.operations) if each.target.endswith(METADATA)]
+        for number in made[1:]:
+            committed = next(
+                n for n in range(number, len(history.operations)) if "visible" in history.operations[n].target
+            )
+            for read in range(6):
+                left = history.left(committed, "after")
+                life = run(setup, world, Faults(reads=(read, mode), reads_lasting=2, behind=8), listen=left.listener)
+                if life.status is not JobStatus.FINISHED:
+                    run(setup, world)
+                assert world.visible() == reference(setup), (number, read, life.failure)
