@@ -38,7 +38,7 @@ def test_part_files_survive_crashes_and_power_losses(mode: Mode) -> None:
 
 
 def test_staged_files_that_are_read_incompletely_are_not_merged() -> None:
-    setup = replace(SETUP, sink="files", parallelism=1, options={"restart-strategy.type": "fixed-delay"})
+    setup = replace(SETUP, sink="files", parallelism=1, epoch_records=6, checkpoint_every=5)
     with World() as world:
         reads = run(setup, world).reads
     staged = [n for n, each in enumerate(reads) if each.kind == "read_bytes" and "/.staging/" in each.path]

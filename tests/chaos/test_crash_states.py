@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
+from functools import cache
 from itertools import product
 
 from millstream.testing import chaos, chaos_storage
@@ -11,8 +13,14 @@ from millstream.testing.crash_states import fingerprint, recorded, shape
 from millstream.testing.faults import CRASHES
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, run
+from millstream.testing.storage_points import faults_of
 
 SETUP = Setup(PROGRAMS["side_output"], epoch_records=30, checkpoint_every=1)
+
+
+@cache
+def planned() -> chaos.Trace:
+    return chaos.planned("storage", 1, "ci")
 
 
 def test_a_crash_leaves_what_the_record_says():
@@ -55,11 +63,12 @@ def test_a_crash_of_a_recovery_leaves_what_its_record_says():
 
 
 def test_the_programs_of_ci_do_everything_to_storage_that_any_program_does():
-    trace, played, touched = chaos.planned("storage", 1, "ci"), set(), set()
+    trace, played, touched = planned(), set(), set()
     with World() as world:
         for job, (name, records) in product(chaos_storage.JOBS, trace.parameters["epoch records"].items()):
             points = chaos_storage.Points(name, job, records, world)
-            played |= {shape(points.history.operations[each["operation"]]) for each in _steps(trace, name, job)}
+            first = {faults_of(each)[0].operation for each in _steps(trace, name, job)} - {None}
+            played |= {shape(points.history.operations[number]) for number in first}
     for name, job in product(PROGRAMS, ("rescaled", "stopped")):
         with World() as world:
             life = run(Setup(PROGRAMS[name], epoch_records=6, checkpoint_every=1), world, listen=Script.of(job))
@@ -68,13 +77,13 @@ def test_the_programs_of_ci_do_everything_to_storage_that_any_program_does():
 
 
 def _steps(trace, program, job):
-    return [each for each in trace.steps if (each["program"], each["job"]) == (program, job)]
+    plain = {"program": program, "job": job, "every": 1, "sink": "visible"}
+    return [each for each in trace.steps if plain.items() <= each.items()]
 
 
 def test_a_point_says_what_it_says_when_it_is_played_alone(tmp_path):
     """Nothing that one fault has left changes what is seen of the next."""
-    trace = chaos.planned("storage", 3, "ci")
-    trace = chaos.Trace("storage", 3, "ci", trace.parameters, trace.steps[::600])
+    trace = replace(planned(), steps=planned().steps[::600])
     alone = [chaos.played(trace.sliced(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
     together = chaos.played(trace, tmp_path).figures
     assert {name: sum(each[name] for each in alone) for name in together} == together
