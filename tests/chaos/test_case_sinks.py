@@ -48,3 +48,22 @@ def test_staged_files_that_are_read_incompletely_are_not_merged() -> None:
             life = run(setup, world, Faults(reads=(number, "short")))
             assert life.status is JobStatus.FINISHED, life.failure
             assert world.visible() == reference(SETUP)
+
+
+def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
+    """At the first commit, and when a recovery repeats a commit that was noted."""
+    setup = replace(SETUP, sink="files")
+    with World() as world:
+        operations = run(setup, world).operations
+    noted = next(n for n, each in enumerate(operations) if each.kind == "sync_dir" and each.path.endswith("/commits"))
+    with World() as world:
+        run(setup, world, Faults(storage=(noted, "after")))
+        disk, millis = world.disk, world.clock.millis
+        world.rewind(disk.copy(), millis)
+        reads = run(setup, world).reads
+        asked = [n for n, each in enumerate(reads) if each.kind == "exists" and "/.staging/" in each.path]
+        for number in asked[:6]:
+            world.rewind(disk.copy(), millis)
+            life = run(setup, world, Faults(reads=(number, "enoent")))
+            assert life.status is JobStatus.FINISHED, life.failure
+            assert world.visible() == reference(SETUP), reads[number]

@@ -70,6 +70,16 @@ class OutputDamaged(ExternalError):
         super().__init__(f"the staged file {staged} has {found} bytes, {expected} were written")
 
 
+class NotShown(ExternalError):
+    """Staged output is still there after its commit: the file system had said that it was gone."""
+
+    hint = "the file system gave a wrong answer for a moment, as a network mount may; the commit is repeated"
+
+    def __init__(self, staged: str) -> None:
+        self.staged = staged
+        super().__init__(f"the staged file {staged} was not found when it was to be shown, but is there")
+
+
 def concatenate(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
     """One file after the other."""
     for stream in streams:
@@ -239,11 +249,16 @@ class FileCommitter(Committer):
         self._files.remove_directory(joined(self._base, STAGING))
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
-        """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now."""
+        """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now.
+
+        None of the files that were committed may be left: it would not have been shown."""
         committed = [part.staged.rpartition("/")[2] for part in staged]
         with suppress(OSError):
             for name in outlived(self._files.names(joined(self._base, STAGING)), committed):
-                self._files.remove(joined(self._base, f"{STAGING}/{name}"))
+                path = joined(self._base, f"{STAGING}/{name}")
+                if name in committed:
+                    raise NotShown(path)
+                self._files.remove(path)
 
     def _path(self, name: str) -> str:
         return joined(self._base, name)
