@@ -72,7 +72,7 @@ def _kinds(others: float, rest: float) -> tuple[_Kind, ...]:
 
 
 _SIZES = {
-    "ci": _Size(None, 6, 0.0, False, _kinds(0.04, 0.04), 2),
+    "ci": _Size(None, 6, 0.0, False, _kinds(0.02, 0.02), 2),
     "normal": _Size(6, 6, 0.25, False, _kinds(0.1, 0.25)),
     "long": _Size(len(PROGRAMS), 20, 0.5, True, _kinds(0.1, 0.25)),
 }
