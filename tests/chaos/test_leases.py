@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, StorageFailure
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import CheckpointTaken, StorageFailure
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over

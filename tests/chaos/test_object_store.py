@@ -12,8 +12,8 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 
 from millstream.checkpoint.frames import framed
 from millstream.checkpoint.object_store import NoObjectStore
-from millstream.checkpoint.storage import (
-    CheckpointStorage,
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import (
     CheckpointTaken,
     CorruptFile,
     MissingFile,

@@ -13,7 +13,8 @@ import pytest
 
 from millstream.checkpoint import object_store
 from millstream.checkpoint.object_store import ObjectStore
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster import entrypoint
 from millstream.cluster.lease import FileLease, Outcome
 from millstream.common import Configuration, Types, WatermarkStrategy

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from millstream.checkpoint.restore import MaxParallelismChanged, StateNotClaimed
-from millstream.checkpoint.storage import StorageFailure
+from millstream.checkpoint.storage_errors import StorageFailure
 from millstream.cluster.checkpoints import NoSuchCheckpoint
 from millstream.cluster.observations import StatusChanged
 from millstream.model.functions import KeyedProcessFunction

@@ -21,7 +21,8 @@ from millstream.checkpoint.export import Export, RunPieces, run_here
 from millstream.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.object_store import located
 from millstream.checkpoint.state_files import StateReader
-from millstream.checkpoint.storage import METADATA, CheckpointStorage, VoidCheckpoint
+from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import UserError
 
 

@@ -12,7 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.checkpoint.storage import CheckpointStorage, CorruptFile, MissingFile, Stored, StoredFile
+from millstream.checkpoint.storage import CheckpointStorage, Stored, StoredFile
+from millstream.checkpoint.storage_errors import CorruptFile, MissingFile
 from millstream.state.saving import StateFileDamaged
 
 PATIENCE = (0.1, 0.4, 1.0)  # seconds between looks for a file that a network mount may not show at once

@@ -22,103 +22,26 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.checkpoint.frames import framed, scan
 from millstream.checkpoint.object_log import DamagedRecord, ObjectLog
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
-from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.model.file_access import directory_mode, opener, sync_directory
+from millstream.checkpoint.storage_errors import (
+    CheckpointTaken,
+    CorruptFile,
+    MissingFile,
+    NoConditionalWrites,
+    OutsideRoot,
+    StorageFailure,
+    VoidCheckpoint,
+)
+from millstream.errors import MillstreamError
 
 METADATA = "_metadata"
 SHARED = "shared"
 TASK_OWNED = "taskowned"
 EPOCH_LOG = "epochs.log"
 _VOID = b'{"void": true}'  # takes the number of a checkpoint that was given up, so that nothing else can take it
-
-_HINTS = {
-    errno.ENOSPC: "free space there or use another directory; the job goes on from its last checkpoint",
-    errno.EDQUOT: "raise the quota or use another directory; the job goes on from its last checkpoint",
-    errno.EACCES: "give the user of the driver and of all executors permission to write there",
-    errno.EPERM: "give the user of the driver and of all executors permission to write there",
-    errno.EROFS: "mount the file system for writing, on the driver and on all executors",
-    errno.EIO: "look at the disk or the network mount; the system's log may say more",
-    errno.ENOENT: "create or mount the directory, on the driver and on all executors",
-    errno.ENOTDIR: "a part of the path is a file; use another directory",
-}
-
-
-class StorageFailure(ExternalError):
-    """The file system refused: no space, no permission, a broken disk."""
-
-    def __init__(self, action: str, path: str, error: OSError) -> None:
-        self.path = path
-        self.errno = error.errno or 0
-        reason = os.strerror(self.errno) if self.errno else str(error)
-        hint = _HINTS.get(self.errno, "see whether the directory can be used from the driver and all executors")
-        super().__init__(f"cannot {action} {path}: {reason.lower()}", hint=hint)
-
-
-class MissingFile(ExternalError):
-    """A file that should be there is not."""
-
-    hint = "was it deleted by hand, or is the directory not the one the job wrote to?"
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"there is no file {path}")
-
-
-class CorruptFile(ExternalError):
-    """A file does not hold what was written to it."""
-
-    hint = "restore it from a copy, or start from an older checkpoint or a savepoint"
-
-    def __init__(self, path: str, expected: str, found: str) -> None:
-        self.path = path
-        self.expected = expected
-        self.found = found
-        super().__init__(f"the file {path} is damaged: expected {expected}, found {found}")
-
-
-class OutsideRoot(UserError):
-    """A name would lead out of the storage's directory."""
-
-    hint = "names are relative, without '..', and no link may lead elsewhere"
-
-    def __init__(self, name: str, root: str) -> None:
-        self.name = name
-        self.root = root
-        super().__init__(f"the name {name!r} is not inside {root}")
-
-
-class CheckpointTaken(ExternalError):
-    """A checkpoint of this number exists, and was to be made."""
-
-    hint = "another driver of the same job may have taken over"
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"there is a checkpoint {path} already")
-
-
-class VoidCheckpoint(ExternalError):
-    """The number belongs to a checkpoint that was given up before it was complete."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"{path} marks a checkpoint that was never completed")
-
-
-class NoConditionalWrites(UserError):
-    """The storage lets a second writer replace what the first one created."""
-
-    hint = "use a store that honours If-None-Match: * on PutObject, as Amazon S3 does, or a mounted file system"
-
-    def __init__(self, root: str) -> None:
-        self.root = root
-        super().__init__(
-            f"checkpoints cannot be kept in {root}: it replaces a file that was to be created only if absent, "
-            "so that two drivers could overwrite each other's checkpoints"
-        )
 
 
 class Stored(Protocol):
@@ -139,116 +62,6 @@ class StoredFile:
     name: str
     size: int
     sha256: str
-
-
-class FileSystem(Protocol):
-    """What storage needs of a file system. Failures are `OSError`s; `replace` is atomic."""
-
-    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:
-        """Make or overwrite a file; with `sync`, on the device before this returns."""
-
-    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:
-        """Add to the end of a file, which is made if need be."""
-
-    def truncate(self, path: str, size: int, sync: bool) -> None:
-        """Cut a file to its first `size` bytes."""
-
-    def replace(self, source: str, target: str) -> None:
-        """Give a file another name, in place of what had it."""
-
-    def move_new(self, source: str, target: str) -> None:
-        """Give a file another name, atomically; a `FileExistsError` when something has that name."""
-
-    def remove(self, path: str) -> None:
-        """Delete a file or an empty directory."""
-
-    def make_dirs(self, path: str) -> None:
-        """Make a directory with those above it; nothing if it is there."""
-
-    def sync_dir(self, path: str) -> None:
-        """Bring the names in a directory to the device."""
-
-    def read_bytes(self, path: str) -> bytes:
-        """All of a file."""
-
-    def exists(self, path: str) -> bool:
-        """Whether there is a file or directory."""
-
-    def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
-
-    def size(self, path: str) -> int:
-        """The bytes of a file."""
-
-    def resolve(self, path: str) -> str:
-        """The absolute path with all links followed; the file need not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFileSystem:
-    """A local disk, or anything mounted that renames atomically. New files are their owner's: see `file_access`."""
-
-    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
-        self._write(path, "wb", data, sync)
-
-    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
-        self._write(path, "ab", data, sync)
-
-    def _write(self, path: str, mode: str, data: bytes, sync: bool) -> None:
-        with open(path, mode, buffering=0, opener=opener) as file:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-            if sync:
-                os.fsync(file.fileno())
-
-    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
-        with open(path, "r+b", buffering=0) as file:
-            file.truncate(size)
-            if sync:
-                os.fsync(file.fileno())
-
-    def replace(self, source: str, target: str) -> None:  # noqa: D102
-        os.replace(source, target)
-
-    def move_new(self, source: str, target: str) -> None:  # noqa: D102
-        os.link(source, target)
-        os.remove(source)
-
-    def remove(self, path: str) -> None:  # noqa: D102
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.rmdir(path)
-        else:
-            os.remove(path)
-
-    def make_dirs(self, path: str) -> None:  # noqa: D102
-        if os.path.isdir(path):
-            return
-        above = os.path.dirname(path)
-        if above and above != path:
-            self.make_dirs(above)
-        with suppress(FileExistsError):  # another process was quicker; a file of that name fails in what follows
-            os.mkdir(path, directory_mode())
-        self.sync_dir(above or ".")
-
-    def sync_dir(self, path: str) -> None:  # noqa: D102
-        sync_directory(path)
-
-    def read_bytes(self, path: str) -> bytes:  # noqa: D102
-        with open(path, "rb") as file:
-            return file.read()
-
-    def exists(self, path: str) -> bool:  # noqa: D102
-        return os.path.exists(path)
-
-    def list(self, path: str) -> list[str]:  # noqa: D102
-        return sorted(os.listdir(path))
-
-    def size(self, path: str) -> int:  # noqa: D102
-        return os.path.getsize(path)
-
-    def resolve(self, path: str) -> str:  # noqa: D102
-        return os.path.realpath(path)
 
 
 class CheckpointStorage:

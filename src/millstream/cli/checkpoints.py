@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.state_files import StateReader
-from millstream.checkpoint.storage import METADATA, CheckpointStorage, VoidCheckpoint
+from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import MillstreamError, UserError
 from millstream.graph.explain import aligned, printable
 from millstream.state.handles import Handle

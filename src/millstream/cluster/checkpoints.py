@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
 from millstream.checkpoint.state_files import PATIENCE, JobStateFiles
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, VoidCheckpoint
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.deadlines import within
 from millstream.cluster.failures import CheckpointExpired

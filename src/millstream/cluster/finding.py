@@ -17,12 +17,8 @@ from dataclasses import dataclass
 
 from millstream import options
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.storage import (
-    CheckpointStorage,
-    MissingFile,
-    StorageFailure,
-    VoidCheckpoint,
-)
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import MissingFile, StorageFailure, VoidCheckpoint
 from millstream.errors import ExternalError, MillstreamError
 from millstream.state.saving import StateFileDamaged
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.restore import OperatorShape, assign, nothing
-from millstream.checkpoint.storage import CheckpointTaken
+from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.adoption import differs
 from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.checkpoints import Checkpoints

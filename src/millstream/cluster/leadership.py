@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.storage import CheckpointTaken
+from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.lease import Lease, Outcome, Watch
 from millstream.errors import ExternalError, MillstreamError
 from millstream.model.job_status import JobStatus

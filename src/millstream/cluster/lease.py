@@ -22,8 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.checkpoint.object_store import ObjectStore
-from millstream.checkpoint.storage import CorruptFile, FileSystem, LocalFileSystem, StorageFailure
+from millstream.checkpoint.storage_errors import CorruptFile, StorageFailure
 
 _OUTCOME = "outcome"
 _KEPT_TERMS = 10

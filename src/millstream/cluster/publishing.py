@@ -37,7 +37,8 @@ from typing import TypeVar
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.packing import packed
-from millstream.checkpoint.storage import CheckpointStorage, CheckpointTaken, VoidCheckpoint
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.errors import ExternalError
 
 T = TypeVar("T")

@@ -19,7 +19,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from millstream.checkpoint.storage import CheckpointStorage, MissingFile
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import MissingFile
 from millstream.cluster.rescale import Wanted
 from millstream.errors import ExternalError, UserError
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
-from millstream.checkpoint.storage import FileSystem
+from millstream.checkpoint.file_system import FileSystem
 from millstream.connectors.files import FileSink
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.filesystems import Files, register

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
-from millstream.checkpoint.storage import FileSystem, LocalFileSystem
+from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.power import POWER_LOSSES, PowerLoss
 

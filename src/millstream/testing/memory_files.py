@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from millstream.checkpoint.storage import FileSystem
+from millstream.checkpoint.file_system import FileSystem
 from millstream.testing.power import Device, PowerLoss
 
 _named: dict[str, FileSystem] = {}

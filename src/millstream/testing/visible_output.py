@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.checkpoint.storage import FileSystem
+from millstream.checkpoint.file_system import FileSystem
 from millstream.errors import ExternalError, InternalError
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 

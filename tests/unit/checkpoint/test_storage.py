@@ -14,18 +14,15 @@ from typing import Any
 
 import pytest
 
-from millstream.checkpoint.storage import (
-    EPOCH_LOG,
-    CheckpointStorage,
+from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
+from millstream.checkpoint.storage import EPOCH_LOG, CheckpointStorage, StoredFile
+from millstream.checkpoint.storage_errors import (
     CheckpointTaken,
     CorruptFile,
-    FileSystem,
-    LocalFileSystem,
     MissingFile,
     NoConditionalWrites,
     OutsideRoot,
     StorageFailure,
-    StoredFile,
 )
 from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, SimulatedCrash, crash_points
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.storage import CheckpointStorage, StorageFailure, VoidCheckpoint
+from millstream.checkpoint.storage import CheckpointStorage
+from millstream.checkpoint.storage_errors import StorageFailure, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused

@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
+from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
-from millstream.checkpoint.storage import FileSystem, LocalFileSystem
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
 from millstream.errors import ExternalError
 from millstream.model.file_access import opener

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
+from millstream.checkpoint.file_system import LocalFileSystem
 from millstream.checkpoint.frames import OVERHEAD, framed, record_at, scan
-from millstream.checkpoint.storage import LocalFileSystem
 from millstream.errors import ExternalError, UserError
 from millstream.model.file_access import make_directories, opener
 
