@@ -153,7 +153,7 @@ class Setup:
     repeats: bool = False
     sink: str = "visible"
     job: str = "job"
-    incarnation: str = ""
+    incarnation: str | None = None  # another one for each process
 
     def configuration(self) -> Configuration:
         """The setup as options."""
@@ -388,7 +388,7 @@ def run(
             deployment,
             leadership,
             Layout(graph, "simulation"),
-            incarnation=setup.incarnation,
+            incarnation=f"{world.clock.now():x}" if setup.incarnation is None else setup.incarnation,
         ),
         _Engine(world.clock, faults),
         checkpoints,

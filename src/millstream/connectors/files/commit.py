@@ -142,12 +142,9 @@ class FileCommitter(Committer):
             ready += _MERGED
             if not self._files.exists(ready) and any(self._files.exists(self._path(part.staged)) for part in bundle):
                 self._merge(bundle, ready)
-            for part in bundle:
-                with suppress(FileNotFoundError):
-                    self._files.remove(self._path(part.staged))
-            if self._files.exists(ready):
-                self._files.sync(joined(self._base, STAGING))
         if self._files.exists(ready):
+            if len(bundle) > 1:
+                self._remove_merged(bundle)
             if len(bundle) == 1 or self._merge_files is concatenate:
                 self._check_size(ready, bundle)
             self._show(ready, first)
@@ -158,6 +155,13 @@ class FileCommitter(Committer):
             folder = (shown or next(self._names(first))).rpartition("/")[0]
             if self._files.is_directory(folder):  # a driver that died may have renamed it and not synced the name
                 self._files.sync(folder)
+
+    def _remove_merged(self, bundle: Sequence[StagedFile]) -> None:
+        """Remove staged files for which a merged one stands."""
+        for part in bundle:
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path(part.staged))
+        self._files.sync(joined(self._base, STAGING))
 
     def _show(self, ready: str, first: StagedFile) -> None:
         for final in self._names(first):
@@ -251,12 +255,14 @@ class FileCommitter(Committer):
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
         """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now.
 
-        None of the files that were committed may be left: it would not have been shown."""
+        None of the files that were committed may be left, and none that was merged from them: it would not have been
+        shown."""
         committed = [part.staged.rpartition("/")[2] for part in staged]
+        unshown = {*committed, *(name + _MERGED for name in committed)}
         with suppress(OSError):
             for name in outlived(self._files.names(joined(self._base, STAGING)), committed):
                 path = joined(self._base, f"{STAGING}/{name}")
-                if name in committed:
+                if name in unshown:
                     raise NotShown(path)
                 self._files.remove(path)
 
