@@ -16,9 +16,9 @@ demo: $(READY)  ## card fraud found in a stream, through a crash, in about a min
 
 test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)
 	@echo "the tests that need Spark run beside the others, and are shown after them"
-	@$(PYTHON) -m pytest --timeout 300 -m spark > $(VENV)/spark-tests.log 2>&1 & spark=$$!; \
+	@$(PYTHON) -m pytest --timeout 300 --durations 20 -m spark > $(VENV)/spark-tests.log 2>&1 & spark=$$!; \
 	  trap "kill $$spark; wait $$spark; exit 130" INT TERM; \
-	  $(PYTHON) -m pytest --timeout 300 -m "not spark"; others=$$?; \
+	  $(PYTHON) -m pytest --timeout 300 --durations 20 -m "not spark"; others=$$?; \
 	  wait $$spark; on_spark=$$?; cat $(VENV)/spark-tests.log; \
 	  exit $$((others > on_spark ? others : on_spark))
 

@@ -65,10 +65,10 @@ def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(480)
-@pytest.mark.parametrize("kind", ["stores", "memory"])
-def test_a_full_disk_and_no_memory_are_survived(kind: str, tmp_path: Path) -> None:
-    trace = chaos.planned("resources", 1, "ci")
-    trace = replace(trace, steps=[step for step in trace.steps if step["kind"] == kind])
+@pytest.mark.parametrize(("case", "part"), [("mixed", "sql"), ("resources", "stores"), ("resources", "memory")])
+def test_a_part_of_a_case_holds_on_spark(case: str, part: str, tmp_path: Path) -> None:
+    trace = chaos.planned(case, 1, "ci")
+    trace = replace(trace, steps=[step for step in trace.steps if part in (step["kind"], step.get("job"))])
     try:
         report = chaos.played(trace, tmp_path)
     except NoLimits as problem:

@@ -34,7 +34,7 @@ from millstream.testing.chaos import Report, Trace
 from millstream.testing.process_usage import resident_memory
 from millstream.testing.spark_cluster import descendants
 
-_SIZES = {"ci": 120, "normal": 300, "long": 1_800}  # seconds
+_SIZES = {"ci": 80, "normal": 300, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20
 _LINES = 400  # of a megabyte, in a file
 _TELL_EVERY = 60  # seconds
