@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from millstream.checkpoint.metadata import CheckpointMetadata
@@ -94,15 +95,20 @@ class PublishAttempt:
             self._given_up = True
 
     def resolve(self) -> bool:
-        """Whether the checkpoint exists; if it does not, it never will: its number is void, or another one has it."""
+        """Whether the checkpoint exists; if it does not, it never will, because its number is void.
+
+        Raises `CheckpointTaken` when another driver's checkpoint has the number."""
         number = self.metadata.checkpoint
         try:
             self._storage.void(number)
         except CheckpointTaken:
             try:
-                return self._storage.read_metadata(number) == self._tried
+                existing = self._storage.read_metadata(number)
             except VoidCheckpoint:
                 return False
+            if existing != self._tried:
+                raise
+            return True
         self._voided = True
         return False
 
@@ -141,7 +147,16 @@ class Publisher:
         attempts = tuple(self._unresolved.values())
         if not attempts:
             return []
-        landed = deadline(lambda: [each.metadata for each in attempts if each.resolve()])
+
+        def resolve_all() -> list[CheckpointMetadata]:
+            landed = []
+            for attempt in attempts:
+                with suppress(CheckpointTaken):  # by another driver: whether this one leads is asked elsewhere
+                    if attempt.resolve():
+                        landed.append(attempt.metadata)
+            return landed
+
+        landed = deadline(resolve_all)
         self._unresolved.clear()
         return landed
 
