@@ -88,7 +88,7 @@ class SparkCluster:
         self._python_path = [*python_path, *_own_path()]
         self._given = dict(environment or {})
         self._configuration = dict(configuration or {})
-        self._hosts = tuple(hosts) or tuple(_loopback_hosts(workers))
+        self._hosts = tuple(hosts)
         self._directory = Path(tempfile.mkdtemp(prefix="millstream-cluster-"))
         self.conf_dir = self._directory / "conf"
         self._master: subprocess.Popen[bytes] | None = None
@@ -103,7 +103,7 @@ class SparkCluster:
                 with open(self.conf_dir / "spark-defaults.conf", "w", opener=opener) as file:
                     file.write(lines)
                 self._given["SPARK_CONF_DIR"] = str(self.conf_dir)
-            self._master = self._start("master", self._hosts[0], ["org.apache.spark.deploy.master.Master"])
+            self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"])
             self.url = self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):
                 self._launch_worker(number)
@@ -141,7 +141,7 @@ class SparkCluster:
     def start_master(self) -> None:
         """Start a master at the address of one that was killed."""
         more = ["--port", self.url.rpartition(":")[2]]  # the last one counts
-        self._master = self._start("master", self._hosts[0], ["org.apache.spark.deploy.master.Master"], more)
+        self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"], more)
         self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
 
     def start_worker(self, number: int) -> None:
@@ -149,8 +149,14 @@ class SparkCluster:
         self._launch_worker(number)
         self._await_worker(number)
 
+    def _host(self, index: int) -> Host:
+        """Where the master (0) or a worker runs. On loopback each worker has an address of its own where it can."""
+        if self._hosts:
+            return self._hosts[index]
+        return Host(f"127.0.0.{index}") if index > 0 and sys.platform == "linux" else LOCALHOST
+
     def _launch_worker(self, number: int) -> None:
-        host = self._hosts[number + 1]
+        host = self._host(number + 1)
         name = f"worker-{number}"
         command = ["org.apache.spark.deploy.worker.Worker"]
         room = (self._memory + _OVERHEAD) * self._cores
@@ -244,12 +250,6 @@ class SparkCluster:
                 return found[1]
             time.sleep(0.1)
         raise ClusterNotStarted(name, log)
-
-
-def _loopback_hosts(workers: int) -> list[Host]:
-    """The master and workers on this machine, each worker at an address of its own where loopback has several."""
-    several = sys.platform == "linux"
-    return [LOCALHOST, *(Host(f"127.0.0.{number + 1}") if several else LOCALHOST for number in range(workers))]
 
 
 def spark_home() -> Path:

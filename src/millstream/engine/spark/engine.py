@@ -21,6 +21,7 @@ from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
 from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
+from millstream.engine.spark.broadcasts import end
 from millstream.engine.spark.calls import Calls, attempt
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.cleaning import clean_hosts
@@ -29,7 +30,7 @@ from millstream.engine.spark.health import SparkLost, Watch
 from millstream.engine.spark.placement import Anchor, Laid, running_slots
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
 from millstream.engine.spark.stage import Parts
-from millstream.engine.spark.stages import Stages, destroy
+from millstream.engine.spark.stages import Stages
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError
 from millstream.model.configuration import Configuration
@@ -106,7 +107,7 @@ class SparkEngine:
     def _deployed(self, deployment: Deployment) -> tuple[Parts, Stages | None, Anchor | None, Any]:
         context, anchor, bundle, slots = self._context, self._anchor, self._bundle, deployment.plan.slots
         if self._parts is not None:
-            destroy(self._parts.program)
+            end(self._parts.program)
         if deployment.dependencies is not None and bundle is None:
             bundle = context.broadcast(deployment.dependencies.read())
         parts = Parts(deployment.id, context.broadcast(packed(deployment)), deployment.dependencies, bundle)
@@ -206,7 +207,7 @@ class SparkEngine:
 
         def clean_up() -> None:
             for broadcast in parts.broadcasts if parts is not None else ():
-                destroy(broadcast)
+                end(broadcast)
             if anchor is not None:
                 anchor.close()
 

@@ -12,14 +12,14 @@ each slot, whose environment names the slot."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import Broadcast, SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
 from pyspark.util import _load_from_socket
+
+from millstream.engine.spark.broadcasts import end
 
 Run = Callable[[int, Iterable[bytes]], Iterable[bytes]]  # what a slot makes of what came for it
 Blocks = Any  # an RDD of bytes, on the JVM
@@ -37,14 +37,6 @@ def addressed(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
     for target, block in pairs:
         yield _packed(target)
         yield block
-
-
-def destroy(broadcast: Broadcast[Any]) -> None:
-    """Delete a broadcast that no task needs any more: its blocks in the JVMs, and its file, which `unpersist` leaves.
-
-    A task of a job that failed and that has not noticed yet may fail for this; nobody waits for it."""
-    with contextlib.suppress(Py4JError, OSError):  # without a JVM there is nothing to delete
-        broadcast.destroy()
 
 
 class Stages:
@@ -98,7 +90,7 @@ class Stages:
                 return list(stream)
         finally:  # the job is over, one way or the other
             while self._kept:
-                destroy(self._kept.pop())
+                end(self._kept.pop())
 
     def _stage(self, before: Blocks, run: Run, environment: Any) -> Blocks:
         context = self._context
