@@ -1,7 +1,7 @@
 """The state of a checkpoint copied into a savepoint, in pieces that run anywhere.
 
 Promises: a piece is a value that can be sent to a worker; it reads and verifies its state files there, writes files of
-the savepoint, and gives back their names, so no state passes through whoever asked for it; a piece can be run again,
+the savepoint, and gives back their names, so no state passes through the caller; a piece can be run again,
 also at the same time. It needs memory for a slice of one subtask's state, and one state file. When all have run, what
 they wrote is seen from where the savepoint is published, or there is an error that says so.
 Does not know: who runs the pieces, when the savepoint exists."""

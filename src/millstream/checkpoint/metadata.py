@@ -50,8 +50,8 @@ class CheckpointMetadata:
 
     `savepoint` is its form, None for a checkpoint; a savepoint's files are named relative to its own directory.
     `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit.
-    `incarnation` is drawn when a job begins, and is part of the names of its output: a job that begins anew under the
-    same id must not meet the output of the one before. It is empty in checkpoints of releases that had none."""
+    `incarnation` is drawn when a job starts from the beginning, and is part of the names of its output, so it never
+    meets the output of an earlier run under the same id. It is empty in checkpoints of releases that had none."""
 
     checkpoint: int
     epoch: int

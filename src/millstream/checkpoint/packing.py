@@ -2,7 +2,7 @@
 
 Promises: what a packed handle names is byte for byte what it named before, under the name it had; a file is packed
 once, so few are left by themselves however many operators there are; memory is needed for one pack at a time; the
-files that were packed are left for whoever sweeps.
+files that were packed are deleted by the next sweep.
 Does not know: what is in a file, or which checkpoints are kept."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.state.handles import Handle
 
-LARGEST = 32 << 20  # bytes of a pack, about: whoever makes it holds it in memory
+LARGEST = 32 << 20  # bytes of a pack, roughly; the process that makes it holds it in memory
 SMALL = 256 << 10  # bytes; a larger file stays by itself
 FEWEST = 16  # files worth a pack: writing one takes as long as publishing a checkpoint
 

@@ -58,9 +58,9 @@ session.stop()
 """
 
 
-#: Spark's settings without which whoever reaches the network of a cluster can run code on it, or read what it moves.
+#: Spark's settings without which anyone who reaches the network of a cluster can run code on it, or read what it moves.
 _PROTECTION = {
-    "spark.authenticate": "whoever reaches its ports can run programs on it",
+    "spark.authenticate": "anyone who reaches its ports can run programs on it",
     "spark.network.crypto.enabled": "records and state cross the network in clear",
 }
 

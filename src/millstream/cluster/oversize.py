@@ -2,7 +2,7 @@
 
 Promises: after such a failure the next epochs are smaller, and the plan of the epoch that failed is replaced by one
 that begins at the same positions and reads less, if its sources can plan less. The new plan is durable before it runs;
-the log and those who listen are told.
+it writes to the log and notifies the listeners.
 Does not know: engines, restarts."""
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Promises: only its owner can look into it. It goes with its job; one that a dead process left behind goes when the next
 job starts on that host. A directory that is in use is never removed.
-Does not know: what is in it. Nothing in it needs to survive: what a worker does not find, it makes anew.
+Does not know: what is in it. Nothing in it needs to survive: a worker rebuilds what it does not find.
 
 A directory in use has a mark on which every process that uses it, on whatever host, holds a shared lock; where a file
-system has no locks across hosts, the time of the mark says that it is used: it is set anew every minute."""
+system has no locks across hosts, the time of the mark says that it is used: it is updated every minute."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ class OutputRefused(ExternalError):
 @dataclass(frozen=True, slots=True)
 class WriterContext:
     """What a writer may know. `job` is the job's id and incarnation: no other job has it, nor has the same program when
-    it begins anew. `attempt` is unique for every try of every epoch of the job: staged names contain both. It begins
-    with a generation; what generations before `recovered` staged is committed or dead.
+    it starts from the beginning. `attempt` is unique for each try of each epoch of the job: staged names contain both.
+    It begins with a generation; what generations before `recovered` staged is committed or dead.
 
     `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage: the driver
     and all tasks see it, and it lives as long as the checkpoints do; empty when there is none."""

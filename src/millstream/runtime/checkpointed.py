@@ -1,7 +1,7 @@
 """Calls functions that keep operator state: `initialize_state` when they start, `snapshot_state` every epoch.
 
 Promises: a function is initialised from the state before the epoch, before it sees a record.
-Does not know: what the functions do, or when a task makes its functions anew."""
+Does not know: what the functions do, or when a task creates its functions again."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Promises: a task is a function of its request, the state before and its blocks (law 2); all it leaves is a state file
 of this attempt's own name and the blocks it yields, the last of which is the report that names the file (law 4). The
 report says which attempts sent the blocks that were read, and how many blocks went to whom. User functions go on from
-epoch to epoch only after an attempt that was accepted; after any other they are made anew, as after a restart.
+epoch to epoch only after an attempt that was accepted; after any other they are created again, as after a restart.
 Does not know: Spark, other subtasks, checkpoints."""
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class Task:
             self._fans[out.source].exchanges.append((out.tag, exchange))
 
     def _renew(self) -> None:
-        """Make the functions anew: they have seen an attempt that was not accepted, or missed one that was."""
+        """Create the functions again: they have seen an attempt that was not accepted, or missed one that was."""
         before, opened = self._operators, self._opened
         self._build(self.spec if self._another is None else self._another())
         if opened:

@@ -43,7 +43,7 @@ _IN_PLACE = b"\0raw"  # before a large value, its namespace and key; what the co
 class LocalStoreFailed(ExternalError):
     """The local store cannot be used."""
 
-    hint = "look at the disk of that host, its space and quota; a restart of the job builds the store anew"
+    hint = "look at the disk of that host, its space and quota; a restart of the job rebuilds the store"
 
     def __init__(self, path: str, problem: Exception) -> None:
         self.path = path

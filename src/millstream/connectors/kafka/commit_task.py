@@ -66,7 +66,7 @@ class WriteStaged:
     most: int = MOST
 
     def __call__(self) -> dict[str, Any]:
-        """One attempt. After a failure the id is opened anew: only then is known what became of its transaction."""
+        """One attempt. After a failure the id is opened again: only then is known what became of its transaction."""
         try:
             return {"outcome": Outcome.DONE, **self._write()}
         except TakenOver:

@@ -64,7 +64,7 @@ class Watch:
         self._had_executors, self._missing_since = True, None
 
     def _executor_problem(self) -> SparkLost | None:
-        """A standalone master that was started anew has executors for nobody it does not know, and says nothing."""
+        """A standalone master that was restarted has executors for nobody it does not know, and says nothing."""
         java = self._context._jsc
         count, problem = _asked(lambda: int(java.sc().getExecutorMemoryStatus().size()) - 1, self._seconds)
         if problem is not None:
