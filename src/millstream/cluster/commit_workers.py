@@ -7,6 +7,7 @@ Does not know: sinks, epochs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from millstream.cluster.deadlines import watched
@@ -34,8 +35,10 @@ class WorkersGone(ExternalError):
 
 
 class CommitWorkers:
-    """The workers of a job. `owner` names this run of its driver; `ensure_deployed` is called before tasks run;
-    `deadline` is in milliseconds."""
+    """The workers of a job. `owner` names this run of its driver; `ensure_deployed` is called before tasks run.
+
+    Times are milliseconds: tasks are cancelled after `deadline`; if they have not ended `cancellation` after that, the
+    engine is abandoned."""
 
     def __init__(
         self,
@@ -44,10 +47,11 @@ class CommitWorkers:
         ensure_deployed: Callable[[], None],
         leadership: Leadership | None,
         deadline: int,
+        cancellation: int,
     ) -> None:
         self.owner = owner
         self._engine, self._leadership = engine, leadership
-        self._ensure_deployed, self._deadline = ensure_deployed, deadline
+        self._ensure_deployed, self._deadline, self._cancellation = ensure_deployed, deadline, cancellation
         self._released = False
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
@@ -56,7 +60,11 @@ class CommitWorkers:
             raise WorkersGone
         self._ensure_deployed()
         late = CommitTimedOut(len(tasks), self._deadline)
-        return watched(self._deadline, lambda: self._engine.run_tasks(tasks), self._engine.cancel, late)
+        engine = self._engine
+        abandon = partial(engine.abandon, "tasks that commit output were cancelled and did not end")
+        return watched(
+            self._deadline, lambda: engine.run_tasks(tasks), engine.cancel, late, self._cancellation, abandon
+        )
 
     def release(self) -> None:
         """Run no more tasks: the engine may be what failed, and the end of the job does not wait for it."""

@@ -99,7 +99,8 @@ class JobMaster:
         self._requests = Requests(checkpoints.storage, self._rescale_by_request)
         self._deployed = False
         run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
-        self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, job.settings.deadline)
+        times = job.settings.deadline, job.settings.cancellation
+        self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, *times)
         self._savepoints = Savepoints(checkpoints, self._workers.run_tasks)
         checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
         if job.settings.claim and job.settings.recovery_path is not None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,7 +131,7 @@ def _running(specification: SoakSpecification) -> Iterator[subprocess.Popen[byte
             kill(pid)
 
 
-class _Background:
+class _Background(ABC):
     """Work in a thread of its own from `with` to its end; what goes wrong there is raised at the end."""
 
     def __init__(self) -> None:
@@ -144,9 +145,9 @@ class _Background:
         except BaseException as problem:
             self._problem = problem
 
+    @abstractmethod
     def work(self) -> None:
         """Work until `_stopped` is set."""
-        raise NotImplementedError
 
     def __enter__(self) -> _Background:
         self._thread.start()
