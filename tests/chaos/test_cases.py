@@ -15,14 +15,7 @@ from millstream.testing.network import NoNamespaces
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison")
 WITH_BROKER = ("brokers", "replicas")
-ON_SPARK = (
-    "kafka",
-    "mixed",
-    "pressure",
-    "soak",
-    "network",
-    "upgrade",
-)  # "kills" and "executors" are "kafka" with files
+ON_SPARK = ("kafka", "pressure", "soak", "network", "upgrade")  # "kills" and "executors" are "kafka" with files
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)

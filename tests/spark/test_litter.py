@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from millstream.common import Configuration, Types
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.engine.spark import broadcasts, stages
 
 EPOCHS = 12
 
@@ -39,25 +36,3 @@ def test_the_jvm_does_not_remember_a_path_for_every_epoch(env, spark_context):
     before = deleted_on_exit(spark_context)
     assert run_job(env) >= EPOCHS
     assert deleted_on_exit(spark_context) - before < EPOCHS // 2
-
-
-def test_files_of_programs_and_large_commands_do_not_add_up(env, spark_context, monkeypatch, capsys):
-    monkeypatch.setattr(stages, "_LARGEST_COMMAND", 1)  # every command is a broadcast, which has a file
-    before = sorted(os.listdir(spark_context._temp_dir))
-    made = []
-    broadcast = spark_context.broadcast
-    monkeypatch.setattr(spark_context, "broadcast", lambda value: made.append(None) or broadcast(value))
-    epochs = run_job(env)
-    assert len(made) >= 4 * epochs, "two stages in two slots"
-    assert len(set(os.listdir(spark_context._temp_dir)) - set(before)) <= broadcasts.KEPT
-    assert capsys.readouterr().out.count("\n") == EPOCHS
-
-
-def test_a_broadcast_is_destroyed_after_others_have_ended(spark_context):
-    """A task of a failed job may still read it: see `broadcasts`."""
-    late = spark_context.broadcast(b"x" * 100)
-    broadcasts.end(late)
-    assert os.path.exists(late._path)
-    for _ in range(broadcasts.KEPT):
-        broadcasts.end(spark_context.broadcast(b"y"))
-    assert not os.path.exists(late._path)
