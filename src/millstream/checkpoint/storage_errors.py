@@ -1,6 +1,6 @@
 """What can be wrong with stored files: errors that name the file and the remedy.
 
-Promises: storage that cannot be used now (`StorageFailure`) is told apart from files that are not what was written.
+Promises: storage that cannot be used now (`StorageFailure`) is another error than a file that is not what was written.
 Does not know: who reads or writes."""
 
 from __future__ import annotations

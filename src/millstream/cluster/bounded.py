@@ -2,7 +2,7 @@
 
 Promises: a call that has not ended in time raises `TookTooLong`, which names what waited for what; it is left behind,
 and until it ends no other call is made to the same committer or enumerator: that raises `StillUnderWay`. So what comes
-back late meets nothing newer. A committer is told to break its connections, so that it ends soon.
+back late meets nothing newer. The committer breaks its connections, so that the call ends soon.
 Does not know: sinks, sources, restarts."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the committers of a job may use of it: its engine, its name, and its lease.
 
 Promises: tasks run with a deadline, on the program as it is deployed; it is deployed if nothing was yet. A driver that
-lost its lease is told so.
+lost its lease gets an error.
 Does not know: sinks, epochs."""
 
 from __future__ import annotations

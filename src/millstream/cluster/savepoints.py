@@ -149,7 +149,7 @@ class Savepoints:
                 return
             operators = export.operators(results)
             current.asked.done(publish(export.metadata, operators, export.source, export.path, export.form).path)
-        except Exception as problem:  # handed to whoever asked
+        except Exception as problem:  # raised again in the caller
             current.asked.refuse(SavepointFailed(export.path, problem))
         current.release()
         self._under_way.popleft()

@@ -121,7 +121,7 @@ class Engine(Protocol):
         """End the running epoch soon; may be called from another thread. Raises nothing and waits only a little."""
 
     def abandon(self, reason: str) -> None:
-        """The running epoch did not end although it was cancelled: whoever waits for it gets an error now, and the next
+        """The running epoch did not end although it was cancelled: the waiting call fails now, and the next
         `deploy` begins with nothing of the engine of now. May be called from another thread."""
 
     def close(self) -> None:

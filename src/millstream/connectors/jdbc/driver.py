@@ -185,7 +185,7 @@ class Session:
         self._waited_for = connection
 
     def interrupt(self) -> None:
-        """Break the connection from another thread: whoever waits for the database gets an error."""
+        """Break the connection from another thread: a pending call to the database fails."""
         connection = self._waited_for
         if connection is None or connection.closed:
             return

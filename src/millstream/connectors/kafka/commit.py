@@ -1,6 +1,6 @@
 """The committer of an exactly-once Kafka sink: it has tasks write staged messages in transactions.
 
-Promises: each epoch's output is in its topics once, however often it is committed, and by whoever. A run of a driver
+Promises: each epoch's output is in its topics once, however often it is committed, by any driver. A run of a driver
 that was replaced commits nothing more; a driver that holds the lease of its job takes a transactional id back. The
 driver itself reads and writes no message.
 Does not know: how messages were made, how they are written.

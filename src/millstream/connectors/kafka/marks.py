@@ -40,7 +40,7 @@ _READING = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    # a job waits for this to go on: the end of the partition is told at once, not after half a second
+    # a job waits for this to go on: the end of the partition is reported at once, not after half a second
     "fetch.wait.max.ms": 10,
     "fetch.error.backoff.ms": 20,
 }

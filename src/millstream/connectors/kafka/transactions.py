@@ -79,7 +79,7 @@ class Transactions:
             for each in messages:
                 count += len(each)
                 self._outlet.send(each)
-            self._outlet.flush()  # before the mark: an open transaction in its topic holds up those who read marks
+            self._outlet.flush()  # before the mark: an open transaction in its topic blocks readers of marks
             self._call(lambda: producer.produce(*self._marks.message(mark)), "marking the transaction")
             self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
         except BaseException as problem:

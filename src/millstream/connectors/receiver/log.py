@@ -7,7 +7,7 @@ next `sync` says so.
 Does not know: what records are, who writes them, or when they may be deleted.
 
     <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`checkpoint.frames`)
-    <directory>/<term>.term                               whoever opens the log makes the next one, and only one can
+    <directory>/<term>.term                               a driver that opens the log creates the next one; only one can
     <directory>/END                                       the term in which it was said that nothing will follow
 
 The first segment of a term says where those of earlier terms end."""

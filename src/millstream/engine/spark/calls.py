@@ -60,7 +60,7 @@ class Calls:
         return outcome.result()
 
     def give_up(self, problem: Exception) -> None:
-        """Have whoever waits for a call raise this, and leave the call behind; from any thread."""
+        """Make the waiting caller raise this, and leave the call behind; from any thread."""
         outcome = self._waiting
         if outcome is None:
             return
