@@ -79,6 +79,25 @@ class Started:
     seconds: float
 
 
+class StopOnce:
+    """Stops a context once, whichever thread is first; the others wait for it.
+
+    With PySpark's own `stop`, one of two threads fails, and the slower one makes PySpark forget the context that was
+    started after the first."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __call__(self) -> None:
+        """Stop the context, unless that is done."""
+        with self._lock:
+            if not self._stopped:
+                SparkContext.stop(self._context)
+                self._stopped = True
+
+
 _lock = threading.Lock()
 _started: Started | None = None
 _starting_jvm: subprocess.Popen[bytes] | None = None
@@ -101,6 +120,7 @@ def spark_context(
             problem = context_problem(active, SparkContext._gateway, answer_seconds) or lost.get(active)
             if problem is None:
                 refuse_unusable(dict(active.getConf().getAll()))
+                _stop_once(active)
                 serve_over_tcp(active)
                 return active
             _let_go(active, problem, configuration)
@@ -108,6 +128,7 @@ def spark_context(
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
         context = _start(settings)
+        _stop_once(context)
         serve_over_tcp(context)
         _started = Started(context, SparkContext._gateway, time.monotonic() - before)
         return context
@@ -213,7 +234,7 @@ def _forget(context: SparkContext | None, gateway: Any) -> None:
     """Have PySpark know nothing of a Spark; a gateway of ours is shut down with it."""
     if context is not None:
         context._jsc = None  # there is nobody to be told that it stops
-        attempt("forget a lost Spark", context.stop, _GATEWAY_SECONDS)
+        attempt("forget a lost Spark", lambda: SparkContext.stop(context), _GATEWAY_SECONDS)
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None:
         attempt("shut the gateway down", gateway.shutdown, _GATEWAY_SECONDS)
@@ -247,6 +268,12 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     server: Any = context._accumulatorServer
     server.handle_error = _note_error
     return context
+
+
+def _stop_once(context: Any) -> None:
+    """The program and the engine may both stop a context, at the same time."""
+    if not isinstance(context.stop, StopOnce):
+        context.stop = StopOnce(context)
 
 
 def _note_error(*_: object) -> None:
