@@ -41,6 +41,7 @@ CASES: Mapping[str, tuple[str, str]] = {
     ),
     "damage": ("chaos_damage", "every file of a checkpoint damaged in every way"),
     "storage": ("chaos_storage", "storage without space, with errors, read-only, stalling; crashes at every operation"),
+    "objects": ("chaos_objects", "an object store that throttles, fails, loses answers, lists slowly; drivers killed"),
     "clocks": ("chaos_clocks", "the wall clock jumps; idle partitions; the ends of time"),
     "pressure": ("chaos_pressure", "slow sink, fast source, a hot key, 1 MB records: memory stays flat"),
     "resources": ("chaos_resources", "a full disk for stores, shuffle files or checkpoints; memory runs out"),
