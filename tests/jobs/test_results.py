@@ -173,6 +173,25 @@ def test_listeners_hear_of_jobs_that_end_well_and_of_those_that_do_not(
     assert "the job listener Rude raised" in caplog.text
 
 
+def test_a_listener_that_raises_does_not_fail_the_job_and_is_logged_once(
+    env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Any] = []
+
+    def broken(observation: Any) -> None:
+        raise LookupError("no such row in the notebook")
+
+    env.configure(_restarting())
+    env.register_listener(broken).register_listener(seen.append)
+    result = run(env, Counts())
+    check(result)
+    assert result.get_accumulator_result("millstream.restarts") == 0
+    assert len(seen) > 3
+    (record,) = [each for each in caplog.records if "a listener of job 'counts' raised on" in each.getMessage()]
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
+
+
 class _Failing(MapFunction):
     def map(self, value: int) -> int:
         raise ValueError(value)

@@ -77,6 +77,7 @@ class RunningJob:
         self.epoch_count = self.checkpoint_count = 0
         self.totals = AcceptedTotals()
         self.listeners: list[Callable[[Observation], None]] = []
+        self._failed_listeners: list[Callable[[Observation], None]] = []
         self.started_at = time.perf_counter()
         self.submitted_at = SystemClock().now()
         self.ended_at: float | None = None
@@ -95,7 +96,22 @@ class RunningJob:
             self.checkpoint_count += 1
             self.totals.checkpoint()
         for listener in self.listeners:
+            self._notify(listener, observation)
+
+    def _notify(self, listener: Callable[[Observation], None], observation: Observation) -> None:
+        """Call a listener. Its error never fails the job; the first one is logged."""
+        try:
             listener(observation)
+        except Exception:
+            if all(listener is not failed for failed in self._failed_listeners):
+                self._failed_listeners.append(listener)
+                _log.exception(
+                    "a listener of job '%s' raised on %s; the job goes on, and further errors of this listener are not "
+                    "logged: %r",
+                    self.name,
+                    type(observation).__name__,
+                    listener,
+                )
 
     def start(self, master: JobMaster, classes: codec.Classes, clean_up: Callable[[], None]) -> None:
         """Run the job in a new thread, which decodes instances of the job's own classes only."""

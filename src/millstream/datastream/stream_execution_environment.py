@@ -250,7 +250,8 @@ class StreamExecutionEnvironment:
     def register_listener(self, listener: Callable[[Any], None]) -> StreamExecutionEnvironment:
         """Have `listener` called with every epoch, checkpoint and change of status of the jobs run from here.
 
-        It is called in the job's own thread, with the values of `millstream.cluster.observations`."""
+        It is called in the job's own thread, with the values of `millstream.cluster.observations`. An error that it
+        raises does not fail the job: the first one of a listener is logged with its traceback."""
         self._listeners.append(listener)
         return self
 
