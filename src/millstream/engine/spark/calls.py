@@ -45,12 +45,13 @@ class Calls:
         self, work: Callable[[], T], look: Callable[[], Exception | None], seconds: float, late: Callable[[], Exception]
     ) -> T:
         outcome: Future[T] = Future()
-        self._waiting = outcome
-        if self._work is None:
-            self._work = SimpleQueue()
-            threading.Thread(target=_serve, args=(self._work,), name="spark-calls", daemon=True).start()
+        self._waiting = outcome  # from here on another thread may give the call up, and with it the queue
+        calls = self._work
+        if calls is None:
+            calls = self._work = SimpleQueue()
+            threading.Thread(target=_serve, args=(calls,), name="spark-calls", daemon=True).start()
         context = copy_context()
-        self._work.put(lambda: context.run(_settle, outcome, work))
+        calls.put(lambda: context.run(_settle, outcome, work))
         until = time.monotonic() + seconds
         while not _ended(outcome, min(self._every, max(0.0, until - time.monotonic()))):
             problem = look() or (late() if time.monotonic() >= until else None)

@@ -75,6 +75,7 @@ class SparkEngine:
         self._start = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
         self._every = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
         self._calls = Calls(self._every)
+        self._task_calls: list[Calls] = []  # those of `run_tasks` that are under way
         self._watch: Watch | None = None
         self._lost: dict[Any, SparkLost] = {}
         self._context: Any = None
@@ -167,9 +168,11 @@ class SparkEngine:
         watch = self._watch
         assert watch is not None, "deploy first"
         calls = Calls(self._every)  # a thread of its own: an epoch may run at the same time
+        self._task_calls.append(calls)
         try:
             return calls.run(partial(_told, lambda: self._run_tasks(tasks)), watch.look, math.inf, _never)
         finally:
+            self._task_calls.remove(calls)
             calls.close()
 
     def _run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
@@ -197,7 +200,8 @@ class SparkEngine:
     def abandon(self, reason: str) -> None:
         """Kill the JVM, if it was started here; whoever waits for it does not wait any more."""
         kill(self._context)
-        self._calls.give_up(SparkLost(reason, jvm=True))
+        for calls in (self._calls, *self._task_calls):
+            calls.give_up(SparkLost(reason, jvm=True))
 
     def close(self) -> None:
         """Forget the program; the Spark context stays for the next one."""
