@@ -125,6 +125,24 @@ def test_a_commit_is_known_when_the_history_is_cleaned_up(location):
         sink.create_committer().commit(1, staged[1])
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_commit_is_known_when_its_transaction_identifier_has_expired(location, monkeypatch, compacted):
+    """Another writer has cleaned the table up, with delta.setTransactionRetentionDuration."""
+    sink = DeltaSink.for_row_data(location, ROWS).build()
+    sink.check()
+    staged = [written(sink, [Row(n, str(n))], epoch=n) for n in range(1, 4)]
+    for number, each in enumerate(staged[:2]):
+        sink.create_committer().commit(number, each)
+    if compacted:
+        deltalake.DeltaTable(location).optimize.compact()
+    monkeypatch.setattr(deltalake.DeltaTable, "transaction_version", lambda table, name: None)
+    for number, each in enumerate(staged[:2]):
+        sink.create_committer().commit(number, each)
+    assert names(location) == ["1", "2"]
+    sink.create_committer().commit(3, staged[2])
+    assert names(location) == ["1", "2", "3"]
+
+
 def test_what_is_aborted_is_removed(location):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()

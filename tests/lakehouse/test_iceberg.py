@@ -111,6 +111,46 @@ def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
     assert len(names(loader)) == 5
 
 
+@pytest.mark.parametrize("proof", ["snapshot", "files"])
+def test_a_commit_is_known_when_the_table_has_forgotten_the_job(loader, monkeypatch, proof):
+    monkeypatch.setattr(iceberg_sink, "_JOBS", 3)
+    sink = made(loader)
+
+    def commit_of(job, now, epoch=1):
+        writer = sink.create_writer(replace(context(epoch), job=job, now=now))
+        writer.write([Row(now, job)], None)
+        staged = writer.prepare_commit()
+        sink.create_committer().commit(epoch, staged)
+        return staged
+
+    first = commit_of("job", 0)
+    for number in range(1, 5):
+        commit_of(f"other{number}", number)
+    with loader.opened() as (_, table):
+        assert "millstream.epoch.millstream:job:sink" not in table.properties
+        if proof == "files":
+            table.maintenance.expire_snapshots().by_id(table.metadata.snapshots[0].snapshot_id).commit()
+        else:
+            table.delete("name = 'job'")
+    sink.create_committer().commit(1, first)
+    others = [f"other{number}" for number in range(1, 5)]
+    assert names(loader) == (["job", *others] if proof == "files" else others)
+    commit_of("job", 9, epoch=2)
+    assert len(names(loader)) == (6 if proof == "files" else 5)
+
+
+def test_files_of_which_the_table_has_some_are_refused(loader):
+    sink = made(loader)
+    first, second = written(sink, [Row(1, "a")]), written(sink, [Row(2, "b")], epoch=2)
+    sink.create_committer().commit(1, first)
+    with loader.opened() as (_, table), table.transaction() as transaction:
+        transaction.remove_properties("millstream.epoch.millstream:job:sink")
+    with pytest.raises(CommittedByAnother, match=r"2 files up to epoch 2 .* has committed up to epoch 1 "):
+        sink.create_committer().commit(2, first + second)
+    sink.create_committer().commit(2, second)
+    assert names(loader) == ["a", "b"]
+
+
 def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, monkeypatch):
     sink = made(loader)
     staged = written(sink, [Row(1, "a")])

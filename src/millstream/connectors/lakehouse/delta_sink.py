@@ -26,6 +26,7 @@ from millstream.model.types import RowTypeInfo
 from millstream.model.watermarks import MAX_WATERMARK
 
 _STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
+_CLOCKS = 3_600_000  # milliseconds by which the clocks of writers may differ
 
 
 class MissingDelta(UserError):
@@ -248,17 +249,23 @@ class DeltaCommitter(Committer):
         ]
 
     def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
-        """Whether these very files were committed: the last commit of their owner says so, or the table's history, or
-        its files. Raises if others were."""
+        """Whether these very files were committed: the last commit of their owner says so, or the table's files, or
+        its history. Raises if others were.
+
+        Transaction identifiers may expire: without one, the files or the history can still show the commit."""
         epoch, known = max(file.epoch for file in files), table.transaction_version(owner)
-        if known is None or known < epoch:
+        if known is not None and known < epoch:
             return False
         if table.transaction_version(f"{owner}:staged") == _number(files):
             return True
-        if any(entry.get(_STAGED) == digest(files) for entry in table.history()):
+        live = _live(table)
+        there = [file for file in files if file.path in live]
+        if len(there) == len(files) or _is_in_history(table, files):
             return True
-        if {file.path for file in files} <= _live(table).keys():
-            return True
+        if known is None and not there:
+            return False
+        if known is None:
+            known = max(file.epoch for file in there)
         raise CommittedByAnother(self._sink.location, epoch, known, len(files))
 
     def abort(self, committables: Sequence[Any]) -> None:
@@ -268,6 +275,18 @@ class DeltaCommitter(Committer):
     def close(self) -> None:
         """Remove what dead attempts left."""
         self._orphans.close(self._sink.location)
+
+
+def _is_in_history(table: Any, files: list[StagedFile]) -> bool:
+    """Whether the history has a commit of these files. It is read back to the time when they were staged."""
+    staged, since, limit = digest(files), min(file.at for file in files) - _CLOCKS, 64
+    while True:
+        entries = table.history(limit)  # the newest first
+        if any(entry.get(_STAGED) == staged for entry in entries):
+            return True
+        if len(entries) < limit or entries[-1].get("timestamp", since) < since:
+            return False
+        limit *= 8
 
 
 def _number(files: list[StagedFile]) -> int:

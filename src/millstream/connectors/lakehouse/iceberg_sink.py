@@ -253,19 +253,27 @@ class IcebergCommitter(Committer):
 
     def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
         """Whether these very files were committed: the mark of their owner says so, or a snapshot, or the table's
-        files. Raises if others were."""
+        files. Raises if others were.
+
+        A table keeps so many marks: without one, a snapshot or the table's files can still show the commit."""
         epoch, staged = max(file.epoch for file in files), digest(files)
-        known = _mark(table.properties.get(f"{_EPOCH}.{owner}", "-1"))
-        if known["epoch"] < epoch:
+        text = table.properties.get(f"{_EPOCH}.{owner}")
+        mark = None if text is None else _mark(text)
+        if mark is not None and mark["epoch"] < epoch:
             return False
-        snapshots = table.metadata.snapshots
-        if known["staged"] == staged:
+        if mark is not None and mark["staged"] == staged:
             return True
+        snapshots = table.metadata.snapshots
         if any(each.summary is not None and each.summary.get(_STAGED) == staged for each in snapshots):
             return True
-        if set(self._paths(files)) <= {task.file.file_path for task in table.scan().plan_files()}:
+        live = _live_paths(table)
+        there = [file for file, path in zip(files, self._paths(files), strict=True) if path in live]
+        if len(there) == len(files):
             return True
-        raise CommittedByAnother(self._sink.loader.table, epoch, known["epoch"], len(files))
+        if mark is None and not there:
+            return False
+        known = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
+        raise CommittedByAnother(self._sink.loader.table, epoch, known, len(files))
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""
@@ -280,6 +288,18 @@ def _mark(text: str) -> dict[str, Any]:
     """What a property says of the last commit of a job; earlier releases wrote the epoch alone."""
     mark = json.loads(text)
     return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
+
+
+def _live_paths(table: Any) -> set[str]:
+    """The data files of a table, from its manifests: a scan refuses tables with equality deletes."""
+    snapshot, data = table.current_snapshot(), pyiceberg("manifest").ManifestContent.DATA
+    manifests = [] if snapshot is None else snapshot.manifests(table.io)
+    return {
+        entry.data_file.file_path
+        for manifest in manifests
+        if manifest.content == data
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    }
 
 
 def _forgotten(properties: dict[str, str], own: str) -> list[str]:
