@@ -1,9 +1,11 @@
 """An epoch that is too large for memory is planned smaller, also when it was planned by an earlier driver."""
 
+import json
+
 import pytest
 
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.observations import EpochCut
+from millstream.cluster.observations import EpochCut, EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import ProcessFunction
@@ -113,3 +115,70 @@ def test_a_job_that_may_go_back_behind_its_output_replays_plans_as_they_are():
         life = run(Setup(PROGRAMS["tumbling"], epoch_records=30, options=options), world, Faults(most_records=7))
         assert life.status is JobStatus.FAILED
         assert cuts(life) == []
+        assert life.master._size.limit == 7, "a quarter: plans that are not cut make later epochs no smaller"
+
+
+class Heavy(ProcessFunction):
+    """The twenty records above `above` are large: the fourth one of an epoch does not fit into memory."""
+
+    def __init__(self, above):
+        self.above = above
+
+    def open(self, runtime_context):
+        self.seen = 0, 0
+
+    def process_element(self, value, ctx):
+        if self.above < value <= self.above + 20:
+            now = ctx.timer_service().current_processing_time()
+            self.seen = now, self.seen[1] + 1 if self.seen[0] == now else 1
+            if self.seen[1] == 4:
+                raise MemoryError
+        yield value
+
+
+def heavy(above, last=90):
+    def program(env):
+        source = NumberSequenceSource(1, last)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+        return numbers.process(Heavy(above), Types.LONG())
+
+    options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "4"}
+    return Setup(program, parallelism=1, epoch_records=10, checkpoint_every=100, options=options)
+
+
+@pytest.mark.parametrize(("above", "cut"), [(5, 1), (35, 4), (255, 26)])
+def test_an_epoch_long_after_the_checkpoint_is_cut(above, cut):
+    """The epochs before it are replayed as they were, however many there are, and are no reason to forget it."""
+    setup = heavy(above, last=max(90, above + 20))
+    with World() as world:
+        life = run(setup, world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert cuts(life) == [EpochCut(cut, 10, 2)]
+        assert life.master.job.restarts == 1
+        assert sorted(map(int, world.visible())) == list(range(1, max(90, above + 20) + 1))
+
+
+def test_plans_before_and_after_the_one_that_was_cut_are_replayed_as_logged():
+    """The log then has the old plan, a later one of the driver before, and the smaller plan: the last one counts."""
+    setup = heavy(35)
+    with World() as world:
+        crashed = run(heavy(1000), world, listen=crash_after_epoch(5))  # without large records
+        assert crashed.crashed
+        storage = CheckpointStorage("/checkpoints", setup.job, fs=world.files)
+        assert [json.loads(plan)["epoch"] for plan in storage.read_log("epochs.log")] == [1, 2, 3, 4, 5]
+        crashed = run(setup, world, listen=crash_after_epoch(6))
+        assert crashed.crashed
+        assert cuts(crashed) == [EpochCut(4, 10, 2)]
+        assert [json.loads(plan)["epoch"] for plan in storage.read_log("epochs.log")] == [1, 2, 3, 4, 5, 4, 5, 6]
+        life = run(setup, world)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert [done.records for done in life.epochs[:6]] == [10, 10, 10, 2, 2, 2]
+        assert sorted(map(int, world.visible())) == list(range(1, 91))
+
+
+def crash_after_epoch(epoch):
+    def listen(observation, master):
+        if isinstance(observation, EpochDone) and observation.epoch == epoch:
+            raise SimulatedCrash
+
+    return listen

@@ -398,7 +398,7 @@ class JobMaster:
             if report["printed"]:
                 self._show(report["printed"])
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
-        self._oversize.epoch = None
+        self._oversize.accepted(plan.epoch)
         self._sinks.stage(result.reports)
         self._moved()
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
@@ -406,7 +406,10 @@ class JobMaster:
         done = epoch_done(self._plan, plan, result, seconds, self._sources.lag())
         self._observe(done)
         if not self._rescaling.under_way:
-            self._size = self._size.after(done.records, seconds)
+            if (
+                self._oversize.epoch is None
+            ):  # what is replayed before an epoch that was too large does not end its limit
+                self._size = self._size.after(done.records, seconds)
         else:  # it took its time to take state over, not to read
             pause = self._rescaling.done(self._plan.slots, self._clock.precise())
             self._observe(RescaleDone(plan.epoch, self._plan.slots, pause * 1000))
@@ -563,11 +566,13 @@ class JobMaster:
         retained = self._settings.retain_on_cancel and status is JobStatus.CANCELED
         keep = retained or status is JobStatus.FAILED or not final
         steps: list[Callable[[], None]] = []
-        if status not in (JobStatus.FINISHED, JobStatus.CANCELED):
+        completed = status in (JobStatus.FINISHED, JobStatus.CANCELED)
+        if not completed:
             self._workers.release()
         if self._sinks is not None:
             # what was staged may be named by a checkpoint that another driver went on from
             steps += [self._take_back] if final and self.job.status is not JobStatus.FINISHED else []
+            steps += [self._sinks.finish] if final and completed else []
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)

@@ -3,7 +3,9 @@
 Promises: the next budget follows from what the last epochs cost, within its bounds. It shrinks at most to a quarter at
 a time, and grows at most twofold, or as far as the target is away even if all of the last epoch's time went into its
 records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records. After an epoch that was
-too large, no epoch is larger than a quarter of it for a while, which is longer after each such epoch.
+too large there is a limit: a quarter of that epoch, or the last size that was proven. When enough epochs have succeeded
+at the limit, that size is proven and the limit is doubled; it ends when it would bind nothing. The number of epochs that
+is enough doubles when a limit was raised too early, and is halved after each raise that succeeded.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ _FIXED = 0.05  # seconds an epoch costs, as long as nothing better is known
 _LEAST = 1_000
 _GROWTH = 2, 8
 _CUT = 4  # how many times smaller an epoch is planned again that was too large
-_PATIENCE = 16, 1 << 12  # accepted epochs before a limit is doubled: after the first epoch that was too large, at most
+_PATIENCE = 16, 1 << 12  # the least and most accepted epochs before a limit is raised, after an epoch was too large
 
 
 @dataclass(frozen=True)
@@ -30,21 +32,40 @@ class EpochSize:
     variance: float = 0.0
     covariance: float = 0.0
     limit: int | None = None
+    proven: int | None = None  # the limit before it was raised, or the one to which epochs were cut
     patience: int = 0
     accepted: int = 0  # epochs since the limit was set
 
+    def is_small(self, records: int | None) -> bool:
+        """Whether an epoch that read `records` of a source, if that is known, was not larger than the proven size."""
+        return self.proven is not None and (records or self.budget) <= self.proven
+
     def too_large(self, records: int | None) -> EpochSize:
-        """The size after an epoch that read `records`, if that is known, and was too large."""
-        limit = max(1, min(self.budget, records or self.budget) // _CUT)
-        patience = min(max(2 * self.patience, _PATIENCE[0]), _PATIENCE[1])
-        return replace(self, limit=limit, patience=patience, accepted=0)
+        """The size after an epoch that read `records` of a source, if that is known, and was too large."""
+        least, most = _PATIENCE
+        if self.proven is not None and not self.is_small(records):
+            limit, patience = self.proven, 2 * self.patience
+        else:  # patience is for raising the limit: an epoch that has to be cut several times says nothing about that
+            limit, patience = max(1, (records or self.budget) // _CUT), self.patience
+        return replace(self, limit=limit, proven=limit, patience=min(max(patience, least), most), accepted=0)
+
+    def _raised(self) -> EpochSize:
+        """The size after enough epochs have succeeded at the limit, or without one."""
+        if self.limit is None:
+            patience = self.patience // 2
+            return replace(self, patience=patience, proven=self.proven if patience else None, accepted=0)
+        grown = self.proven is not None and self.limit > self.proven
+        patience = max(1, self.patience // 2) if grown else self.patience
+        limit = 2 * self.limit
+        binds = limit < min(self.records, self.most or self.records)
+        return replace(self, limit=limit if binds else None, proven=self.limit, patience=patience, accepted=0)
 
     def after(self, records: int, seconds: float) -> EpochSize:
         """The size after an epoch that read `records` in `seconds`."""
         if records <= 0:
             return self
-        if self.limit is not None and self.accepted >= self.patience:
-            return replace(self, limit=2 * self.limit, accepted=0).after(records, seconds)
+        if self.patience and self.accepted >= self.patience:
+            return self._raised().after(records, seconds)
         learned = self._learn(records, seconds)
         per_record, fixed = learned._cost()
         wanted = int(max(self.target - fixed, self.target / 4) / per_record)

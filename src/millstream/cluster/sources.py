@@ -59,6 +59,13 @@ class EpochPlan:
         counts = [data[3] for part in self.sources.values() for data in part["ranges"]]
         return None if None in counts else sum(counts)
 
+    @property
+    def most_records(self) -> int | None:
+        """How many records are read from the source that is read most, if all sources say so: budgets are per source."""
+        if self.records is None:
+            return None
+        return max((sum(data[3] for data in part["ranges"]) for part in self.sources.values()), default=0)
+
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
         told = {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}

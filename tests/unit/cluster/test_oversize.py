@@ -39,3 +39,34 @@ def test_deadlines_and_lack_of_memory_are_about_size(problem):
 def test_other_failures_are_not(problem):
     assert not is_for_size(problem)
     assert Oversize(lambda _: None).failed(PLAN, problem, size := EpochSize(1.0)) is size
+
+
+def plan(epoch, records):
+    return EpochPlan(epoch, 0, {"src": {"ranges": [["s", 0, records, records]], "splits": [], "end": False}})
+
+
+def test_an_epoch_as_small_as_others_that_succeeded_is_cut_only_if_it_fails_again():
+    oversize, problem = Oversize(lambda _: None), SparkFailed("Python worker exited unexpectedly (crashed)")
+    size = oversize.failed(PLAN, problem, EpochSize(1.0))
+    oversize.accepted(7)
+    assert oversize.failed(plan(8, 100), problem, size) is size
+    assert oversize.epoch is None
+    oversize.accepted(8)
+    assert oversize.failed(plan(9, 100), problem, size) is size
+    oversize.accepted(8)  # replayed
+    assert oversize.failed(plan(9, 100), problem, size).budget == 25
+    assert oversize.epoch == 9
+
+
+def test_an_epoch_without_records_makes_no_epoch_smaller():
+    size = EpochSize(1.0)
+    assert Oversize(lambda _: None).failed(plan(7, 0), EpochTimedOut(7, 1000), size) is size
+
+
+def test_only_the_epoch_that_was_too_large_or_a_later_one_ends_the_search():
+    oversize = Oversize(lambda _: None)
+    oversize.failed(PLAN, EpochTimedOut(7, 1000), EpochSize(1.0))
+    oversize.accepted(6)
+    assert oversize.epoch == 7
+    oversize.accepted(7)
+    assert oversize.epoch is None

@@ -1,5 +1,6 @@
 """The next epoch's budget follows from what the last ones cost, within bounds."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,13 +37,43 @@ def test_an_epoch_that_was_too_large_makes_the_next_ones_smaller_for_a_while():
     assert size.too_large(None).budget == 500
     assert EpochSize(1.0).too_large(3).too_large(1).budget == 1
     needed = []
-    for _ in range(2):  # the second time it takes longer
+    for _ in range(5):
         epochs = 0
         while size.budget < 8_000:
             size, epochs = size.after(size.budget, 0.01), epochs + 1
         needed.append(epochs)
         size = size.too_large(8_000)
-    assert needed[1] > 1.5 * needed[0] > 30
+        assert size.budget == 4_000, "the size that was proven"
+    assert needed == [33, 17, 33, 65, 129], "from a quarter, then from the half, for longer each time"
+
+
+def later(size, epochs):
+    for _ in range(epochs):
+        size = size.after(size.budget, size.budget * 1e-5 + 0.05)
+    return size
+
+
+@pytest.mark.parametrize("every", [20, 50, 300, 3_000])
+def test_failures_now_and_then_do_not_make_epochs_small_for_good(every):
+    size = later(EpochSize(1.0), 100)
+    usual = size.budget
+    for _ in range(100):
+        if not size.is_small(None):  # one that is small is repeated as it is
+            size = size.too_large(None)
+        size = later(size, every)
+    assert size.budget >= usual // 8
+
+
+def test_a_limit_ends_and_is_forgotten():
+    size = EpochSize(1.0)
+    for _ in range(8):  # one epoch that is cut eight times
+        size = size.too_large(None)
+    assert size.budget == 1
+    size = later(size, 200)
+    assert size.limit is None
+    assert size.proven is None
+    assert size.patience == 0
+    assert size.budget > 50_000
 
 
 def test_a_source_that_gives_little_is_no_reason_to_ask_for_more():
