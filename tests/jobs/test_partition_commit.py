@@ -147,7 +147,7 @@ def test_the_end_of_the_input_completes_every_bucket(tmp_path):
         committer.reached(BEGIN, BEGIN)
         assert marked(base) == []
         committer.reached(MAX_WATERMARK, BEGIN)
-        committer.close()
+        committer.finish()
         assert marked(base) == [3]
         assert not (base / ".staging").exists()
 

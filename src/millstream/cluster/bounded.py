@@ -109,6 +109,10 @@ class BoundedCommitter(Committer):
         """Have the call under way fail soon."""
         self._committer.interrupt()
 
+    def finish(self) -> None:
+        """Complete what waits, in time."""
+        self._call("complete its output", self._committer.finish)
+
     def close(self) -> None:
         """Close, now or when the call under way has ended."""
         self._calls.close(self._committer.close)

@@ -406,9 +406,7 @@ class JobMaster:
         done = epoch_done(self._plan, plan, result, seconds, self._sources.lag())
         self._observe(done)
         if not self._rescaling.under_way:
-            if (
-                self._oversize.epoch is None
-            ):  # what is replayed before an epoch that was too large does not end its limit
+            if self._oversize.epoch is None:  # else epochs are replayed up to one that was too large
                 self._size = self._size.after(done.records, seconds)
         else:  # it took its time to take state over, not to read
             pause = self._rescaling.done(self._plan.slots, self._clock.precise())

@@ -165,6 +165,19 @@ class Sinks:
         for committer in self._committers.values():
             committer.interrupt()
 
+    def finish(self) -> None:
+        """This driver has ended the job: have every committer complete what waits, whether others can or not."""
+        problems: list[Exception] = []
+        for committer in self._committers.values():
+            try:
+                committer.finish()
+            except Exception as problem:
+                problems.append(problem)
+        for other in problems[1:]:
+            _log.warning("another sink failed to complete its output: %s", other)
+        if problems:
+            raise problems[0]
+
     def close(self) -> None:
         """Close every committer."""
         for committer in self._committers.values():

@@ -128,8 +128,12 @@ class Committer(ABC):
         """The job is cancelled, or a call has not ended in time and is not waited for any more: make the call under way
         fail soon, such as by breaking its connections. Called from another thread; must not wait."""
 
+    def finish(self) -> None:
+        """The job is FINISHED or CANCELED, and this driver ended it: complete what waits, remove what is not needed any
+        more. Called before `close`. Not called when the job failed or another driver may run it."""
+
     def close(self) -> None:
-        """Let go of connections."""
+        """Let go of connections. Another driver may run the job by now, so its output must not be changed."""
 
 
 class Sink(ABC):

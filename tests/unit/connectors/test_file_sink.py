@@ -77,20 +77,20 @@ def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
     committer = sink.create_committer()
     committer.commit(1, made)
     committer.reached(MAX_WATERMARK, 0)
-    committer.close()
+    committer.finish()
     assert visible(tmp_path / "out") == {"part-0-1.txt": "a\nb\n"}
     assert list(map(plain, os.listdir(tmp_path / "out"))) == ["part-0-1.txt"]
 
 
-@pytest.mark.parametrize("close", [False, True])
-def test_committing_twice_is_committing_once(tmp_path, close):
+@pytest.mark.parametrize("finish", [False, True])
+def test_committing_twice_is_committing_once(tmp_path, finish):
     sink = sink_to(tmp_path)
     made = staged(sink, 1, ["a"]) + staged(sink, 1, ["b"], 1) + staged(sink, 2, ["c"])
     for _ in range(3):
         committer = sink.create_committer()
         committer.commit(1, made)
-        if close:
-            committer.close()
+        if finish:
+            committer.finish()
     assert visible(tmp_path) == {"part-0-1.txt": "a\nc\n", "part-1-1.txt": "b\n"}
 
 
@@ -206,7 +206,7 @@ def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["a"])
     committer = sink.create_committer()
     committer.commit(1, made)
-    committer.close()  # the job has stopped, and its savepoint names these files
+    committer.finish()  # the job has stopped, and its savepoint names these files
     (taken,) = (tmp_path / "a").iterdir()
     taken.unlink()
     sink.create_committer().commit(1, made)

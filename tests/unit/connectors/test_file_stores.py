@@ -148,7 +148,7 @@ def test_output_is_seen_once_after_its_commit(store, kind):
     for _ in range(2):
         for checkpoint in made:
             sink.create_committer().commit(checkpoint, made[checkpoint])
-    sink.create_committer().close()
+    sink.create_committer().finish()
     assert rows_in(store) == rows
     assert len(shown(store)) == 8  # one for each checkpoint, bucket and subtask
     assert hidden(store) == []
@@ -180,7 +180,7 @@ def test_a_crash_between_any_two_steps_does_not_show(tmp_path, place, kind, comp
         try:
             committer = sink.create_committer()
             committer.commit(2, both)
-            committer.close()
+            committer.finish()
             crashed = False
         except Crash:
             crashed = True
@@ -189,7 +189,7 @@ def test_a_crash_between_any_two_steps_does_not_show(tmp_path, place, kind, comp
         for _ in range(2):
             committer = sink.create_committer()
             committer.commit(2, both)
-        committer.close()
+        committer.finish()
         assert rows_in(base) == rows, step
         assert hidden(base) == [], step
         if not crashed:
@@ -213,9 +213,9 @@ def test_files_wait_for_one_another(store, kind):
     committer = sink.create_committer()
     committer.commit(7, staged(sink, 7, some_rows(7, 0)))
     assert len(rows_in(store)) == 24
-    sink.create_committer().close()
+    sink.create_committer().finish()
     assert len(rows_in(store)) == 24, "who has committed nothing does not know whether all is settled"
-    committer.close()
+    committer.finish()
     assert len(rows_in(store)) == 28
 
 
@@ -233,12 +233,46 @@ def test_what_a_failed_commit_let_wait_is_not_shown_before_the_commit_is_repeate
     with pytest.raises(OutputFailure):
         committer.commit(1, made)
     monkeypatch.undo()
-    committer.close()
-    sink.create_committer().close()
+    committer.finish()
+    sink.create_committer().finish()
     committer = sink.create_committer()
     committer.commit(1, made)
-    committer.close()
+    committer.finish()
     assert rows_in("objects://failed") == [Row(k="a", v=1)]
+
+
+def everything_below(base):
+    files = files_of(base)
+    return sorted(f"{folder}/{name}" for folder, _, names in files.walk(base) for name in names)
+
+
+@pytest.mark.parametrize("partition", [None, 0])
+def test_a_driver_that_was_replaced_changes_nothing_when_it_closes(store, partition):
+    """The one that has taken over may be between any two steps of its own commit."""
+    strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
+    sink = sink_to(store, "rows", strategy, partition)
+    old, new = sink.create_committer(), sink.create_committer()
+    old.commit(1, staged(sink, 1, some_rows(1, 0)))
+    again = staged(sink, 2, some_rows(2, 0))
+    old.commit(2, again)
+    new.commit(2, again)
+    before = everything_below(store)
+    old.close()
+    assert everything_below(store) == before
+    new.commit(3, staged(sink, 3, some_rows(3, 0), attempt="1-1.1"))
+    assert len(rows_in(store)) == 12
+    assert sum("part-" in name for name in shown(store)) == 2  # of two buckets, each row in one file
+
+
+def test_a_driver_that_was_replaced_leaves_the_directories(tmp_path):
+    """The one that has taken over may be about to write into them."""
+    sink = sink_to(str(tmp_path), "rows", COMPACT["often"])
+    committer = sink.create_committer()
+    committer.commit(1, staged(sink, 1, some_rows(1, 0)))
+    committer.close()
+    assert (tmp_path / ".staging/pending").is_dir()
+    committer.finish()
+    assert not (tmp_path / ".staging").exists()
 
 
 def test_files_are_compacted_once_they_are_large(store):

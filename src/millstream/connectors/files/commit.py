@@ -247,7 +247,7 @@ class FileCommitter(Committer):
             with suppress(OSError):
                 self._files.remove(self._path(StagedFile.from_json(data).staged))
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove the directory of staged files if nothing waits in it."""
         self._notes.close()
         self._files.remove_directory(joined(self._base, STAGING))

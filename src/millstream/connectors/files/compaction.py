@@ -1,7 +1,8 @@
 """Compaction: committed files wait, hidden, until there are enough of them for one large file.
 
 Promises: what is committed is in exactly one place: waiting, or in a file that is seen; a crash between any two steps
-does not show. Nothing waits longer than the strategy says, and nothing waits when the sink is closed.
+does not show. Nothing waits longer than the strategy says, and nothing waits when the job has ended. Only the driver
+that runs the job compacts: one that was replaced may still have to close its committer.
 Does not know: how a file is staged, or of another sink that writes below the same base path with compaction: there
 must be none.
 
@@ -176,7 +177,7 @@ class CompactingCommitter(Committer):
         """Whether files of a bucket wait."""
         return any(each.bucket == bucket for each in self._pending())
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Compact all that waits: it is committed, so it may be seen.
 
         Not after a commit that failed, nor before the first: a file that waits may still have its staged original then,
@@ -189,7 +190,7 @@ class CompactingCommitter(Committer):
             raise OutputFailure(str(error.filename or self._base), error, action="compact") from error
         for name in (_PENDING, _NOTES):
             self._files.remove_directory(joined(self._base, name))
-        self._inner.close()
+        self._inner.finish()
 
     def _pending(self) -> list[_Waiting]:
         found = []

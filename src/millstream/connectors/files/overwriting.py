@@ -104,6 +104,10 @@ class OverwritingCommitter(Committer):
         """As the inner committer."""
         self._inner.abort(committables)
 
+    def finish(self) -> None:
+        """As the inner committer."""
+        self._inner.finish()
+
     def close(self) -> None:
         """As the inner committer."""
         self._inner.close()

@@ -120,13 +120,17 @@ class PartitionCommitter(Committer):
         """As the inner committer."""
         self._inner.abort(committables)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """As the inner committer; what waits only for compaction is marked after it."""
-        self._inner.close()
+        self._inner.finish()
         with suppress(OSError):
             self._mark()
             self._files.remove_directory(joined(self._base, _MARKS))
             self._files.remove_directory(joined(self._base, STAGING))
+
+    def close(self) -> None:
+        """As the inner committer."""
+        self._inner.close()
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

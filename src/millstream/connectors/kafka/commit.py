@@ -126,9 +126,12 @@ class KafkaCommitter(Committer):
             self._directories.add(staged.directory)
             self._staging.remove(staged)
 
+    def finish(self) -> None:
+        """Remove the directories of staged files if nothing is in them."""
+        self._staging.leave(self._directories)
+
     def close(self) -> None:
         """Let go of the producers."""
-        self._staging.leave(self._directories)
         owned, self._owned = self._owned, {}
         servers = str(self._settings["bootstrap.servers"])
         tasks = [SlotTask(slot, CloseTransactions((servers, name, self.workers.owner))) for name, slot in owned.items()]
