@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from millstream.cluster.observations import EpochCut
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
-from millstream.datastream import KeyedProcessFunction, MapFunction, ProcessFunction, StreamExecutionEnvironment
+from millstream.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
@@ -174,30 +176,16 @@ def test_an_epoch_that_is_too_large_for_its_workers_becomes_smaller(tmp_path: Pa
     assert result.get_accumulator_result("millstream.restarts") == len(cuts)
 
 
-class Losing(MapFunction):
-    """Deletes the shuffle files of this host, once, in a task that has read its part of them."""
+def test_lost_map_output_that_some_tasks_have_read(tmp_path: Path) -> None:
+    """Spark computes it again for the others: with a random key they would get other records than the first ones.
 
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def map(self, value):
-        if not self.marker.exists() and value[1] > 100:
-            self.marker.touch()
-            for directory in os.environ["SPARK_LOCAL_DIRS"].split(","):
-                for file in Path(directory).rglob("shuffle_*"):
-                    file.unlink(missing_ok=True)
-        return str(value[1])
-
-
-def test_lost_map_output_that_some_tasks_have_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Spark computes it again for the others: with a random key they would get other records than the first ones."""
-    env = environment(tmp_path).set_parallelism(4)  # more than there are cores: some tasks begin when others have ended
-    numbers = env.from_source(NumberSequenceSource(0, 599), WatermarkStrategy.no_watermarks(), "numbers")
-    salted = numbers.map(lambda value: (random.randrange(100), value))
-    out = salted.key_by(lambda pair: pair[0], Types.LONG()).map(Losing(tmp_path / "happened"), Types.STRING())
-    out.sink_to(FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder()).build())
-    result = env.execute("loses map output")
-    assert (tmp_path / "happened").exists()
-    assert "the epoch is run again" in caplog.text
-    assert lines_of(tmp_path / "out") == Counter(map(str, range(600)))
-    assert result.get_accumulator_result("millstream.restarts") == 0
+    In a process of its own: Spark's local mode cannot be used any more afterwards, and is replaced by the next job."""
+    program = str(Path(__file__).with_name("losing_map_output.py"))
+    command = [sys.executable, program, str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    first, second = (json.loads(line) for line in answer.stdout.splitlines()[-2:])
+    assert first == {"happened": True, "right": True, "restarts": 0}
+    assert "the epoch is run again" in answer.stderr
+    assert second == {"rows": 200_000}
+    assert "another Spark is started: it has lost the blocks" in answer.stderr

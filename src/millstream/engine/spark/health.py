@@ -14,6 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from millstream.engine.spark.calls import answer
+from millstream.engine.spark.settings import is_local
 from millstream.errors import ExternalError
 
 
@@ -42,7 +43,20 @@ def context_problem(context: Any, gateway: Any, seconds: float) -> SparkLost | N
         return problem
     java = context._jsc
     stopped, problem = (True, None) if java is None else _asked(lambda: java.sc().isStopped(), seconds)
-    return problem or (SparkLost("its context was stopped", jvm=False) if stopped else None)
+    if problem is not None:
+        return problem
+    if stopped:
+        return SparkLost("its context was stopped", jvm=False)
+    return _block_problem(java, seconds) if is_local(str(context.master)) else None
+
+
+def _block_problem(java: Any, seconds: float) -> SparkLost | None:
+    """In local mode, Spark that lost a shuffle file forgets all blocks of its only executor, for good: each task with a
+    large result fails from then on."""
+    managers, problem = _asked(lambda: int(java.sc().getExecutorMemoryStatus().size()), seconds)
+    if problem is None and not managers:
+        return SparkLost("it has lost the blocks of its only executor, after shuffle files were missing", jvm=False)
+    return problem
 
 
 class Watch:
