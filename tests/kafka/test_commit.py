@@ -17,7 +17,7 @@ from millstream.cluster.leadership import LeadershipLost
 from millstream.connectors.kafka import commit_task
 from millstream.connectors.kafka.commit import KafkaCommitter
 from millstream.connectors.kafka.mark import WrittenByAnotherAttempt
-from millstream.connectors.kafka.marks import TOPIC, Marks
+from millstream.connectors.kafka.marks import TOPIC, Marks, MarkUnreadable
 from millstream.connectors.kafka.messages import StagedOutputDamaged
 from millstream.connectors.kafka.staging import StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
@@ -147,6 +147,26 @@ def test_an_old_checkpoint_is_known_when_the_mark_has_forgotten_its_transaction(
     assert len(mark_of(broker, topic).to_bytes()) <= size + 20
     with pytest.raises(WrittenByAnotherAttempt):
         committer.commit(1, staged(sink, 1, ["other"], attempt="other"))
+
+
+def test_output_is_refused_while_the_mark_cannot_be_read(broker, topic, staging):
+    sink = writing(broker, topic, staging)
+    name, servers = f"{topic}-sink-0", {"bootstrap.servers": broker.bootstrap_servers}
+    producer = confluent_kafka.Producer(servers)
+
+    def mark(value):
+        producer.produce(TOPIC, value, name.encode(), Marks(name, servers).partition)
+        assert producer.flush(30) == 0
+
+    made = staged(sink, 1, ["a"])
+    mark(b'{"owner": "", "jobs": {"job": {"epoch": 1, "written": [[1, 1, "digest", "of a later release"]]}}}')
+    with pytest.raises(MarkUnreadable, match=f"the mark of '{name}' in the topic '{TOPIC}' cannot be read"):
+        sink.create_committer().commit(1, made)
+    assert broker.values(topic) == []
+    assert len(left(staging)) == 1
+    mark(None)
+    sink.create_committer().commit(1, made)
+    assert broker.values(topic) == ["a"]
 
 
 def test_output_of_the_release_before_is_committed_by_the_epoch_in_its_mark(broker, topic, staging):

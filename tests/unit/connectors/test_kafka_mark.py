@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.connectors.kafka.mark import JobMark, Mark, WrittenByAnotherAttempt
+from millstream.connectors.kafka.mark import JobMark, Mark, NotAMark, WrittenByAnotherAttempt
 from millstream.connectors.kafka.staging import Staged
 
 
@@ -31,10 +31,22 @@ def test_a_mark_is_read_as_it_was_written():
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"null", b'{"owner": "", "jobs": {"j": {"epoch": 1, "written": [[1, "2", 3]]}}}'],
+    [
+        *(b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"job": "7"}', b'{"job": 7.5}', b'{"job": null}'),
+        b'{"owner": "", "jobs": {"j": {"epoch": 1, "written": [[1, "2", 3]]}}}',
+        b'{"owner": "", "jobs": {"j": {"epoch": 2, "written": [[1, 2, "digest", "one more"]]}}}',
+        b'{"owner": "", "jobs": {"j": {"epoch": 2, "written": [], "one more": 1}}}',
+        b'{"owner": "", "jobs": {}, "one more": 1}',
+        b'{"form": 2, "marks": {"j": 1}}',
+    ],
 )
-def test_bytes_that_are_no_mark_say_nothing(data):
-    assert Mark.from_bytes(data) == Mark()
+def test_bytes_that_are_no_mark_are_refused(data):
+    with pytest.raises(NotAMark):  # as an empty mark they would have output written again
+        Mark.from_bytes(data)
+
+
+def test_a_mark_of_no_jobs_is_empty():
+    assert Mark.from_bytes(b"{}") == Mark.from_bytes(Mark().to_bytes()) == Mark()
 
 
 def test_the_same_attempts_are_written_once_and_later_epochs_follow():

@@ -21,6 +21,7 @@ from typing import Any
 
 from millstream.connectors.kafka.client import KafkaFailure
 from millstream.connectors.kafka.commit_task import MOST, CloseTransactions, Outcome, WriteStaged
+from millstream.connectors.kafka.marks import MarkUnreadable
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver
 from millstream.errors import MillstreamError
@@ -87,6 +88,8 @@ class KafkaCommitter(Committer):
                 reasons.append(str(result["reason"]))
                 if outcome is Outcome.TAKEN_OVER:
                     self._regain(lane)
+                elif outcome is Outcome.UNREADABLE:
+                    raise MarkUnreadable(lane.transaction, str(result["reason"]))
                 elif outcome is Outcome.LOST:
                     if lane.transaction in gone:
                         raise StagedOutputLost(result["reason"])

@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from millstream.connectors.kafka.client import BrokerUnreachable, KafkaFailure
+from millstream.connectors.kafka.marks import MarkUnreadable
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
@@ -37,6 +38,7 @@ class Outcome(StrEnum):
     RETRY = "retry"
     LOST = "lost"  # a file is gone: an attempt that was faster has written it, or nobody has
     TAKEN_OVER = "taken over"
+    UNREADABLE = "unreadable"  # the mark: what is written already is not known
 
 
 @dataclass
@@ -73,6 +75,8 @@ class WriteStaged:
             outcome, reason = Outcome.TAKEN_OVER, ""
         except StagedOutputLost as problem:
             outcome, reason = Outcome.LOST, problem.path
+        except MarkUnreadable as problem:
+            outcome, reason = Outcome.UNREADABLE, problem.reason
         except (BrokerUnreachable, KafkaFailure) as problem:
             outcome, reason = Outcome.RETRY, str(problem)
         return {"outcome": outcome, "reason": reason}

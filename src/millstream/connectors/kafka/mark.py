@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from millstream.connectors.kafka.staging import Staged
@@ -38,6 +37,13 @@ class WrittenByAnotherAttempt(ExternalError):
             f"epochs {self.first} to {self.last} of job {self.job} were run again, but '{transactional_id}' has "
             f"written the job's output up to epoch {written} from other attempts, so this output is not written"
         )
+
+
+class NotAMark(ValueError):
+    """Bytes that are no mark, or one of a form that is not known here."""
+
+    def __init__(self, data: bytes, problem: Exception) -> None:
+        super().__init__(f"{data[:80]!r}{'...' if len(data) > 80 else ''} ({problem})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +72,16 @@ class Mark:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Mark:
-        """The inverse of `to_bytes`; an empty mark if the bytes are not one."""
-        with suppress(ValueError, AttributeError, TypeError, KeyError):
+        """The inverse of `to_bytes`. Raises `NotAMark` if the bytes are none, or have a form that is not known here: to
+        read them as an empty mark would write output again."""
+        try:
             read = json.loads(data)
             if not isinstance(read.get("jobs"), dict):  # of an earlier release: a number for each job
-                return cls("", {str(job): JobMark(int(epoch)) for job, epoch in read.items()})
-            jobs = {
-                str(job): JobMark(int(each["epoch"]), tuple(map(_written, each["written"])))
-                for job, each in read["jobs"].items()
-            }
-            return cls(str(read["owner"]), jobs)
-        return cls()
+                return cls("", {str(job): JobMark(_epoch(epoch)) for job, epoch in read.items()})
+            _check_members(read, "jobs", "owner")
+            return cls(str(read["owner"]), {str(job): _job_mark(each) for job, each in read["jobs"].items()})
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as problem:
+            raise NotAMark(data, problem) from problem
 
     def to_bytes(self) -> bytes:
         """The mark as JSON."""
@@ -128,6 +133,24 @@ class Mark:
         if other:
             raise WrittenByAnotherAttempt(transactional_id, other, known.epoch)
         return [each for each in staged if each.epoch > known.epoch]
+
+
+def _job_mark(entry: Mapping[str, Sequence[Sequence[object]]]) -> JobMark:
+    _check_members(entry, "epoch", "written")
+    return JobMark(_epoch(entry["epoch"]), tuple(map(_written, entry["written"])))
+
+
+def _check_members(entry: Mapping[str, object], *names: str) -> None:
+    if set(entry) != set(names):
+        msg = f"it has {sorted(entry)} instead of {sorted(names)}"
+        raise TypeError(msg)
+
+
+def _epoch(value: object) -> int:
+    if type(value) is not int:
+        msg = f"{value!r:.100} is no epoch"
+        raise TypeError(msg)
+    return value
 
 
 def _written(entry: Sequence[object]) -> Written:

@@ -23,7 +23,8 @@ from millstream.connectors.kafka.client import (
     library,
     patiently,
 )
-from millstream.connectors.kafka.mark import Mark
+from millstream.connectors.kafka.mark import Mark, NotAMark
+from millstream.model.sink import OutputRefused
 
 TOPIC = "millstream-marks"
 _PARTITIONS = 16
@@ -57,6 +58,33 @@ class MarksHidden(KafkaFailure):
         )
 
 
+class MarkUnreadable(OutputRefused):
+    """There is a mark, and it cannot be read: what is written already is not known."""
+
+    hint = (
+        "if a newer release of millstream wrote it, run the job with that release; to give the mark up, write a "
+        "message with this key and no value to the topic: then staged output that was written before appears twice"
+    )
+
+    def __init__(self, transactional_id: str, reason: str) -> None:
+        self.transactional_id, self.reason = transactional_id, reason
+        super().__init__(
+            f"the mark of '{transactional_id}' in the topic '{TOPIC}' cannot be read, so no output is written: {reason}"
+        )
+
+
+class TopicNotDescribed(KafkaFailure):
+    """The topic of the marks was created, or exists, and the brokers do not say which partitions it has."""
+
+    def __init__(self, doing: str, error: object) -> None:
+        reason = f"the brokers have not described its partitions for {_CREATE_SECONDS:g} s"
+        super().__init__(
+            doing,
+            f"{reason}: {error}" if error else reason,
+            hint="may the user of the sink DESCRIBE the topic? see its ACLs, and whether its partitions have leaders",
+        )
+
+
 class Marks:
     """The mark of one transactional id. Its clients stay open until `close`."""
 
@@ -75,23 +103,32 @@ class Marks:
         return TOPIC, mark.to_bytes(), self._id.encode(), self.partition
 
     def _partitions(self) -> int:
-        kafka, library_, admin = library(), admin_library(), self._admin
-        deadline = time.monotonic() + _CREATE_SECONDS
+        doing, deadline = f"making the topic '{TOPIC}'", time.monotonic() + _CREATE_SECONDS
+        kafka, admin = library(), self._admin
         try:
             while True:
-                found = admin.list_topics(timeout=DEADLINE).topics
-                if TOPIC in found and found[TOPIC].partitions:
-                    return len(found[TOPIC].partitions)
+                found = admin.list_topics(timeout=DEADLINE).topics.get(TOPIC)
+                if found is not None and found.partitions:
+                    return len(found.partitions)
                 if time.monotonic() > deadline:
-                    raise KafkaFailure(doing=f"making the topic '{TOPIC}'", reason="it does not appear")
-                topic = library_.NewTopic(TOPIC, num_partitions=_PARTITIONS, replication_factor=-1, config=_COMPACTED)
-                for done in admin.create_topics([topic], operation_timeout=10).values():
-                    done.result(DEADLINE)
+                    raise TopicNotDescribed(doing, None if found is None else found.error)
+                if not self._create():
+                    time.sleep(0.2)  # the broker that was asked may not know of it yet
+        except kafka.KafkaException as problem:
+            raise failure(problem, self._servers, doing) from problem
+
+    def _create(self) -> bool:
+        """Create the topic; False if there is one."""
+        kafka, library_ = library(), admin_library()
+        topic = library_.NewTopic(TOPIC, num_partitions=_PARTITIONS, replication_factor=-1, config=_COMPACTED)
+        try:
+            for done in self._admin.create_topics([topic], operation_timeout=10).values():
+                done.result(DEADLINE)
         except kafka.KafkaException as problem:
             if problem.args[0].code() == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
-                time.sleep(0.2)
-                return self._partitions()
-            raise failure(problem, self._servers, f"making the topic '{TOPIC}'") from problem
+                return False
+            raise
+        return True
 
     def read(self) -> Mark:
         """The last mark that was committed. The id must be open, so that no transaction of its own is undecided."""
@@ -144,4 +181,7 @@ class Marks:
                     text = (message.value() or b"{}") if message.key() == key else text
                 elif error.code() == end_code:
                     at = max(at, message.offset())
-        return Mark.from_bytes(text)
+        try:
+            return Mark.from_bytes(text)
+        except NotAMark as problem:
+            raise MarkUnreadable(self._id, str(problem)) from problem
