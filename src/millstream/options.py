@@ -463,10 +463,11 @@ HA_LEASE_DURATION = Option(
 HA_PROGRESS_TIMEOUT = Option(
     "millstream.high-availability.progress-timeout",
     Duration.of_minutes(30),
-    "How long a driver may get nowhere before it ends with SUSPENDED: a leader that accepts no epoch although there is "
-    "input gives up its lease, and a driver that stands by gives up when it cannot look at the lease. Keep it above "
-    "millstream.epoch.deadline, task.cancellation.timeout and execution.checkpointing.timeout together; unless it is "
-    "set, it is at least 1.2 times as long as these.",
+    "How long a driver may make no progress before it ends with SUSPENDED: a leader that accepts no new epoch and "
+    "completes no checkpoint although there is input gives up its lease, and a driver that stands by gives up when it "
+    "cannot read the lease. Keep it above millstream.epoch.deadline, task.cancellation.timeout, "
+    "execution.checkpointing.timeout and execution.checkpointing.interval together; unless it is set, it is at least "
+    "1.2 times as long as these.",
     Duration,
 )
 

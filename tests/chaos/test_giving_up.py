@@ -38,13 +38,22 @@ class Dying(InlineEngine):
         return super().run_epoch(request)
 
 
-def submitted(directory: Path, engine: Any) -> entrypoint.RunningJob:
+class Refusing(InlineEngine):
+    """Fails in the fourth epoch, whenever that is run."""
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        if request.epoch == 4:
+            raise ExternalError("this machine cannot run epoch 4")
+        return super().run_epoch(request)
+
+
+def submitted(directory: Path, engine: Any, interval: str = "1 ms") -> entrypoint.RunningJob:
     configuration = Configuration()
     for name in ("checkpoints", "leases"):
         (directory / name).mkdir(exist_ok=True)
     for key, value in {
         "execution.checkpointing.dir": str(directory / "checkpoints"),
-        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.interval": interval,
         "high-availability.type": "lease",
         "high-availability.storageDir": str(directory / "leases"),
         "millstream.high-availability.lease-duration": "400 ms",
@@ -72,16 +81,31 @@ def submitted(directory: Path, engine: Any) -> entrypoint.RunningJob:
 def test_a_leader_whose_engine_is_gone_gives_up_and_the_driver_that_waits_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: type[ExternalError], reason: str
 ) -> None:
+    gives_up(tmp_path, monkeypatch, Dying(then), reason)
+
+
+@pytest.mark.parametrize("interval", ["1 ms", "1 h"])
+def test_a_leader_that_fails_at_one_epoch_for_ever_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: str
+) -> None:
+    """With the long interval the epochs before it are replayed after each failure."""
+    reason = "the job did not move for 2 s, so this driver gave up the lease of term 1: this machine cannot run epoch 4"
+    gives_up(tmp_path, monkeypatch, Refusing(), reason, interval)
+
+
+def gives_up(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, engine: InlineEngine, reason: str, interval: str = "1 ms"
+) -> None:
     jobs = []
-    for engine in (Dying(then), InlineEngine()):
+    for each in (engine, InlineEngine()):
         monkeypatch.setattr(entrypoint, "_submissions", Counter())  # as in another process
-        jobs.append(submitted(tmp_path, engine))
+        jobs.append(submitted(directory, each, interval))
     first, second = jobs
     assert first.wait(60)
     assert first.master.job.status is JobStatus.SUSPENDED
     assert str(first.master.failure).startswith(reason)
     assert second.wait(60)
     assert second.master.job.status is JobStatus.FINISHED
-    files = [file for file in (tmp_path / "out").rglob("*") if file.is_file() and "/." not in str(file)]
+    files = [file for file in (directory / "out").rglob("*") if file.is_file() and "/." not in str(file)]
     found = sorted(int(line) for file in files for line in file.read_text().splitlines())
     assert found == list(range(100))

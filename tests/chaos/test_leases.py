@@ -1,10 +1,13 @@
 """One driver leads at a time; how the others find out needs no common clock."""
 
+import errno
 import re
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,12 @@ from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
+from millstream.cluster.movement import Movement
 from millstream.cluster.observations import EpochDone
+from millstream.common import Types, WatermarkStrategy
+from millstream.datastream import DataStream, StreamExecutionEnvironment
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.functions import MapFunction
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership, zombies
 from millstream.testing.faults import FaultyFileSystem
@@ -502,6 +510,130 @@ def test_a_leader_whose_job_does_not_move_gives_up_its_lease() -> None:
         second = leadership(world, "second")
         after = run(setup, world, leadership=second)
         assert (after.status, second.term) == (JobStatus.FINISHED, 2)
+
+
+class Refuse(MapFunction):
+    """Cannot process a value."""
+
+    def map(self, value: int) -> int:
+        if value > 30:
+            msg = f"{value} is refused"
+            raise ValueError(msg)
+        return value
+
+
+def numbers(*, refused: bool = False) -> Setup:
+    """A job with an epoch for every ten numbers, whose first checkpoint is far away."""
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        stream = env.from_source(NumberSequenceSource(1, 90), WatermarkStrategy.no_watermarks(), "n", Types.LONG())
+        return stream.map(Refuse(), Types.LONG()) if refused else stream
+
+    options = {
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.max-backoff": "20 s",
+    }
+    return Setup(program, parallelism=1, epoch_records=10, checkpoint_every=100, options=options)
+
+
+def patient(world: World, patience: float = 600.0) -> Leadership:
+    lease, clock = FileLease("/leases/job", world.files), world.clock
+    return Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=patience)
+
+
+def test_replayed_epochs_are_no_progress() -> None:
+    """The job fails at epoch 4 for ever, and replays the three before it each time."""
+    with World() as world:
+        leader = patient(world)
+        life = run(numbers(refused=True), world, listen=lambda *_: leader.is_stuck(), leadership=leader)
+        assert life.status is JobStatus.SUSPENDED
+        assert re.match(r"the job did not move for 600 s, [^:]*: .*31 is refused", str(life.failure), re.DOTALL)
+        assert 600 <= world.clock.precise() - World.BEGIN / 1000 < 700
+        assert {done.epoch for done in life.epochs} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("every", [1, 2, 100])
+def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: int) -> None:
+    """Plans and state can be written, and numbers made void: only metadata does not fit."""
+    with World() as world:
+        leader = patient(world)
+
+        def no_space(_: int) -> None:
+            assert world.faulty is not None
+            operation = world.faulty.operations[-1]
+            if "_metadata" in operation.path and operation.kind == "write_bytes" and operation.size > 1000:
+                raise OSError(errno.ENOSPC, "No space left on device", operation.path)
+
+        setup = replace(numbers(), checkpoint_every=every)
+        life = run(setup, world, listen=lambda *_: leader.is_stuck(), leadership=leader, meanwhile=no_space)
+        assert life.status is JobStatus.SUSPENDED
+        assert re.match(r"the job did not move for 600 s, .* no space left", str(life.failure))
+        assert world.clock.precise() - World.BEGIN / 1000 < 700
+        second = leadership(world, "second")
+        assert run(setup, world, leadership=second).status is JobStatus.FINISHED
+        assert sorted(map(int, world.visible())) == list(range(1, 91))
+
+
+def test_epochs_that_were_planned_anew_are_progress_again() -> None:
+    calls = []
+
+    class Watched(Leadership):
+        def moved(self) -> None:
+            calls.append("moved")
+            super().moved()
+
+    with World() as world:
+        leader = Watched(FileLease("/leases/job", world.files), "first", 6.0, world.clock.precise, world.clock.sleep)
+        movement = Movement(leader)
+
+        def moves(act: Callable[[], None]) -> bool:
+            calls.clear()
+            act()
+            return bool(calls)
+
+        assert [moves(lambda e=epoch: movement.epoch_accepted(e)) for epoch in (1, 2, 3, 1, 2, 3, 4)] == [
+            *(True, True, True),
+            *(False, False, False),
+            True,
+        ]
+        movement.epochs_replanned(3)
+        assert not moves(lambda: movement.epoch_accepted(2))
+        assert moves(lambda: movement.epoch_accepted(3))
+        assert moves(movement.idle)
+        movement.checkpoint_failed()
+        assert not moves(movement.idle)
+        assert not moves(lambda: movement.epoch_accepted(9))
+        assert moves(movement.piece_written)
+        assert moves(movement.checkpoint_completed)
+        assert moves(lambda: movement.epoch_accepted(10))
+        assert not moves(lambda: movement.epoch_accepted(9))
+
+
+def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> None:
+    """A piece takes 400 seconds and there are two for each slot; the leader may take 600."""
+    setup = Setup(PROGRAMS["reminders"], parallelism=2, epoch_records=7, checkpoint_every=1)
+    rounds = []
+    with World() as world:
+        leader = patient(world)
+
+        def stop(observation: object, master: Any) -> None:
+            leader.is_stuck()
+            if isinstance(observation, EpochDone) and observation.epoch == 3:
+                run_tasks = master._engine.run_tasks
+
+                def slow(tasks: Sequence[Any]) -> Any:
+                    rounds.append(len(tasks))
+                    for _ in range(0, len(tasks), 2):
+                        world.clock.sleep(400)
+                        leader.is_stuck()
+                    return run_tasks(tasks)
+
+                master._engine.run_tasks = slow
+                master.savepoint("/savepoints", stop=True)
+
+        life = run(setup, world, listen=stop, leadership=leader)
+        assert life.status is JobStatus.FINISHED, life.failure
+        assert rounds == [2, 2], "each round has its own deadline"
 
 
 def test_a_job_that_moves_or_has_nothing_to_do_keeps_its_leader() -> None:

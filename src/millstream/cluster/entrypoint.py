@@ -286,7 +286,8 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
     if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # no shorter than what may pass in a job that is well
-        longest = settings.deadline + settings.cancellation + settings.checkpoint_timeout
+        replayed = max(settings.checkpoint_interval, settings.min_pause)  # what was done since the last checkpoint
+        longest = settings.deadline + settings.cancellation + settings.checkpoint_timeout + replayed
         patience = max(patience, 1.2 * longest / 1000)
     holder = f"{os.uname().nodename}:{os.getpid()}"
     return Leadership(lease, holder, duration, time.monotonic, time.sleep, patience=patience)

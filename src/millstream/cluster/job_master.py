@@ -42,7 +42,8 @@ from millstream.cluster.failures import CheckpointNotFound, EndedElsewhere, Epoc
 from millstream.cluster.job_machine import Job, on_event
 from millstream.cluster.leadership import Leadership, check_leadership, take_over
 from millstream.cluster.measuring import epoch_done
-from millstream.cluster.observations import CheckpointDone, Observation, RescaleDone, StatusChanged
+from millstream.cluster.movement import Movement
+from millstream.cluster.observations import CheckpointDone, EpochCut, Observation, RescaleDone, StatusChanged
 from millstream.cluster.oversize import Oversize
 from millstream.cluster.progress import Progress
 from millstream.cluster.requests import Requests
@@ -101,7 +102,8 @@ class JobMaster:
         run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
         times = job.settings.deadline, job.settings.cancellation
         self._workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, *times)
-        self._savepoints = Savepoints(checkpoints, self._workers.run_tasks)
+        self._movement = Movement(job.leadership)
+        self._savepoints = Savepoints(checkpoints, self._workers.run_tasks, self._movement.piece_written)
         checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
         if job.settings.claim and job.settings.recovery_path is not None:
             checkpoints.claim(job.settings.recovery_path)
@@ -110,7 +112,7 @@ class JobMaster:
         self._over = False
         self._leads = False
         self._began_at = 0
-        self._oversize = Oversize(observe)
+        self._oversize = Oversize(self._cut)
         self.job = Job(strategy=job.settings.restart)
         self.failure: BaseException | None = None
 
@@ -318,7 +320,7 @@ class JobMaster:
         if plan is None:
             if self._checkpoints.due(self._clock.now(), self._progress.epoch):
                 self._checkpoint()
-            self._moved()
+            self._movement.idle()
             self._sleep(self._settings.idle_interval / 1000)
             return None
         self._pause(round((self._earliest - self._clock.precise()) * 1000))
@@ -368,6 +370,11 @@ class JobMaster:
         self._checkpoints.log_plan(plan.to_json())
         return plan
 
+    def _cut(self, cut: EpochCut) -> None:
+        """An epoch, and with it those after it, are planned anew."""
+        self._movement.epochs_replanned(cut.epoch)
+        self._observe(cut)
+
     def _run(self, plan: EpochPlan) -> EpochResult:
         assert self._sources is not None
         assert self._sinks is not None
@@ -400,7 +407,7 @@ class JobMaster:
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
         self._oversize.accepted(plan.epoch)
         self._sinks.stage(result.reports)
-        self._moved()
+        self._movement.epoch_accepted(plan.epoch)
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
             self._checkpoints.sweep(self._progress.handles())
         done = epoch_done(self._plan, plan, result, seconds, self._sources.lag())
@@ -432,6 +439,7 @@ class JobMaster:
             self._failed_checkpoints += 1
             tolerable = self._failed_checkpoints <= self._settings.tolerable_failures
             if final or not tolerable or isinstance(problem, CheckpointTaken):  # that one may have our output in it
+                self._movement.checkpoint_failed()
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
             self._checkpoints.missed(self._clock.now())
@@ -441,6 +449,7 @@ class JobMaster:
         self._still_leading(metadata.checkpoint)
         self._sinks.commit(metadata.checkpoint)
         self._sinks.reached(metadata.operators, metadata.now)
+        self._movement.checkpoint_completed()
         self._sources.acknowledge()
         try:
             self._checkpoints.retire(keep=self._settings.retained)
@@ -483,7 +492,7 @@ class JobMaster:
         assert self._sinks is not None
         metadata = self._snapshot()
         if not self._checkpoints.enabled:
-            path = self._savepoints.write(asked, metadata).path
+            path = self._savepoints.write(asked, metadata, self._plan.slots).path
             self._sinks.commit(metadata.checkpoint)
             self._sinks.reached(metadata.operators, metadata.now)
             asked.done(path)
@@ -506,7 +515,7 @@ class JobMaster:
             started = self._clock.precise()
             self._accept(plan, self._run(plan), self._clock.precise() - started)
         metadata = self._snapshot()
-        made = self._savepoints.write(asked, undrained(metadata) if asked.drain else metadata)
+        made = self._savepoints.write(asked, undrained(metadata) if asked.drain else metadata, self._plan.slots)
         self._stopping = asked.stop
         try:
             self._checkpoint(final=True)
@@ -522,10 +531,6 @@ class JobMaster:
             return InputEnded()
         self._cancel.set()
         return None
-
-    def _moved(self) -> None:
-        if self._submitted.leadership is not None:
-            self._submitted.leadership.moved()
 
     def _still_leading(self, made: int | None = None) -> None:
         if self._submitted.leadership is not None:

@@ -184,10 +184,14 @@ class Leadership:
         return self.gave_up
 
     def moved(self) -> None:
-        """The job moves: an epoch was accepted, or there is nothing to do. Raises when the lease was given up."""
+        """The job makes progress (see `movement`). Raises when the lease was given up."""
+        self.ensure_not_given_up()
+        self._moved_at, self._last = self._now(), None
+
+    def ensure_not_given_up(self) -> None:
+        """Raise `LeadershipGivenUp` when the lease was given up."""
         if self.gave_up:
             raise LeadershipGivenUp(self.term, self._patience, self._last)
-        self._moved_at, self._last = self._now(), None
 
     def explained(self, problem: Exception) -> Exception:
         """What went wrong, as seen from here: what fails after the lease was given up is why the job did not move."""
@@ -203,8 +207,7 @@ class Leadership:
 
     def verify(self) -> None:
         """Raise `LeadershipLost` when another driver has begun a later term, `LeadershipGivenUp` when one may."""
-        if self.gave_up:
-            raise LeadershipGivenUp(self.term, self._patience, self._last)
+        self.ensure_not_given_up()
         held = self._lease.held()
         if held is None or held.term != self.term:
             raise LeadershipLost(self.term, held.term if held else 0, held.holder if held else "nobody")

@@ -1,8 +1,9 @@
 """Savepoints of a running job: asked for from any thread, written at an epoch boundary.
 
 Promises: every request is answered, with the path of a savepoint that exists or with the reason why there is none; its
-state is read and written by tasks on the workers, between epochs, a piece of bounded size in each slot at a time; the
-files a savepoint is being made of stay until it is; a job that ends completes those that are under way.
+state is read and written by tasks on the workers, between epochs, a piece of bounded size in each slot at a time, so
+that the deadline of tasks is one for each piece; the files a savepoint is being made of stay until it is; a job that
+ends completes those that are under way.
 Does not know: epochs, sinks; the JobMaster says when, and what the savepoint holds."""
 
 from __future__ import annotations
@@ -97,9 +98,15 @@ class _UnderWay:
 class Savepoints:
     """The requests of one job, and the savepoints that are being written."""
 
-    def __init__(self, checkpoints: Checkpoints, run_tasks: Callable[[Sequence[SlotTask]], list[Any]]) -> None:
-        """`run_tasks` runs functions on the workers of the job."""
-        self._checkpoints, self._run_tasks = checkpoints, run_tasks
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        run_tasks: Callable[[Sequence[SlotTask]], list[Any]],
+        piece_written: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`run_tasks` runs functions on the workers of the job, with a deadline; `piece_written` is called after it, as
+        long as the job runs."""
+        self._checkpoints, self._run_tasks, self._piece_written = checkpoints, run_tasks, piece_written
         self._waiting: deque[SavepointRequest] = deque()
         self._lock = threading.Lock()
         self._closed: BaseException | None = None
@@ -123,11 +130,15 @@ class Savepoints:
         """The oldest request."""
         return self._waiting.popleft()
 
-    def write(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> Snapshot:
+    def write(self, asked: SavepointRequest, metadata: CheckpointMetadata, slots: int) -> Snapshot:
         """Write a savepoint, now, on all slots."""
+
+        def run(pieces: Sequence[Piece]) -> list[Any]:
+            return [result for at in range(0, len(pieces), slots) for result in self._run(pieces[at : at + slots])]
+
         path = self._path(asked, metadata)
         try:
-            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value, self._run)
+            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value, run)
         except Exception as problem:
             raise SavepointFailed(path, problem) from problem
 
@@ -155,7 +166,13 @@ class Savepoints:
         self._under_way.popleft()
 
     def _run(self, pieces: Sequence[Piece]) -> list[Any]:
-        return self._run_tasks([SlotTask(slot, piece) for slot, piece in enumerate(pieces)]) if pieces else []
+        """Run pieces at the same time, one in each slot."""
+        if not pieces:
+            return []
+        results = self._run_tasks([SlotTask(slot, piece) for slot, piece in enumerate(pieces)])
+        if self._closed is None:
+            self._piece_written()
+        return results
 
     def close(self, name: str, status: str, slots: int) -> None:
         """The job is over: savepoints under way are completed, the others refused."""

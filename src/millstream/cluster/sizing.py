@@ -4,8 +4,8 @@ Promises: the next budget follows from what the last epochs cost, within its bou
 a time, and grows at most twofold, or as far as the target is away even if all of the last epoch's time went into its
 records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records. After an epoch that was
 too large there is a limit: a quarter of that epoch, or the last size that was proven. When enough epochs have succeeded
-at the limit, that size is proven and the limit is doubled; it ends when it would bind nothing. The number of epochs that
-is enough doubles when a limit was raised too early, and is halved after each raise that succeeded.
+at the limit, that size is proven and the limit is doubled; it ends when it has no effect any more. How many epochs are
+enough: twice as many after a limit was raised too early, half as many after each raise that succeeded.
 Does not know: sources, clocks."""
 
 from __future__ import annotations

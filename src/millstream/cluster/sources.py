@@ -61,7 +61,7 @@ class EpochPlan:
 
     @property
     def most_records(self) -> int | None:
-        """How many records are read from the source that is read most, if all sources say so: budgets are per source."""
+        """The records read from the largest source, if all sources say how many: budgets are per source."""
         if self.records is None:
             return None
         return max((sum(data[3] for data in part["ranges"]) for part in self.sources.values()), default=0)
