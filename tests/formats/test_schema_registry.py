@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,14 @@ from millstream.formats.schema_registry import RedirectRefused, RegistryUnreacha
 from millstream.testing.schema_registry import Registry, registry
 
 BASIC = "Basic YWxpY2U6c2VjcmV0"
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -64,10 +73,25 @@ def test_an_address_that_is_none_is_refused_without_its_password(url: str) -> No
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("address", ["[::1]:1", "[::1]", "[fe80::1]:8081"])
+def test_an_address_of_ipv6_keeps_its_brackets(address: str) -> None:
+    asking = SchemaRegistry(f"http://alice:secret@{address}/path/", deadline=0.2)
+    with pytest.raises(RegistryUnreachable, match=re.escape(f"http://{address}/path ")) as caught:
+        asking.schema(1)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_a_registry_is_asked_over_ipv6() -> None:
+    with _answering(HEAD + b'\r\n{"schema": "\\"string\\""}', "::1") as url:
+        assert SchemaRegistry(url).schema(1) == '"string"'
+
+
 @contextmanager
-def _answering(data: bytes) -> Iterator[str]:
+def _answering(data: bytes, host: str = "127.0.0.1") -> Iterator[str]:
     """A server that sends the same bytes to whoever asks."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listening:
 
         def serve() -> None:
             connection, _ = listening.accept()
@@ -77,7 +101,7 @@ def _answering(data: bytes) -> Iterator[str]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://{f'[{host}]' if family == socket.AF_INET6 else host}:{listening.getsockname()[1]}"
         thread.join()
 
 

@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 from millstream.errors import ExternalError, UserError
 from millstream.model.secrets import shown
@@ -73,7 +73,13 @@ def _server(url: str) -> str:
     """Scheme, host and port of an address, without the user."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+    return f"{parts.scheme}://{_host(parts)}:{port}"
+
+
+def _host(parts: SplitResult) -> str:
+    """The host of an address; an address of IPv6 has brackets, which `hostname` leaves out."""
+    host = parts.hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 class SchemaRegistry:
@@ -157,7 +163,7 @@ def _cleaned(url: str) -> tuple[str, str | None]:
         message = f"{shown('', url)!r} is not the address of a schema registry"
         raise UserError(message, hint='give it as "http://host:8081"')
     authorization = None if parts.username is None else _basic(f"{parts.username}:{parts.password or ''}")
-    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    host = _host(parts) if parts.port is None else f"{_host(parts)}:{parts.port}"
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), authorization
 
 
