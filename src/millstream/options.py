@@ -368,7 +368,8 @@ TASK_CANCELLATION_TIMEOUT = Option(
     "task.cancellation.timeout",
     Duration.of_minutes(3),
     "How long an epoch that was cancelled at its deadline may take to end. After that Spark is given up: its JVM is "
-    "killed if the job started it, and the job restarts with a new one. 0 to wait for ever.",
+    "killed if the job started it, and the job restarts with a new one. 0 to wait for ever. A commit that is under way "
+    "when a job is cancelled is interrupted after the same time, at most after 10 s.",
     Duration,
 )
 HEARTBEAT_INTERVAL = Option(

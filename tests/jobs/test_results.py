@@ -5,13 +5,17 @@ from __future__ import annotations
 import gc
 import queue
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
+from millstream.cluster import bounded
+from millstream.cluster.commit_workers import CommitWorkers
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.common.accumulators import Accumulator, AverageAccumulator, ListAccumulator
 from millstream.connectors import collect
@@ -20,6 +24,7 @@ from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import UserError
 from millstream.table import StreamTableEnvironment
+from millstream.testing.inline_engine import InlineEngine
 
 
 class Longest(Accumulator[str, str]):
@@ -217,6 +222,43 @@ def test_the_job_waits_for_a_reader_that_is_slow(monkeypatch: Any) -> None:
         first = next(results)
         assert len(results._results._values) < 15
         assert sorted([first, *results]) == list(range(1, 201))
+
+
+@pytest.mark.parametrize("interval", [None, "20 ms"], ids=["no checkpoints", "checkpoints"])
+def test_a_reader_may_take_longer_than_a_commit_and_gets_every_row_once(
+    monkeypatch: Any, caplog: pytest.LogCaptureFixture, interval: str | None
+) -> None:
+    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    monkeypatch.setattr(bounded, "_LOOK", 0.05)
+    monkeypatch.setattr(bounded, "_WARN_EVERY", 2)
+    stream = numbers(200)
+    stream._env._configuration.set_string("execution.checkpointing.timeout", "200 ms")
+    stream._env.configure(_restarting())
+    if interval is not None:
+        stream._env._configuration.set_string("execution.checkpointing.interval", interval)
+    with stream.execute_and_collect() as results:
+        first = [next(results) for _ in range(3)]
+        time.sleep(1)
+        assert len(results._results._values) < 60
+        assert sorted([*first, *results]) == list(range(1, 201))
+        accumulators = results._client.get_accumulators().result()
+    assert accumulators["millstream.restarts"] == 0
+    assert "the job is backpressured: sink 'Sink: Collect' cannot" in caplog.text
+
+
+def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
+    moved = threading.Event()
+    leadership: Any = SimpleNamespace(moved=moved.set)
+    workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
+    results = collect.Results(1)
+    committer = bounded.BoundedCommitter(collect.Delivering(results), "rows", None, "none", workers.backpressured)
+    committer.commit(1, ["a"])
+    waiting = threading.Thread(target=committer.commit, args=(2, ["b"]), daemon=True)
+    waiting.start()
+    assert moved.wait(10)
+    assert [results.get(1), results.get(10)] == ["a", "b"]
+    waiting.join(10)
+    assert not waiting.is_alive()
 
 
 def test_results_wait_until_there_is_room_or_nobody_reads() -> None:

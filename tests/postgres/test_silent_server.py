@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from millstream.cluster import entrypoint
+from millstream.cluster.observations import EpochDone
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connectors.jdbc import driver
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session
@@ -73,47 +74,101 @@ def test_a_call_that_waits_for_a_silent_server_can_be_interrupted(database, prox
     assert len(failures) == 1
 
 
-def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_back(database, proxy, tmp_path):
-    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+def options_of(directory, **more) -> Configuration:
     configuration = Configuration()
     for key, value in {
-        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.dir": str(directory),
         "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.timeout": "1 s",
         "millstream.epoch.max-records": "10",
         "restart-strategy.type": "exponential-delay",
         "restart-strategy.exponential-delay.initial-backoff": "50 ms",
         "restart-strategy.exponential-delay.max-backoff": "200 ms",
+        **more,
     }.items():
         configuration.set_string(key, value)
-    options = JdbcExactlyOnceOptions(max_commit_attempts=1)
+    return configuration
+
+
+def submit(connection: JdbcConnectionOptions, configuration: Configuration, listen) -> entrypoint.RunningJob:
+    """A job that writes a hundred rows by prepared transactions."""
     sink = JdbcSink.exactly_once_sink(
         "INSERT INTO items (id, name) VALUES (?, ?)",
         ROWS,
-        through(database, proxy),
+        connection,
         JdbcExecutionOptions.builder().with_max_retries(0).build(),
-        options,
+        JdbcExactlyOnceOptions(max_commit_attempts=1),
     )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
     source = env.from_source(NumberSequenceSource(0, 99), WatermarkStrategy.no_watermarks(), "numbers")
     source.map(lambda v: Row(v, str(v)), ROWS).sink_to(sink).name("items")
+    return entrypoint.submit(env._graph(), configuration, "silent", engine=InlineEngine(), listeners=[listen])
+
+
+def silenced_at_a_commit(proxy):
+    """A listener that makes the link silent once, and an event that says when.
+
+    After an epoch is accepted its checkpoint is taken and its output committed: the link falls silent there."""
     silenced = threading.Event()
 
-    def listen(_: object) -> None:
-        """After an epoch is accepted its checkpoint is taken and its output committed: the link falls silent there."""
-        if not silenced.is_set() and job and len(job[0].epochs) >= 3:
+    def listen(observation: object) -> None:
+        if not silenced.is_set() and isinstance(observation, EpochDone) and observation.epoch == 3:
             proxy.silence()
             silenced.set()
 
-    job: list[entrypoint.RunningJob] = []
-    job.append(entrypoint.submit(env._graph(), configuration, "silent", engine=InlineEngine(), listeners=[listen]))
+    return listen, silenced
+
+
+def prepared(database) -> list[str]:
+    return [gid for (gid,) in database.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")]
+
+
+def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_back(database, proxy, tmp_path):
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+    configuration = options_of(tmp_path, **{"execution.checkpointing.timeout": "1 s"})
+    job = submit(through(database, proxy), configuration, silenced_at_a_commit(proxy)[0])
     deadline = time.monotonic() + 60
-    while "did not commit the output of checkpoint" not in (job[0].master.job.cause or ""):
-        assert time.monotonic() < deadline, job[0].master.job
-        assert not job[0].wait(0), job[0].master.failure
+    while "did not commit the output of checkpoint" not in (job.master.job.cause or ""):
+        assert time.monotonic() < deadline, job.master.job
+        assert not job.wait(0), job.master.failure
         time.sleep(0.01)
     proxy.mend()
-    assert job[0].wait(60)
-    assert job[0].master.job.status is JobStatus.FINISHED
+    assert job.wait(60)
+    assert job.master.job.status is JobStatus.FINISHED
     assert database.execute("SELECT id FROM items ORDER BY id") == [(number,) for number in range(100)]
-    assert database.execute("SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()") == [(0,)]
+    assert prepared(database) == []
+
+
+@pytest.mark.parametrize("comes_back", [True, False], ids=["that comes back", "that stays silent"])
+def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_nothing_names(
+    database, proxy, tmp_path, caplog, comes_back
+):
+    """PostgreSQL keeps the locks of a prepared transaction until somebody ends it."""
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+    listen, silenced = silenced_at_a_commit(proxy)
+    times = {} if comes_back else {"task.cancellation.timeout": "500 ms"}
+    job = submit(through(database, proxy), options_of(tmp_path, **times), listen)
+    assert silenced.wait(60)
+    deadline = time.monotonic() + 60
+    while not job.master._sinks._committing:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    job.master.cancel()
+    if comes_back:
+        proxy.mend()
+    assert job.wait(60)
+    assert job.master.job.status is JobStatus.CANCELED
+    kept = sorted(path.name for path in tmp_path.rglob("chk-*"))
+    if comes_back:
+        assert kept == []
+    else:
+        assert "chk-3" in kept
+        (gid,) = prepared(database)
+        assert f"What is left: prepared transactions '{gid}'; COMMIT PREPARED or ROLLBACK PREPARED" in caplog.text
+        proxy.mend()
+        path = job.master._checkpoints.path_of(3)
+        again = submit(database.options, options_of(tmp_path, **{"execution.state-recovery.path": path}), print)
+        assert again.wait(60)
+        assert again.master.job.status is JobStatus.FINISHED
+    last = 30 if comes_back else 100
+    assert database.execute("SELECT id FROM items ORDER BY id") == [(number,) for number in range(last)]
+    assert prepared(database) == []

@@ -2,14 +2,16 @@
 
 Promises: a call that has not ended in time raises `TookTooLong`, which names what waited for what; it is left behind,
 and until it ends no other call is made to the same committer or enumerator: that raises `StillUnderWay`. So what comes
-back late meets nothing newer. The committer breaks its connections, so that the call ends soon.
+back late meets nothing newer. The committer breaks its connections, so that the call ends soon. A call that waits for
+the reader of the job's own output has no deadline: it logs what it waits for, and ends when the job is cancelled.
 Does not know: sinks, sources, restarts."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from millstream.cluster.deadlines import begun, has_no_deadlines
@@ -20,6 +22,10 @@ from millstream.model.source import Budget, SplitEnumerator, SplitRange
 T = TypeVar("T")
 
 _log = logging.getLogger("millstream.job")
+
+_LOOK = 1.0  # seconds between two signs of life of a call without a deadline
+_WARN_EVERY = 60  # of these
+_ENDING = 2.0  # seconds that a call of a cancelled job gets to end after it was interrupted
 
 
 class TookTooLong(ExternalError):
@@ -44,45 +50,102 @@ class StillUnderWay(ExternalError):
 
 
 class Calls:
-    """Calls to one thing outside, never two at a time. `option` is what gives the time."""
+    """Calls to one thing outside, never two at a time. `option` is what gives the time. Without a time, a call waits
+    for the reader of the job's output, and `backpressured` is called every second."""
 
-    def __init__(self, who: str, millis: int, option: str) -> None:
-        self._who, self._millis, self._option = who, millis, option
+    def __init__(
+        self, who: str, millis: int | None, option: str, backpressured: Callable[[], None] = lambda: None
+    ) -> None:
+        self._who, self._time, self._backpressured = who, (millis, option), backpressured
         self._left: tuple[Future[Any], str] | None = None
+        self._hurry: tuple[int, str] | None = None
+        self._over: threading.Event | None = None  # set when nobody waits for the call under way any more
 
-    def call(self, doing: str, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
-        """The result of `work`; after too long `interrupt` is to make it end."""
+    def call(
+        self,
+        doing: str,
+        work: Callable[[], T],
+        interrupt: Callable[[], None] = lambda: None,
+        *,
+        patient: bool = False,
+    ) -> T:
+        """The result of `work`; after too long `interrupt` is to make it end. `patient`: it has its full time in a
+        cancelled job too."""
         if has_no_deadlines():
             return work()
-        if self._left is not None and not self._left[0].done():
+        if self._left is not None and not self._has_ended(self._left[0]):
             raise StillUnderWay(self._who, doing, self._left[1])
+        over = threading.Event()
+        if not patient:
+            self._over = over
+        hurry = None if patient else self._hurry  # after `_over` is set: `hurry` misses no call
         outcome = begun(work)
-        try:
-            return outcome.result(self._millis / 1000)
-        except TimeoutError:
-            if outcome.done():  # the work itself raised it
-                raise
+        outcome.add_done_callback(lambda _: over.set())
+        self._wait(over, doing, (hurry or self._time)[0])
+        self._over = None
+        if outcome.done():
+            return outcome.result()
         self._left = outcome, doing
         try:
             interrupt()
         except Exception as problem:
             _log.warning("%s could not be interrupted: %s", self._who, problem)
-        raise TookTooLong(self._who, doing, self._millis, self._option)
+        millis, option = (None if patient else self._hurry) or self._time
+        raise TookTooLong(self._who, doing, millis or 0, option)
+
+    def _wait(self, over: threading.Event, doing: str, millis: int | None) -> None:
+        if millis is not None:
+            over.wait(millis / 1000)
+            return
+        looks = 0
+        while not over.wait(_LOOK):
+            looks += 1
+            self._backpressured()
+            if looks % _WARN_EVERY == 0:
+                _log.warning(
+                    "the job is backpressured: %s cannot %s until somebody reads what is there. Read on, close the "
+                    "iterator, or cancel the job.",
+                    self._who,
+                    doing,
+                )
+
+    def _has_ended(self, left: Future[Any]) -> bool:
+        if self._hurry is not None:
+            wait([left], _ENDING)
+        return left.done()
+
+    def hurry(self, millis: int, option: str) -> None:
+        """The job is cancelled: the call under way has this time from now on, and so has every later one that is not
+        patient. From another thread."""
+        longest, usual = self._time
+        self._hurry = (millis, option) if longest is None or millis < longest else (longest, usual)
+        over = self._over
+        if over is not None:
+            timer = threading.Timer(millis / 1000, over.set)
+            timer.daemon = True
+            timer.start()
 
     def close(self, work: Callable[[], None]) -> None:
         """Do the last call, now or when the one under way has ended."""
         if self._left is None or self._left[0].done():
-            self.call("close its connections", work)
+            self.call("close its connections", work, patient=True)
         else:
             self._left[0].add_done_callback(lambda _: work())
 
 
 class BoundedCommitter(Committer):
-    """A committer of the sink `name`."""
+    """A committer of the sink `name`. Without a time, its calls wait for the reader of the job's output."""
 
-    def __init__(self, committer: Committer, name: str, millis: int, option: str) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        name: str,
+        millis: int | None,
+        option: str,
+        backpressured: Callable[[], None] = lambda: None,
+    ) -> None:
         self._committer = committer
-        self._calls = Calls(f"sink '{name}'", millis, option)
+        self._calls = Calls(f"sink '{name}'", millis, option, backpressured)
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Commit, in time."""
@@ -105,13 +168,21 @@ class BoundedCommitter(Committer):
         """Take it back."""
         self._committer.restore(kept)
 
+    def describe(self, committables: Sequence[Any]) -> str:
+        """Name output that is left behind."""
+        return self._committer.describe(committables)
+
     def interrupt(self) -> None:
         """Have the call under way fail soon."""
         self._committer.interrupt()
 
+    def hurry(self, millis: int, option: str) -> None:
+        """The job is cancelled: what commits, or removes output, must end within this time. From another thread."""
+        self._calls.hurry(millis, option)
+
     def finish(self) -> None:
         """Complete what waits, in time."""
-        self._call("complete its output", self._committer.finish)
+        self._calls.call("complete its output", self._committer.finish, self._committer.interrupt, patient=True)
 
     def close(self) -> None:
         """Close, now or when the call under way has ended."""

@@ -84,6 +84,7 @@ class Checkpoints:
         ] = {}  # what each checkpoint that exists needs, so that it is read once at most
         self._restored_from: CheckpointStorage | None = None
         self._opened: CheckpointMetadata | None = None
+        self._opened_path = ""
         self._claimed: str | None = None
         self._pins: dict[int, frozenset[str]] = {}
         self._pin_numbers = count()
@@ -126,7 +127,7 @@ class Checkpoints:
         problem = self._damage.of(snapshot.metadata)
         if problem is not None:
             raise SnapshotDamaged(path, problem)
-        self._opened = snapshot.metadata
+        self._opened, self._opened_path = snapshot.metadata, path
         return snapshot.metadata
 
     def claim(self, path: str) -> None:
@@ -244,7 +245,18 @@ class Checkpoints:
         self._kept[metadata.checkpoint] = Kept.of(metadata)
         self._newest = metadata.checkpoint
         self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
-        return metadata, os.path.join(self.storage.root, self.storage.job, f"chk-{metadata.checkpoint}")
+        return metadata, self.path_of(metadata.checkpoint)
+
+    def path_of(self, checkpoint: int) -> str:
+        """Where a checkpoint of this job is."""
+        return os.path.join(self.storage.root, self.storage.job, f"chk-{checkpoint}")
+
+    def path_after_end(self, checkpoint: int) -> str | None:
+        """Where a checkpoint is that the job made or started from, if it can be kept after the end of the job."""
+        opened = self._opened
+        if opened is not None and opened.checkpoint == checkpoint and checkpoint not in self._kept:
+            return self._opened_path
+        return self.path_of(checkpoint) if self.enabled and not self._temporary else None
 
     def _confirm(self, made: int) -> None:
         """Take a job's first checkpoint back if there is a newer one: whatever the job did since it recovered has been
@@ -252,7 +264,7 @@ class Checkpoints:
         newer = 0 if self._confirmed or self._term else max(self.storage.list_checkpoints(), default=0)
         if newer > made:
             self.storage.delete_checkpoint(made)
-            raise NewerCheckpointExists(os.path.join(self.storage.root, self.storage.job, f"chk-{made}"), newer)
+            raise NewerCheckpointExists(self.path_of(made), newer)
         self._confirmed = True
 
     def resolve(self) -> list[CheckpointMetadata]:

@@ -7,11 +7,12 @@ Does not know: sinks, epochs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from millstream.cluster.deadlines import watched
-from millstream.cluster.leadership import Leadership
+from millstream.cluster.leadership import Leadership, NotLeading
 from millstream.engine.contract import Engine
 from millstream.errors import ExternalError
 from millstream.model.slot_task import SlotTask
@@ -76,3 +77,9 @@ class CommitWorkers:
             return False
         self._leadership.verify()
         return True
+
+    def backpressured(self) -> None:
+        """Keep the lease: the job waits for the reader of its output and is not stuck."""
+        if self._leadership is not None:
+            with suppress(NotLeading):  # found when the job goes on
+                self._leadership.moved()

@@ -110,6 +110,7 @@ class JobMaster:
         self._stopping = False
         self._stopped_with: tuple[SavepointRequest, str] | None = None
         self._over = False
+        self._is_settled = True  # no checkpoint names output that may not be committed
         self._leads = False
         self._began_at = 0
         self._oversize = Oversize(self._cut)
@@ -121,8 +122,8 @@ class JobMaster:
     def cancel(self) -> None:
         """End the job without a checkpoint, soon."""
         self._cancel.set()
-        if self._sinks is not None:
-            self._sinks.interrupt()
+        if self._sinks is not None and self._sinks.cancel(self._settings.commit_grace):
+            return  # a commit may run on the workers: the loop cancels what runs there when it has ended
         self._engine.cancel()
 
     def savepoint(self, directory: str | None = None, **how: Any) -> Future[str]:
@@ -228,7 +229,7 @@ class JobMaster:
         found = self._found()  # before anything is undone: what a checkpoint names must stay
         self._still_leading()
         if self._sinks is not None:
-            self._sinks.abort(found.committables if found is not None else {})
+            self._sinks.abort(found)
         if self._sources is not None:
             self._sources.close()
         self._engine.close()
@@ -406,7 +407,7 @@ class JobMaster:
                 self._show(report["printed"])
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
         self._oversize.accepted(plan.epoch)
-        self._sinks.stage(result.reports)
+        self._sinks.stage(result.reports, plan.epoch)
         self._movement.epoch_accepted(plan.epoch)
         if not self._checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
             self._checkpoints.sweep(self._progress.handles())
@@ -460,9 +461,16 @@ class JobMaster:
         return True
 
     def _take_back(self) -> None:
-        """The job has ended: what was staged and is in no checkpoint goes."""
+        """The job has ended: what was staged and is in no checkpoint goes. What a checkpoint names is committed if the
+        job was cancelled; where that fails the checkpoint stays, because nothing else can complete the commit."""
         assert self._sinks is not None
-        self._sinks.abort(next((each.committables for each in reversed(self._checkpoints.resolve())), {}))
+        self._is_settled = False
+        found = next(reversed(self._checkpoints.resolve()), None)
+        retry, path_of = self.job.status is JobStatus.CANCELED, self._checkpoints.path_after_end
+        left = self._sinks.end(found, retry=retry, is_kept=lambda number: path_of(number) is not None)
+        for each in left:
+            _log.error("the job is %s, but %s", self.job.status.name, each.report(path_of(each.checkpoint)))
+        self._is_settled = not left
 
     # --------------------------------------------------------------------------------------------- a savepoint
 
@@ -567,7 +575,8 @@ class JobMaster:
             self._requests.close(status.name)
         self._savepoints.close(self._submitted.name, status.name, self._plan.slots)
         retained = self._settings.retain_on_cancel and status is JobStatus.CANCELED
-        keep = retained or status is JobStatus.FAILED or not final
+        # without sinks nothing was recovered yet: what the job would have started from stays as it was
+        keep = retained or status is JobStatus.FAILED or not final or self._sinks is None
         steps: list[Callable[[], None]] = []
         completed = status in (JobStatus.FINISHED, JobStatus.CANCELED)
         if not completed:
@@ -579,7 +588,7 @@ class JobMaster:
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)
-        steps += [self._engine.close, partial(self._checkpoints.close, keep=keep)]
+        steps += [self._engine.close, lambda: self._checkpoints.close(keep=keep or not self._is_settled)]
         for step in steps:
             try:
                 step()

@@ -13,10 +13,13 @@ from millstream.errors import UserError
 from millstream.model.configuration import Configuration
 from millstream.model.time import millis
 
+_COMMIT_GRACE = 10_000
+
 
 @dataclass(frozen=True)
 class JobSettings:
-    """Times are milliseconds. `checkpoint_interval` is None when checkpoints are off."""
+    """Times are milliseconds. `checkpoint_interval` is None when checkpoints are off; `commit_grace` is the time of a
+    commit that is under way when the job is cancelled."""
 
     restart: RestartStrategy
     checkpoint_interval: int | None = None
@@ -38,6 +41,7 @@ class JobSettings:
     idle_interval: int = 20
     deadline: int = 600_000
     cancellation: int = 180_000
+    commit_grace: int = 10_000
     adaptive: bool = False
     reactive: bool = False
     stable_for: int = 60_000
@@ -76,7 +80,8 @@ def job_settings(configuration: Configuration) -> JobSettings:
         min_interval=millis(get(options.EPOCH_MIN_INTERVAL)),
         idle_interval=millis(get(options.EPOCH_IDLE_INTERVAL)),
         deadline=millis(get(options.EPOCH_DEADLINE)),
-        cancellation=millis(get(options.TASK_CANCELLATION_TIMEOUT)),
+        cancellation=(cancellation := millis(get(options.TASK_CANCELLATION_TIMEOUT))),
+        commit_grace=min(cancellation or _COMMIT_GRACE, _COMMIT_GRACE),
         adaptive=get(options.SCHEDULER) == "Adaptive" or get(options.SCHEDULER_MODE) == "REACTIVE",
         reactive=get(options.SCHEDULER_MODE) == "REACTIVE",
         stable_for=millis(get(options.ADAPTIVE_STABILIZATION)),

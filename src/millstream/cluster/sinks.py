@@ -3,24 +3,27 @@
 Promises: a committable is committed only after the checkpoint that names it (law 7), except for sinks that say they may
 show output with the epoch; committing is repeated on recovery and must not show. Output of a checkpoint that no sink of
 the program takes is refused, or dropped with a warning where that is allowed. A sink that fails takes no rows from
-others.
+others. What a published checkpoint names and no commit has completed is remembered to the end of the job. The reader of
+the job's own output may take any time.
 Does not know: tasks, storage."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.cluster.bounded import BoundedCommitter
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import JobSettings
+from millstream.errors import MillstreamError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.sink import Committer, Sink, Workers
 from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
-from millstream.options import CHECKPOINT_TIMEOUT
+from millstream.options import CHECKPOINT_TIMEOUT, TASK_CANCELLATION_TIMEOUT
 from millstream.runtime.operators.sink import SinkSpec
 
 _log = logging.getLogger("millstream.sinks")
@@ -38,6 +41,23 @@ class OutputNotClaimed(StateRefused):
         )
 
 
+@dataclass(frozen=True)
+class Uncommitted:
+    """Output of a sink that a published checkpoint names and that may not be committed. `left` names it for a person,
+    `problem` is why."""
+
+    sink: str
+    checkpoint: int
+    left: str
+    problem: str
+
+    def report(self, path: str | None) -> str:
+        """What a person is to know. `path` is where the checkpoint is kept."""
+        end = f"{path} is kept: a job that starts from it (execution.state-recovery.path) commits this output"
+        told = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
+        return f"{told}. What is left: {self.left}. {end if path else 'No checkpoint that names it is kept'}."
+
+
 class Sinks:
     """The committers of a job, and what waits for them."""
 
@@ -52,22 +72,30 @@ class Sinks:
     ) -> None:
         """`workers` is what committers may use of the job. `with_epoch`: no checkpoints are taken: driver-only sinks
         show their output when its epoch is accepted. `allow_unclaimed`: staged output of sinks that the program does
-        not have may be dropped. `timeout`: the milliseconds that a call of a committer may take."""
+        not have may be dropped. `timeout`: the milliseconds that a call of a committer may take; that of a driver-only
+        sink waits for the reader of the job's output."""
         self._sinks: dict[str, Sink] = {}
+        self._names: dict[str, str] = {}
         self._committers: dict[str, Committer] = {}
         self._with_epoch, self._allow_unclaimed = with_epoch, allow_unclaimed
         for planned in plan.vertices:
             for node in planned.task.operators:
                 if isinstance(node.spec, SinkSpec):
-                    self._sinks[node.id] = node.spec.sink
+                    self._sinks[node.id], self._names[node.id] = node.spec.sink, node.name
                     committer = node.spec.sink.create_committer()
                     if committer is not None:
                         committer.workers = workers
                         if timeout is not None:
-                            committer = BoundedCommitter(committer, node.name, timeout, CHECKPOINT_TIMEOUT.key)
+                            millis = None if node.spec.sink.driver_only else timeout
+                            option, waits = CHECKPOINT_TIMEOUT.key, workers.backpressured
+                            committer = BoundedCommitter(committer, node.name, millis, option, waits)
                         self._committers[node.id] = committer
-        self._staged: dict[str, list[Any]] = {}
-        self._owed: dict[str, list[Any]] = {}  # of a checkpoint, but in no file: its commit failed
+        self._staged: dict[str, list[tuple[int, list[Any]]]] = {}  # by epoch
+        self._owed: dict[str, list[Any]] = {}  # of a checkpoint, but in no file: not committed yet
+        self._uncommitted: dict[str, tuple[int, list[Any]]] = {}  # named by a checkpoint: not committed yet
+        self._tried: set[str] = set()  # sinks whose commit did not complete
+        self._committed = 0  # the last checkpoint of which all is committed
+        self._committing = False
 
     @classmethod
     def of(cls, plan: ExecutionPlan, workers: Workers, settings: JobSettings) -> Sinks:
@@ -76,14 +104,14 @@ class Sinks:
         allow_unclaimed, timeout = settings.allow_unclaimed, settings.commit_timeout
         return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed, timeout=timeout)
 
-    def stage(self, reports: Sequence[Mapping[str, Any]]) -> None:
+    def stage(self, reports: Sequence[Mapping[str, Any]], epoch: int = 0) -> None:
         """Take the committables of an accepted epoch, in the order of subtasks."""
         for operator, staged in _committables(reports).items():
             sink = self._sinks[operator]
             if sink.commits_with_epoch or (sink.driver_only and self._with_epoch):
                 self._committers[operator].commit(-1, staged)
             else:
-                self._staged.setdefault(operator, []).extend(staged)
+                self._staged.setdefault(operator, []).append((epoch, staged))
 
     def discard(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """A run of an epoch is not accepted: what it staged is removed before the epoch is run again."""
@@ -92,26 +120,57 @@ class Sinks:
 
     def durable(self) -> dict[str, tuple[Any, ...]]:
         """What a checkpoint must name."""
-        return {name: tuple(staged) for name, staged in self._staged.items() if not self._sinks[name].driver_only}
+        return {name: tuple(_joined(epochs)) for name, epochs in self._staged.items() if not self._is_driver_only(name)}
 
     def commit(self, checkpoint: int) -> None:
         """The checkpoint is durable: make what it names visible. If a sink fails, the others commit all the same.
 
-        What that sink has staged is committed by the recovery, from the checkpoint; what stays in the driver is kept
-        here for it."""
-        staged, self._staged = self._staged, {}
+        What that sink has staged is committed by the recovery, from the checkpoint, or at the end of the job; what
+        stays in the driver is kept here for it. The reader of the job's output is last: others do not wait for it."""
+        self._name_staged(checkpoint)
+        self._staged = {}
         problems: list[Exception] = []
-        for operator, committables in staged.items():
-            try:
-                self._committers[operator].commit(checkpoint, committables)
-            except Exception as problem:
-                problems.append(problem)
-                if self._sinks[operator].driver_only:
-                    self._owed.setdefault(operator, []).extend(committables)
+        with self._commit_under_way():
+            for operator in sorted({**self._uncommitted, **self._owed}, key=self._is_driver_only):
+                try:
+                    self._commit_named(operator, checkpoint)
+                except Exception as problem:
+                    problems.append(problem)
         for other in problems[1:]:
             _log.warning("another sink failed to commit checkpoint %s: %s", checkpoint, other)
         if problems:
             raise problems[0]
+        self._committed = checkpoint
+
+    def _name_staged(self, checkpoint: int) -> None:
+        for operator, epochs in self._staged.items():
+            if self._is_driver_only(operator):
+                self._owed.setdefault(operator, []).extend(_joined(epochs))
+            else:
+                self._uncommitted[operator] = (checkpoint, _joined(epochs))
+
+    def _commit_named(self, operator: str, checkpoint: int) -> None:
+        """Commit what a checkpoint names of one sink, and forget it if that succeeds."""
+        if operator in self._uncommitted:
+            number, committables = self._uncommitted[operator]
+            self._tried.add(operator)
+            self._committers[operator].commit(number, committables)
+            self._tried.discard(operator)
+            del self._uncommitted[operator]
+        else:
+            self._committers[operator].commit(checkpoint, self._owed[operator])
+            del self._owed[operator]
+
+    @contextmanager
+    def _commit_under_way(self) -> Iterator[None]:
+        self._committing = True
+        try:
+            yield
+        finally:
+            self._committing = False
+
+    def _is_driver_only(self, operator: str) -> bool:
+        return self._sinks[operator].driver_only
 
     def snapshot(self) -> dict[str, Any]:
         """What a checkpoint keeps for the committers."""
@@ -133,12 +192,19 @@ class Sinks:
             if not self._allow_unclaimed:
                 raise problem
             _log.warning("output is dropped: %s", problem.message)
-        for operator, staged in committables.items():
-            if operator in self._committers:
-                self._committers[operator].commit(checkpoint, list(staged))
-        for operator in list(self._owed):
-            self._committers[operator].commit(checkpoint, self._owed[operator])
-            del self._owed[operator]
+        self._name(checkpoint, committables)
+        for operator in committables:  # a batch job commits from here only
+            self._staged.pop(operator, None)
+        with self._commit_under_way():
+            for operator in [*self._uncommitted, *self._owed]:
+                self._commit_named(operator, checkpoint)
+        if committables:  # else it may be a cut that no checkpoint was made of
+            self._committed = checkpoint
+
+    def _name(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
+        """What recovery goes on from names this, and nothing else is to be committed."""
+        named = {operator: (checkpoint, list(staged)) for operator, staged in committables.items()}
+        self._uncommitted = {operator: each for operator, each in named.items() if operator in self._committers}
 
     def reached(self, operators: Sequence[OperatorSnapshot], now: int) -> None:
         """A checkpoint is durable and its output visible: tell every committer how far the time of its sink is."""
@@ -153,17 +219,83 @@ class Sinks:
         for committer in self._committers.values():
             committer.reached(MAX_WATERMARK, now)
 
-    def abort(self, named: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> None:
-        """What was staged since the last checkpoint will be made again; what that one has `named` stays."""
-        staged, self._staged = self._staged, {}
-        for operator, committables in staged.items():
-            kept = named.get(operator, ())
-            self._committers[operator].abort([each for each in committables if each not in kept])
+    def abort(self, found: CheckpointMetadata | None = None) -> None:
+        """What was staged since the checkpoint `found` will be made again: remove it. What that one names stays, and is
+        committed next; so do rows in the driver up to its epoch, which will not be made again."""
+        if found is None:
+            self._uncommitted = {}
+        elif found.checkpoint != self._committed:
+            self._name(found.checkpoint, found.committables)
+        problems = self._abort_staged(found)
+        if problems:
+            raise problems[0]
 
-    def interrupt(self) -> None:
-        """The job is cancelled: no commit waits any longer for somebody to read. May be called from another thread."""
-        for committer in self._committers.values():
-            committer.interrupt()
+    def _abort_staged(self, found: CheckpointMetadata | None) -> list[Exception]:
+        staged, self._staged = self._staged, {}
+        named: Mapping[str, Sequence[Any]] = found.committables if found is not None else {}
+        last = found.epoch if found is not None else -1
+        problems: list[Exception] = []
+        for operator, epochs in staged.items():
+            if self._is_driver_only(operator):
+                owed = [each for each in epochs if each[0] <= last]
+                if owed:
+                    self._owed.setdefault(operator, []).extend(_joined(owed))
+                epochs = epochs[len(owed) :]
+            kept = named.get(operator, ())
+            problem = self._remove(operator, [each for each in _joined(epochs) if each not in kept])
+            problems += [problem] if problem is not None else []
+        return problems
+
+    def _remove(self, operator: str, committables: list[Any]) -> Exception | None:
+        """Abort; what cannot be removed is logged."""
+        try:
+            self._committers[operator].abort(committables)
+        except Exception as problem:
+            name, left = self._names[operator], self._committers[operator].describe(committables)
+            _log.warning("output of sink '%s' could not be removed: %s. What is left: %s", name, problem, left)
+            return problem
+        return None
+
+    def end(
+        self, found: CheckpointMetadata | None, *, retry: bool, is_kept: Callable[[int], bool]
+    ) -> list[Uncommitted]:
+        """The job ends before its input did: remove what no checkpoint names. What a published checkpoint names and no
+        commit has completed is committed now, if `retry`; gives what may still not be committed. Unless its checkpoint
+        `is_kept`, output that no commit was tried of is removed too; what one was tried of may be visible, so it is
+        left. `found` is a checkpoint of which it was not known that it was published."""
+        if found is not None:
+            self._name(found.checkpoint, found.committables)
+        problems: dict[str, str] = {}
+        for operator, (checkpoint, committables) in list(self._uncommitted.items()):
+            problems[operator] = "its commit did not complete"
+            if retry or not committables:
+                try:
+                    self._commit_named(operator, checkpoint)
+                    del problems[operator]
+                except Exception as problem:
+                    problems[operator] = problem.message if isinstance(problem, MillstreamError) else str(problem)
+        self._abort_staged(found)
+        for operator in list(self._owed) if retry else ():
+            self._commit_named(operator, 0)
+        left = []
+        for operator, problem_text in problems.items():
+            checkpoint, committables = self._uncommitted[operator]
+            if not is_kept(checkpoint) and operator not in self._tried:
+                self._remove(operator, committables)
+                continue
+            described = self._committers[operator].describe(committables)
+            left.append(Uncommitted(self._names[operator], checkpoint, described, problem_text))
+        return left
+
+    def cancel(self, grace: int) -> bool:
+        """The job is cancelled: nothing waits any longer for somebody to read, and what writes to an external system
+        has `grace` milliseconds to end. Whether a commit is under way. From another thread."""
+        for operator, committer in self._committers.items():
+            if self._is_driver_only(operator):
+                committer.interrupt()
+            if isinstance(committer, BoundedCommitter):
+                committer.hurry(grace, TASK_CANCELLATION_TIMEOUT.key)
+        return self._committing
 
     def finish(self) -> None:
         """This driver has ended the job: have every committer complete what waits, whether others can or not."""
@@ -182,6 +314,10 @@ class Sinks:
         """Close every committer."""
         for committer in self._committers.values():
             committer.close()
+
+
+def _joined(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:
+    return [committable for _, committables in epochs for committable in committables]
 
 
 def _committables(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -6,7 +6,6 @@ Does not know: how long the reader takes."""
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 from collections import deque
@@ -16,10 +15,7 @@ from typing import Any
 
 from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
-_log = logging.getLogger("millstream.collect")
-
 MOST = 100_000  # results that wait to be read before the job waits
-_WARN_EVERY = 60.0  # seconds
 
 
 class Results:
@@ -34,11 +30,7 @@ class Results:
     def put(self, values: Sequence[Any]) -> None:
         """Add results. Waits first while too many of earlier calls are unread; a reader that is gone gets none."""
         with self._changed:
-            while not self._changed.wait_for(self._has_room, _WARN_EVERY):
-                _log.warning(
-                    "the job waits until its results are read: %d wait in the driver. Read on, or close the iterator.",
-                    len(self._values),
-                )
+            self._changed.wait_for(self._has_room)
             if not self._closed:
                 self._values.extend(values)
                 self._changed.notify_all()

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from millstream.errors import ExternalError
 from millstream.model.slot_task import SlotTask
 
+_DESCRIBED = 20  # committables that a message names
+
 
 class OutputRefused(ExternalError):
     """Output cannot be committed, and trying again would not help: the job fails."""
@@ -78,6 +80,9 @@ class Workers(Protocol):
         """Whether a lease says that this driver runs the job; False when the job has no lease. Raises when another
         driver has taken over."""
 
+    def backpressured(self) -> None:
+        """The job waits for the reader of its output: it is not stuck."""
+
 
 class ThisProcess:
     """Workers for a committer that belongs to no job: tasks run in this process."""
@@ -94,6 +99,9 @@ class ThisProcess:
     def leads(self) -> bool:
         """There is no lease."""
         return False
+
+    def backpressured(self) -> None:
+        """There is no lease."""
 
 
 class Committer(ABC):
@@ -124,9 +132,15 @@ class Committer(ABC):
     def abort(self, committables: Sequence[Any]) -> None:
         """These will never be committed: remove them."""
 
+    def describe(self, committables: Sequence[Any]) -> str:
+        """Name output that could not be committed or removed, and say how a person ends it in the external system."""
+        shown = ", ".join(map(str, committables[:_DESCRIBED]))
+        return f"{shown} and {len(committables) - _DESCRIBED} more" if len(committables) > _DESCRIBED else shown
+
     def interrupt(self) -> None:
-        """The job is cancelled, or a call has not ended in time and is not waited for any more: make the call under way
-        fail soon, such as by breaking its connections. Called from another thread; must not wait."""
+        """A call is not waited for any more, because it has not ended in time: make it fail soon, such as by breaking
+        its connections. Of a `driver_only` sink: the job is cancelled, wait for no reader. Called from another thread;
+        must not wait."""
 
     def finish(self) -> None:
         """The job is FINISHED or CANCELED, and this driver ended it: complete what waits, remove what is not needed any

@@ -32,9 +32,14 @@ class Recording(Sink, Committer):
 
 def sinks(*all_sinks, with_epoch=False, allow_unclaimed=False):
     names = ("out", "out1", "out2", "out3")
-    nodes = tuple(SimpleNamespace(id=name, spec=SinkSpec(sink)) for name, sink in zip(names, all_sinks, strict=False))
+    named = zip(names, all_sinks, strict=False)
+    nodes = tuple(SimpleNamespace(id=name, name=name, spec=SinkSpec(sink)) for name, sink in named)
     plan = SimpleNamespace(vertices=(SimpleNamespace(task=SimpleNamespace(operators=nodes)),))
     return Sinks(plan, ThisProcess(), with_epoch=with_epoch, allow_unclaimed=allow_unclaimed)
+
+
+def published(checkpoint, committables, epoch=0):
+    return SimpleNamespace(checkpoint=checkpoint, committables=committables, epoch=epoch)
 
 
 def report(subtask, *staged):
@@ -66,7 +71,7 @@ def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
     sink = Recording()
     made = sinks(sink)
     made.stage([report(0, "a", "b")])
-    made.abort({"out": ["a"]})
+    made.abort(published(3, {"out": ["a"]}))
     made.abort()
     assert sink.done == [("abort", ["b"])]
 
@@ -110,6 +115,85 @@ def test_what_stays_in_the_driver_is_not_stored_but_waits_for_the_checkpoint():
     assert shown.done == [(-1, ["a"])]
 
 
+def test_rows_in_the_driver_are_delivered_once_when_their_checkpoint_exists_after_all():
+    """It expired, and was found by the recovery: its epochs are not run again."""
+    sink = Recording(driver_only=True)
+    made = sinks(sink)
+    made.stage([report(0, "a")], 1)
+    made.stage([report(0, "b")], 2)
+    made.abort(published(4, {}, epoch=1))
+    made.recommit(4, {})
+    made.stage([report(0, "b again")], 2)
+    made.commit(5)
+    assert sink.done == [("abort", ["b"]), (4, ["a"]), (5, ["b again"])]
+
+
+def test_the_reader_of_the_job_is_last_to_get_output():
+    order = []
+
+    class Ordered(Recording):
+        def commit(self, checkpoint, committables):
+            order.append(*committables)
+
+    made = sinks(Ordered(driver_only=True), Ordered())
+    made.stage([{"subtask": 0, "results": {"out": ["row"], "out1": ["file"]}}])
+    made.commit(1)
+    assert order == ["file", "row"]
+
+
+def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_reported_when_it_failed():
+    class Failing(Recording):
+        failures = 1
+
+        def commit(self, checkpoint, committables):
+            if self.failures:
+                self.failures -= 1
+                raise OSError("no")
+            super().commit(checkpoint, committables)
+
+    def ended(failures, **how):
+        sink = Failing()
+        made = sinks(sink)
+        made.stage([report(0, "a")], 1)
+        with pytest.raises(OSError, match="no"):
+            made.commit(7)
+        made.stage([report(0, "b")], 2)
+        sink.failures = failures
+        return sink.done, made.end(None, is_kept=lambda checkpoint: True, **how)
+
+    done, left = ended(0, retry=True)
+    assert (done, left) == ([(7, ["a"]), ("abort", ["b"])], [])
+    for retry in (True, False):
+        done, (left,) = ended(1, retry=retry)
+        assert done == [("abort", ["b"])]
+        assert (left.sink, left.checkpoint, left.left) == ("out", 7, "a")
+    assert "chk-7 is kept: a job that starts from it" in left.report("chk-7")
+    assert "No checkpoint that names it is kept" in left.report(None)
+
+
+def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_is_cancelled():
+    sink = Recording()
+    made = sinks(sink)
+    made.stage([report(0, "a")], 1)
+    made.stage([report(0, "b")], 2)
+    assert made.end(published(4, {"out": ("a",)}, epoch=1), retry=True, is_kept=lambda checkpoint: True) == []
+    assert sink.done == [(4, ["a"]), ("abort", ["b"])]
+
+
+def test_output_that_no_commit_was_tried_of_is_removed_when_its_checkpoint_is_not_kept():
+    class Failing(Recording):
+        def commit(self, checkpoint, committables):
+            raise OSError("no")
+
+    first, second = Failing(), Recording()
+    made = sinks(first, second)
+    with pytest.raises(OSError, match="no"):
+        made.recommit(1, {"out": ("a",), "out1": ("b",)})
+    (left,) = made.end(None, retry=False, is_kept=lambda checkpoint: False)
+    assert left.sink == "out"
+    assert (first.done, second.done) == ([], [("abort", ["b"])])
+
+
 def test_output_of_a_sink_that_the_program_does_not_have_is_refused(caplog):
     sink = Recording()
     with pytest.raises(OutputNotClaimed, match=r"checkpoint 3 has staged output .*: 2 of sink gone"):
@@ -137,7 +221,7 @@ def test_a_sink_that_fails_takes_no_rows_from_others():
     named = made.durable()
     with pytest.raises(OSError, match="no"):
         made.commit(7)
-    made.abort(named)
+    made.abort(published(7, named))
     assert (second.done, fourth.done) == ([(7, ["b"])], [(7, ["d"])])
     made.recommit(7, named)
     assert (first.done, second.done, third.done) == ([(7, ["a"])], [(7, ["b"])], [(7, ["c"])])

@@ -181,6 +181,11 @@ class PreparedCommitter(Committer):
         gids = [Gid.parse(each["gid"]) for each in committables]
         self._session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
 
+    def describe(self, committables: Sequence[Any]) -> str:
+        """As Committer promises."""
+        gids = super().describe([f"'{each['gid']}'" for each in committables])
+        return f"prepared transactions {gids}; COMMIT PREPARED or ROLLBACK PREPARED ends each of them"
+
     def interrupt(self) -> None:
         """Break the connection."""
         self._session.interrupt()
