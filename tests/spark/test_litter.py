@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
 from millstream.common import Configuration, Types
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from millstream.engine.spark import broadcasts, stage, stages
+from millstream.engine.spark.placement import Anchor
+from millstream.engine.spark.stages import Stages
 
 EPOCHS = 12
 
@@ -36,3 +46,73 @@ def test_the_jvm_does_not_remember_a_path_for_every_epoch(env, spark_context):
     before = deleted_on_exit(spark_context)
     assert run_job(env) >= EPOCHS
     assert deleted_on_exit(spark_context) - before < EPOCHS // 2
+
+
+def test_large_commands_and_programs_leave_nothing_and_queries_work_afterwards(tmp_path):
+    """Every epoch has commands above 1 MiB, and every job is deployed four times; then the JVM is short of memory."""
+    program = str(Path(__file__).with_name("littering.py"))
+    ran = subprocess.run([sys.executable, program, str(tmp_path)], capture_output=True, text=True, timeout=280)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["large commands"] >= 4 * found["epochs"], "two stages in two slots"
+    count, size = found["later"]
+    assert size <= 100_000, found  # the shuffle files of the last epoch
+    assert count <= found["first"][0] + broadcasts.KEPT, found
+    assert found["live"] == 0, found
+    assert found["rows"] == 1000
+
+
+def new_files(context, before: set[str]) -> list[Path]:
+    return [Path(context._temp_dir) / name for name in set(os.listdir(context._temp_dir)) - before]
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_files_of_programs_and_large_requests_are_emptied_and_deleted(env, spark_context, monkeypatch, capsys, mode):
+    monkeypatch.setattr(stages, "LARGE", 1)  # every command and request is a broadcast, which has a file
+    monkeypatch.setattr(stage, "LARGE", 1)
+    before = set(os.listdir(spark_context._temp_dir))
+    made = []
+    broadcast = spark_context.broadcast
+    monkeypatch.setattr(spark_context, "broadcast", lambda value: made.append(None) or broadcast(value))
+    env.set_runtime_mode(mode)
+    jobs = 8 if mode is RuntimeExecutionMode.BATCH else 1
+    for _ in range(jobs):
+        run_job(env)
+    assert len(made) > broadcasts.KEPT
+    files = new_files(spark_context, before)
+    assert len(files) <= broadcasts.KEPT
+    assert sum(file.stat().st_size for file in files) == 0
+    assert capsys.readouterr().out.count("\n") == jobs * EPOCHS
+
+
+@pytest.mark.parametrize("let_go", [broadcasts.end, broadcasts.destroy])
+def test_the_jvm_can_move_the_block_of_a_broadcast_that_ended_to_disk(spark_context, let_go):
+    ended = [spark_context.broadcast(b"x" * 100) for _ in range(broadcasts.KEPT + 1)]
+    for broadcast in ended:
+        let_go(broadcast)
+    assert not os.path.exists(ended[0]._path)
+    io = spark_context._jvm.java.io
+    io.ObjectOutputStream(io.ByteArrayOutputStream()).writeObject(ended[0]._python_broadcast)
+
+
+def test_a_job_of_another_thread_does_not_end_the_commands_of_this_one(spark_context, monkeypatch):
+    """Tasks between epochs run while an epoch does, in the same stages."""
+    monkeypatch.setattr(stages, "LARGE", 1)
+    shared = Stages(spark_context, 2, [])
+    laid = Anchor(spark_context, 2).laid(shared)
+
+    def answer(index, frames):
+        list(frames)
+        yield b"done"
+
+    built = shared.pinned(laid.seeds, [answer, answer])
+    results = []
+
+    def run_other_job() -> None:
+        results.append(shared.collected(shared.pinned(laid.seeds, [answer, answer])))
+
+    other = threading.Thread(target=run_other_job)
+    other.start()
+    other.join()
+    assert results == [[b"done"] * 2]
+    assert shared.collected(built) == [b"done"] * 2

@@ -9,11 +9,12 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 
-from pyspark import Broadcast, TaskContext
+from pyspark import Broadcast, SparkContext, TaskContext
 
 from millstream.engine import slot
 from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import Dependencies, activate
+from millstream.engine.spark.broadcasts import LARGE
 
 _deployments: dict[str, Deployment] = {}
 
@@ -39,7 +40,14 @@ class Stage:
     def __init__(self, parts: Parts, level: int, request: slot.LevelRequest) -> None:
         self._parts = parts
         self._level = level
-        self._packed = pickle.dumps(request, 5)
+        self._packed: bytes | Broadcast[bytes] = pickle.dumps(request, 5)
+
+    def send_apart(self, context: SparkContext) -> list[Broadcast[bytes]]:
+        """Have a large request travel as a broadcast; gives it, for the caller to end it."""
+        if not isinstance(self._packed, bytes) or len(self._packed) <= LARGE:
+            return []
+        self._packed = context.broadcast(self._packed)
+        return [self._packed]
 
     def _deployed(self) -> Deployment:
         """The program, as this worker has it."""
@@ -53,7 +61,8 @@ class Stage:
 
     def _request(self) -> slot.LevelRequest:
         """What is asked of this level."""
-        request: slot.LevelRequest = pickle.loads(self._packed)
+        packed = self._packed
+        request: slot.LevelRequest = pickle.loads(packed if isinstance(packed, bytes) else packed.value)
         return request
 
 

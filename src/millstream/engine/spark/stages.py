@@ -12,6 +12,7 @@ each slot, whose environment names the slot."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from pyspark import Broadcast, SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
 from pyspark.util import _load_from_socket
 
-from millstream.engine.spark.broadcasts import end
+from millstream.engine.spark.broadcasts import LARGE, destroy, end
 
 Run = Callable[[int, Iterable[bytes]], Iterable[bytes]]  # what a slot makes of what came for it
 Blocks = Any  # an RDD of bytes, on the JVM
@@ -29,7 +30,6 @@ _frames: Any = NoOpSerializer
 _packed: Callable[[int], bytes] = pack_long
 
 _SLOT = "MILLSTREAM_SLOT"
-_LARGEST_COMMAND = 1 << 20  # bytes; what is larger travels as a broadcast
 
 
 def addressed(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
@@ -37,6 +37,13 @@ def addressed(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
     for target, block in pairs:
         yield _packed(target)
         yield block
+
+
+class _Commands(threading.local):
+    """Commands that were broadcast for the job that this thread makes."""
+
+    def __init__(self) -> None:
+        self.broadcasts: list[Broadcast[bytes]] = []
 
 
 class Stages:
@@ -58,7 +65,7 @@ class Stages:
         nothing = getattr(getattr(jvm.scala.collection.immutable, "Set$"), "MODULE$").empty()
         self._only = [getattr(nothing, "$plus")(slot) for slot in range(slots)]  # a set is a function of its elements
         self._java_rdd = getattr(jvm, "org.apache.spark.api.java.JavaRDD")
-        self._kept: list[Broadcast[Any]] = []  # commands of the epoch that is being made
+        self._sent = _Commands()  # tasks between epochs are sent by another thread than an epoch
 
     def seeds(self) -> Blocks:
         """An empty block for each slot, where there is nothing yet; no Python is needed to make them."""
@@ -85,23 +92,27 @@ class Stages:
 
     def collected(self, blocks: Blocks) -> list[bytes]:
         """Run the job; gives what its last stage made."""
+        let_go = end  # tasks of a job that failed may still run
         try:
             with _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream:
-                return list(stream)
-        finally:  # the job is over, one way or the other
-            while self._kept:
-                end(self._kept.pop())
+                made = list(stream)
+            let_go = destroy
+            return made
+        finally:
+            while self._sent.broadcasts:
+                let_go(self._sent.broadcasts.pop())
 
     def _stage(self, before: Blocks, run: Run, environment: Any) -> Blocks:
         context = self._context
         command = _commands().dumps((run, None, _frames(), _frames()))
         context._pickled_broadcast_vars.clear()
         named = self._named
-        if len(command) > _LARGEST_COMMAND:
-            self._kept.append(context.broadcast(command))
-            command = _commands().dumps(self._kept[-1])
+        if len(command) > LARGE:
+            broadcast = context.broadcast(command)
+            self._sent.broadcasts.append(broadcast)
+            command = _commands().dumps(broadcast)
             context._pickled_broadcast_vars.clear()
-            named = _listed(context._jvm, [*self._broadcasts, self._kept[-1]._jbroadcast])
+            named = _listed(context._jvm, [*self._broadcasts, broadcast._jbroadcast])
         function = self._function(
             bytearray(command),
             environment,
