@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from millstream.checkpoint.storage import METADATA
+from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.cluster import finding
 from millstream.model.job_status import JobStatus
 from millstream.testing.crash_states import damaged, recorded
 from millstream.testing.faults import FaultyFileSystem, Reading, ReadMode
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
-from millstream.testing.storage_points import Script
+from millstream.testing.simulation import RETRIES, Faults, Setup, World, reference, run
+from millstream.testing.storage_points import Outcome, Points, Script
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20, checkpoint_every=1)
 
@@ -85,3 +87,42 @@ def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(
                 if life.status is not JobStatus.FINISHED:
                     run(setup, world)
                 assert world.visible() == reference(setup), (number, read, life.failure)
+
+
+@pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
+@pytest.mark.parametrize("lasting", [1, RETRIES])
+def test_a_recovery_survives_every_read_that_lies_for_a_moment(mode: ReadMode, lasting: int):
+    """No restart strategy helps here: an error that says that nothing intact is left ends the job."""
+    with World() as world:
+        history = recorded(SETUP, world, Script(rescales={}, savepoint=False))
+        third = [number for number, each in enumerate(history.operations) if each.target.endswith(METADATA)][2]
+        history.left(third, "after")
+        reads = len(run(SETUP, world).reads)
+        for number in range(min(reads, 40)):
+            left = history.left(third, "after")
+            faults = Faults(reads=(number, mode), reads_lasting=lasting, behind=8)
+            life = run(SETUP, world, faults, listen=left.listener)
+            assert life.status is JobStatus.FINISHED, (number, life.failure)
+            assert world.visible() == reference(SETUP), number
+
+
+def read_once(storage: CheckpointStorage, number: int, _: Sequence[float]) -> bytes:
+    return storage.read_metadata(number)
+
+
+def test_the_storage_case_tells_a_job_that_failed_for_a_moment_from_one_that_had_to(monkeypatch: pytest.MonkeyPatch):
+    with World() as world:
+        points = Points("tumbling", "rescaled", 20, world)
+        number = [n for n, each in enumerate(points.history.operations) if each.target.endswith(METADATA)][2]
+
+        def outcomes(reads: int) -> list[Outcome]:
+            crash = {"operation": number, "mode": "after"}
+            lies = [{"read": read, "read_mode": "short", "reads": reads} for read in range(12)]
+            return [points.outcome({"faults": [crash, lie]}) for lie in lies]
+
+        assert not any(each.started_again or each.needless for each in outcomes(1))
+        monkeypatch.setattr(finding, "_read", read_once)
+        failed = [each for each in outcomes(1) if each.needless]
+        assert failed
+        assert all(each.started_again and "cannot recover" in str(each.needless) for each in failed)
+        assert not any(each.needless for each in outcomes(RETRIES + 1))

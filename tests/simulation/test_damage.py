@@ -322,3 +322,62 @@ def test_a_state_file_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks
     with pytest.raises(StateFileDamaged, match="there is no file /store/job/shared/chk-2") as missing:
         files.read(stored)
     assert missing.value.missing
+
+
+class Short(MemoryFileSystem):
+    """Shows only the first half of files of checkpoint 2 for some reads."""
+
+    reads = 0
+
+    def read_bytes(self, path):
+        data = super().read_bytes(path)
+        self.reads -= "/chk-2" in path
+        return data[: len(data) // 2] if "/chk-2" in path and self.reads >= 0 else data
+
+
+@pytest.mark.parametrize("reads", [1, 3])
+def test_a_checkpoint_of_which_only_a_part_is_seen_for_a_moment_is_read_again(reads):
+    disk = Short()
+    disk.make_dirs("/store")
+    made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), Schedule(100), temporary=False)
+    made.patience = (0.001, 0.001, 0.001)
+    snapshots = [CheckpointMetadata(number, number, 0, "job", "name", 0, 0, ()) for number in (1, 2)]
+    for snapshot in snapshots:
+        made.complete(snapshot, ManualClock())
+    disk.reads = reads
+    assert made.latest_intact() == snapshots[1]
+    disk.reads = 100
+    with pytest.raises(OlderCheckpointRefused, match=r"the file /store/job/chk-2/_metadata is damaged"):
+        made.latest_intact()
+
+
+@pytest.mark.parametrize("reads", [1, 3])
+def test_a_state_file_of_which_only_a_part_is_seen_for_a_moment_is_read_again(reads):
+    disk = Short()
+    disk.make_dirs("/store")
+    storage = CheckpointStorage("/store", "job", fs=disk)
+    stored = storage.write("shared/chk-2", b"state")
+    files = JobStateFiles(storage, None, (0.001, 0.001, 0.001))
+    disk.reads = reads
+    assert files.read(stored) == b"state"
+    disk.reads = 100
+    with pytest.raises(StateFileDamaged, match="expected 5 bytes, found 2 bytes") as damaged:
+        files.read(stored)
+    assert not damaged.value.missing
+
+
+@pytest.mark.parametrize("mode", ["enoent", "short"])
+def test_a_snapshot_to_start_from_that_cannot_be_seen_for_a_moment_is_looked_for_again(stopped, mode):
+    disk, _ = stopped
+    options = {"execution.state-recovery.path": f"{ROOT}/job/chk-5", "restart-strategy.type": "none"}
+    other = dataclasses.replace(STRICT, job="other", options=options)
+
+    def start(faults):
+        with World() as world:
+            world.disk.files, world.disk.directories = dict(disk.files), set(disk.directories)
+            return run(other, world, faults)
+
+    asked = [n for n, read in enumerate(start(Faults()).reads) if "/chk-5/_metadata" in read.path]
+    for number in asked[:2]:
+        life = start(Faults(reads=(number, mode), reads_lasting=3))
+        assert life.status is JobStatus.FINISHED, life.failure

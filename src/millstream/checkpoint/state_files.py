@@ -1,8 +1,8 @@
 """State files where every task of a job can reach them.
 
-Promises: a file is read whole and verified, or not at all; one that cannot be seen is looked for again before it counts
-as missing; names are unique per attempt, so writers never meet; files that were packed into one are read as if they had
-not been.
+Promises: a file is read whole and verified, or not at all; one that cannot be seen, or not as a whole, is read again
+before it counts as missing or damaged; names are unique per attempt, so writers never meet; files that were packed into
+one are read as if they had not been.
 Does not know: what is in a file."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.checkpoint.storage import CheckpointStorage, Stored, StoredFile
 from millstream.checkpoint.storage_errors import CorruptFile, MissingFile
 from millstream.state.saving import StateFileDamaged
 
-PATIENCE = (0.1, 0.4, 1.0)  # seconds between looks for a file that a network mount may not show at once
+PATIENCE = (0.1, 0.4, 1.0)  # seconds between reads of a file that a network mount may not show at once, or not whole
 
 
 class StateReader:
@@ -68,10 +68,8 @@ class JobStateFiles:
         for pause in self._patience:
             try:
                 return self._read(handle)
-            except MissingFile:
+            except (MissingFile, CorruptFile):
                 time.sleep(pause)
-            except CorruptFile:
-                break
         try:
             return self._read(handle)
         except (MissingFile, CorruptFile) as problem:

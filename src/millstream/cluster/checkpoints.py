@@ -24,7 +24,7 @@ from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.deadlines import within
 from millstream.cluster.failures import CheckpointExpired
-from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest
+from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest, find_snapshot
 from millstream.cluster.leadership import GENERATIONS
 from millstream.cluster.publishing import Publisher
 from millstream.errors import ExternalError, MillstreamError
@@ -122,7 +122,7 @@ class Checkpoints:
 
     def open(self, path: str) -> CheckpointMetadata:
         """The checkpoint or savepoint at a path; it may be of another job."""
-        snapshot = open_snapshot(path, self.storage)
+        snapshot = find_snapshot(path, self.storage, self.patience)
         self._restored_from = snapshot.storage
         problem = self._damage.of(snapshot.metadata)
         if problem is not None:

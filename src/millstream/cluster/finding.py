@@ -1,9 +1,9 @@
 """Which checkpoint a job recovers from.
 
-Promises: the newest one; storage that fails is tried again and is no damage; a file that cannot be seen is looked for
-again before it counts as missing. A damaged checkpoint is passed over only if no output was committed with it, or if
-going back is allowed: output that was committed after the older checkpoint would be made, and shown, again. What a
-checkpoint needs is named when it is refused.
+Promises: the newest one; storage that fails is tried again and is no damage; a file that cannot be seen, or not as a
+whole, is read again before it counts as missing or damaged. A damaged checkpoint is passed over only if no output was
+committed with it, or if going back is allowed: output that was committed after the older checkpoint would be made, and
+shown, again. What a checkpoint needs is named when it is refused.
 Does not know: plans, schedules, engines. State files are verified by the tasks that read them, which report damage."""
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from millstream import options
 from millstream.checkpoint.metadata import CheckpointMetadata
+from millstream.checkpoint.savepoint import NoSuchCheckpoint, Snapshot, open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import MissingFile, StorageFailure, VoidCheckpoint
+from millstream.checkpoint.storage_errors import CorruptFile, MissingFile, StorageFailure, VoidCheckpoint
 from millstream.errors import ExternalError, MillstreamError
 from millstream.state.saving import StateFileDamaged
 
@@ -118,7 +119,7 @@ def find_newest(
     patience: Sequence[float],
 ) -> tuple[CheckpointMetadata | None, int]:
     """The checkpoint to recover from, and the greatest number that was seen. `newest` is the greatest number that is
-    known to have existed; pauses of `patience` seconds are made while a file that should be there cannot be seen."""
+    known to have existed; pauses of `patience` seconds are made while a file that should be there cannot be read."""
     numbers = _numbers(storage, newest, patience)
     passed: dict[int, Passed] = {}
     for number in reversed(numbers):
@@ -152,12 +153,23 @@ def _numbers(storage: CheckpointStorage, newest: int, patience: Sequence[float])
 
 
 def _read(storage: CheckpointStorage, number: int, patience: Sequence[float]) -> bytes:
+    """The metadata of a checkpoint. A network mount may show a file late, or only its beginning for a moment."""
     for pause in patience:
         try:
             return storage.read_metadata(number)
-        except MissingFile:
+        except (MissingFile, CorruptFile):
             time.sleep(pause)
     return storage.read_metadata(number)
+
+
+def find_snapshot(path: str, storage: CheckpointStorage, patience: Sequence[float]) -> Snapshot:
+    """The checkpoint or savepoint that a job is told to start from, with the same pauses."""
+    for pause in patience:
+        try:
+            return open_snapshot(path, storage)
+        except (NoSuchCheckpoint, MissingFile, CorruptFile):
+            time.sleep(pause)
+    return open_snapshot(path, storage)
 
 
 def _go_back(

@@ -58,6 +58,7 @@ ROOT = "/checkpoints"
 OUTPUT = "/output"
 EPOCH_MILLIS = 10  # what an epoch costs on the virtual clock
 _LONGEST = 7_200_000  # virtual milliseconds before a run counts as stuck
+RETRIES = 3  # of reads of a file that is missing or damaged, as in a real job
 
 
 class ManualClock:
@@ -355,7 +356,7 @@ def run(
     plan = execution_plan(job_graph(graph, "simulation"))
     storage = CheckpointStorage(ROOT, setup.job, fs=world.files)
     checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
-    checkpoints.patience = ()  # no time passes that is not this clock's
+    checkpoints.patience = RETRIES * (0.0,)  # no time passes that is not this clock's
     life = Life()
 
     def deployment(name: str) -> Deployment:

@@ -21,7 +21,7 @@ from millstream.testing.faults import CRASHES, Mode, ReadMode
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.power import POWER_LOSSES
 from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Life, Setup, World, reference, run
+from millstream.testing.simulation import RETRIES, Faults, Life, Setup, World, reference, run
 
 SAVED = "/savepoints"
 _RESCALES = {1: 4, 4: 1}  # after which epoch to which parallelism
@@ -51,6 +51,11 @@ class Fault:
     def is_crash(self) -> bool:
         """Whether it does nothing but end the process."""
         return self.read is None and self.operation is not None and self.mode in (*CRASHES, *POWER_LOSSES)
+
+    @property
+    def is_brief_lie(self) -> bool:
+        """Whether all that goes wrong are reads, and no more of them than a job repeats: the job must survive that."""
+        return self.read is not None and self.operation is None and self.reads <= RETRIES
 
     @property
     def place(self) -> tuple[int, Mode]:
@@ -117,7 +122,8 @@ class Script:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fault. `failure` is None when the job has come to its end; `started_again` after an error."""
+    """What came of a fault. `failure` is None when the job has come to its end; `started_again` after an error, and
+    `needless` is that error if reads lied so briefly that the job should have survived."""
 
     crashes: int
     restarts: int
@@ -126,6 +132,7 @@ class Outcome:
     failure: str | None
     right: bool
     damaged: Sequence[str] = ()
+    needless: str | None = None
 
     def after_crashes(self, more: int) -> Outcome:
         """The same with crashes before it."""
@@ -193,7 +200,7 @@ class Points:
             listener = Script.of(self._job)
             life = run(self._setup, self._world, first.faults(), listen=listener)
             if not life.crashed:
-                return self._ended(self._started_again(life))
+                return self._started_again(life, first)
             left = Left(listener, life.finished)
         crashes = 1
         for number, fault in enumerate(later):
@@ -208,19 +215,20 @@ class Points:
                     left = self.history.left(*first.place)
                 life = run(self._setup, self._world, fault.faults(), listen=left.listener)
                 if not life.crashed:
-                    return self._ended(self._started_again(life)).after_crashes(crashes)
+                    return self._started_again(life, fault).after_crashes(crashes)
                 finished = life.finished
             left = Left(Script(rescales={}, savepoint=False), finished)  # whoever wanted something has given up
             crashes += 1
         lost_power = any(fault.mode in POWER_LOSSES for fault in (first, *later))
         return self._after(left, lost_power=lost_power).after_crashes(crashes)
 
-    def _started_again(self, life: Life) -> list[Life]:
+    def _started_again(self, life: Life, fault: Fault) -> Outcome:
         """A job that ended with an error of storage can be started again once storage works."""
         named = isinstance(life.failure, ExternalError | UserError)
         if life.status is not JobStatus.FAILED or not named:
-            return [life]
-        return [life, run(replace(self._setup, epoch_records=_REST), self._world)]
+            return self._ended([life])
+        ended = self._ended([life, run(replace(self._setup, epoch_records=_REST), self._world)])
+        return replace(ended, needless=str(life.failure) if fault.is_brief_lie else None)
 
     def _after(self, left: Left[Script], *, lost_power: bool) -> Outcome:
         """Live on without faults. A loss of power may bring an old checkpoint back that was being deleted."""
