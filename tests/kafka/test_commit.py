@@ -9,16 +9,19 @@ import threading
 import time
 
 import confluent_kafka
+import numpy as np
+import pyarrow as pa
 import pytest
 from kafka_running import PowerCut, cut, staged, waited_for, writing
 
 from millstream.cli.main import main
 from millstream.cluster.leadership import LeadershipLost
 from millstream.connectors.kafka import commit_task
+from millstream.connectors.kafka.client import KafkaFailure
 from millstream.connectors.kafka.commit import KafkaCommitter
 from millstream.connectors.kafka.mark import WrittenByAnotherAttempt
 from millstream.connectors.kafka.marks import TOPIC, Marks, MarkUnreadable
-from millstream.connectors.kafka.messages import StagedOutputDamaged
+from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged
 from millstream.connectors.kafka.staging import StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
 from millstream.model.sink import ThisProcess
@@ -348,6 +351,15 @@ def test_a_transaction_that_expires_is_repeated(broker, topic, staging, monkeypa
     committer.commit(2, staged(sink, 2, ["b"]))
     assert slept
     assert broker.values(topic) == ["a", "b"]
+
+
+def test_the_reason_why_a_broker_refuses_messages_is_told(broker, topic, staging):
+    """A time long after now, which the broker takes for a mistake."""
+    transactions = Transactions(f"{topic}-sink-0", writing(broker, topic, staging)._settings(), "run", claims=True)
+    late = Messages(topic, pa.array([b"a"]), timestamps=np.array([1 << 50]))
+    with pytest.raises(KafkaFailure, match=r"INVALID_TIMESTAMP.*timestamp"):
+        transactions.write([late], transactions.mark)
+    transactions.close()
 
 
 def test_a_transaction_that_somebody_aborts_is_repeated(broker, topic, staging, monkeypatch):

@@ -80,13 +80,24 @@ class Transactions:
                 count += len(each)
                 self._outlet.send(each)
             self._outlet.flush()  # before the mark: an open transaction in its topic blocks readers of marks
-            self._call(lambda: producer.produce(*self._marks.message(mark)), "marking the transaction")
+            self._call(lambda: self._mark(mark), "marking the transaction")
             self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
         except BaseException as problem:
             self._give_up()
             raise self._explain(problem, began) from problem
         self.mark = mark
         return count
+
+    def _mark(self, mark: Mark) -> None:
+        """Add the mark. If the transaction has failed, the client says only that nothing can be added; what the broker
+        refused stands in the answer to a commit, which cannot succeed then."""
+        producer, kafka = self._outlet.producer, library()
+        try:
+            producer.produce(*self._marks.message(mark))
+        except kafka.KafkaException as problem:
+            if problem.args[0].code() == kafka.KafkaError._STATE:
+                producer.commit_transaction(_CALL_SECONDS)
+            raise
 
     def _call(self, call: Callable[[], None], doing: str) -> None:
         try:
