@@ -9,9 +9,11 @@ Does not know: what the files mean."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,8 @@ from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import ROOT, Setup, World, reference, run
 
 _SIZES = {"ci": (1, False), "normal": (5, True), "long": (len(PROGRAMS), True)}  # programs; every damage to every file
-_FEW = 4  # files that are damaged in the short version, one way each
+_FEW = 4  # files that are damaged in the short version, one way each; with a server, half of them
+_SERVERS_EVERY = 8  # with a server, one damage in so many of the long version: the job is run again for each
 _RECORDS = 15  # between two checkpoints
 ALLOWED = {"millstream.recovery.allow-older-checkpoint": "true"}
 KEPT = 5  # the checkpoint after which the job dies
@@ -71,21 +74,31 @@ def play(trace: Trace, directory: Path) -> Report:
     """Damage one file at a time."""
     report = Report(trace)
     outcomes: Counter[str] = Counter()
-    for number, step in enumerate(trace.shown()):
-        job = DamagedJob(step["program"], step["every"], Output(step["sink"], directory / str(number)))
-        everything = trace.parameters["everything"]
-        for index, path in enumerate(job.targets if everything else job.targets[:_FEW]):
-            for damage in DAMAGES if everything else [list(DAMAGES)[(index + step["place"]) % len(DAMAGES)]]:
-                data = job.damaged(path, damage, step["place"])
-                if data == job.disk.files[path]:
-                    continue
+    with ExitStack() as servers:
+        for name in dict.fromkeys(step["sink"] for step in trace.steps):
+            servers.enter_context(SINKS[name].running())
+        for number, step in enumerate(trace.shown()):
+            job = DamagedJob(step["program"], step["every"], Output(step["sink"], directory / str(number)))
+            for path, damage in _damages(job, step, everything=trace.parameters["everything"]):
                 told = f"{step}: {damage} of {path}"
-                outcomes[f"by default: {job.refuse(path, data, told, report)}"] += 1
-                outcomes[f"going back allowed: {job.go_back(path, data, told, report)}"] += 1
+                outcomes[f"by default: {job.refuse(path, damage, step['place'], told, report)}"] += 1
+                outcomes[f"going back allowed: {job.go_back(path, damage, step['place'], told, report)}"] += 1
     report.figures |= dict(sorted(outcomes.items()))
     report.check(outcomes["by default: refused to go back"] > 0, "going back was never refused")
     report.check(outcomes["going back allowed: went back"] > 0, "no damage was survived")
     return report
+
+
+def _damages(job: DamagedJob, step: Mapping[str, Any], *, everything: bool) -> list[tuple[str, str]]:
+    """Which files are damaged, and how."""
+    if everything:
+        chosen = [(path, damage) for path in job.targets for damage in DAMAGES]
+        chosen = chosen if job.in_files else chosen[step["place"] % _SERVERS_EVERY :: _SERVERS_EVERY]
+    else:
+        targets = job.targets[: _FEW if job.in_files else _FEW // 2]
+        ways = list(DAMAGES)
+        chosen = [(path, ways[(index + step["place"]) % len(ways)]) for index, path in enumerate(targets)]
+    return [each for each in chosen if job.damaged(*each, step["place"]) != job.disk.files[each[0]]]
 
 
 class DamagedJob:
@@ -102,9 +115,12 @@ class DamagedJob:
             return stream
 
         self._setup = replace(self._plain, program=with_sink)
+        self._lives = 0
+        self.in_files = output.sink.in_files
         self.disk = self._stopped()
         self._before = output.rows()
-        output.save()
+        if self.in_files:
+            output.save()
         self.targets = _targets(self.disk)
 
     def _stopped(self) -> MemoryFileSystem:
@@ -121,28 +137,39 @@ class DamagedJob:
                 made = observation.id
 
         with World() as world:
-            run(self._setup, world, listen=die)
+            run(self._new_setup(), world, listen=die)
             return world.disk
+
+    def _new_setup(self, **changes: Any) -> Setup:
+        """The job, if it begins anew, with an incarnation that no job before it had: a server knows them all."""
+        self._lives += 1
+        return replace(self._setup, incarnation=f"{self._lives}", **changes)
 
     def damaged(self, path: str, damage: str, place: int) -> bytes | None:
         """The bytes of a file after damage, None if it is gone."""
         other = next(data for name, data in self.disk.files.items() if name != path and "/shared/" in name)
         return DAMAGES[damage](self.disk.files[path], other, place)
 
-    def _world(self, world: World, path: str, data: bytes | None) -> None:
-        self._output.put_back()
+    def _world(self, world: World, path: str, damage: str, place: int) -> None:
+        """The world after the damage. The output of a server cannot be put back: the job is run again instead."""
+        if self.in_files:
+            self._output.put_back()
+        else:
+            self._output.empty()
+            self.disk = self._stopped()
+        data = self.damaged(path, damage, place)
         world.disk.files, world.disk.directories = dict(self.disk.files), set(self.disk.directories)
         if data is None:
             del world.disk.files[path]
         else:
             world.disk.files[path] = data
 
-    def refuse(self, path: str, data: bytes | None, told: str, report: Report) -> str:
+    def refuse(self, path: str, damage: str, place: int, told: str, report: Report) -> str:
         """Start the job as it is by default."""
         with World() as world:
-            self._world(world, path, data)
+            self._world(world, path, damage, place)
             before = world.visible()
-            life = run(self._setup, world)
+            life = run(self._new_setup(), world)
             if life.status is JobStatus.FINISHED:
                 report.check(world.visible() == self._expected, f"{told}: the output differs")
                 report.check(self._output.rows() == self._expected, f"{told}: the output of the sink differs")
@@ -150,11 +177,11 @@ class DamagedJob:
             report.check(path.removeprefix(f"{ROOT}/") in str(life.failure), f"{told}: not named in {life.failure}")
             return self._refused(world, before, life.failure, not life.epochs, told, report)
 
-    def go_back(self, path: str, data: bytes | None, told: str, report: Report) -> str:
+    def go_back(self, path: str, damage: str, place: int, told: str, report: Report) -> str:
         """Start the job with the option to go back."""
-        setup = replace(self._setup, options={**self._setup.options, **ALLOWED}, repeats=True)
+        setup = self._new_setup(options={**self._setup.options, **ALLOWED}, repeats=True)
         with World() as world:
-            self._world(world, path, data)
+            self._world(world, path, damage, place)
             before = world.visible()
             life = run(setup, world)
             if life.status is JobStatus.FINISHED:

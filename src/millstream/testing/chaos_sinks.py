@@ -1,31 +1,49 @@
 """Real sinks for chaos cases that run in this process.
 
-Promises: a sink is attached to any stream, writes to a directory alone, and its visible rows are read back as text; a
-copy of the directory is the same output at another time.
-Does not know: faults. A sink that is not in a directory can be added with a `copy` of its own."""
+Promises: a sink is attached to any stream, and its visible rows are read back as text. The output of sinks that write
+files can be put back to what it was; a database and a broker are started for as long as they are needed.
+Does not know: faults."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from millstream.common import Row, Types
+from millstream.common import Row, SimpleStringSchema, Types
 from millstream.common.serialization import Encoder
 from millstream.connectors.files import FileSink
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
+from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.delta import DeltaSink
 from millstream.datastream.connectors.iceberg import IcebergSink
+from millstream.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from millstream.datastream.data_stream import DataStream
 from millstream.model.arrow_types import python_values
+from millstream.testing.kafka import KafkaBroker
+from millstream.testing.postgres import PostgresServer, postgres_server
 
 _ROWS = Types.ROW_NAMED(["text"], [Types.STRING()])
 
 
 class OutputSink(Protocol):
-    """A sink and how its output is looked at."""
+    """A sink and how its output is looked at. `in_files`: a copy of the directory is the same output."""
+
+    in_files: bool
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have the server that the sink writes to."""
+        yield
 
     def attach(self, stream: DataStream, directory: Path) -> None:
         """Write the stream, as text, to a directory."""
@@ -34,8 +52,10 @@ class OutputSink(Protocol):
         """The rows that anyone can see, sorted."""
 
 
-class Files:
+class Files(OutputSink):
     """Lines in files, exactly once."""
+
+    in_files = True
 
     def attach(self, stream: DataStream, directory: Path) -> None:
         """Files in one bucket."""
@@ -51,8 +71,10 @@ class Files:
         return sorted(line for path in directory.glob("part-*") for line in path.read_text().splitlines())
 
 
-class Delta:
+class Delta(OutputSink):
     """A Delta table, one commit a checkpoint."""
+
+    in_files = True
 
     def attach(self, stream: DataStream, directory: Path) -> None:
         """A table in the directory."""
@@ -69,8 +91,10 @@ class Delta:
         return _texts(DeltaTable(str(directory / "table")).to_pyarrow_table())
 
 
-class Iceberg:
+class Iceberg(OutputSink):
     """An Iceberg table with a catalog in SQLite, one snapshot a checkpoint."""
+
+    in_files = True
 
     def attach(self, stream: DataStream, directory: Path) -> None:
         """A table in the directory."""
@@ -82,6 +106,77 @@ class Iceberg:
         """All rows of the newest snapshot."""
         with _loader(directory).opened() as (_, table):
             return _texts(table.scan().to_arrow())
+
+
+class Postgres(OutputSink):
+    """A table of a PostgreSQL server, by prepared transactions."""
+
+    in_files = False
+
+    def __init__(self) -> None:
+        self._server: PostgresServer | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have a server of its own."""
+        with postgres_server() as self._server:
+            yield
+        self._server = None
+
+    def attach(self, stream: DataStream, directory: Path) -> None:
+        """A table that is named by the directory, and has no key: a row that is written twice is seen."""
+        assert self._server is not None
+        self._server.execute(f"CREATE TABLE IF NOT EXISTS {_name(directory)} (text text)")
+        connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(self._server.jdbc_url).build()
+        retries = JdbcExecutionOptions.builder().with_max_retries(0).build()
+        sink = JdbcSink.exactly_once_sink(
+            f"INSERT INTO {_name(directory)} (text) VALUES (?)", _ROWS, connection, retries, JdbcExactlyOnceOptions()
+        )
+        stream.map(_as_row, _ROWS).uid("as row").sink_to(sink).uid("to postgres")
+
+    def rows(self, directory: Path) -> list[str]:
+        """All rows of the table."""
+        assert self._server is not None
+        return sorted(text for (text,) in self._server.execute(f"SELECT text FROM {_name(directory)}"))
+
+
+class Kafka(OutputSink):
+    """A topic of a Kafka broker, by transactions."""
+
+    in_files = False
+
+    def __init__(self) -> None:
+        self._broker: KafkaBroker | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have a broker of its own."""
+        with KafkaBroker() as self._broker:
+            yield
+        self._broker = None
+
+    def attach(self, stream: DataStream, directory: Path) -> None:
+        """A topic that is named by the directory, where messages are staged."""
+        assert self._broker is not None
+        topic = _name(directory)
+        if topic not in self._broker.admin().list_topics(timeout=30).topics:
+            times = {"message.timestamp.type": "LogAppendTime"}  # a broker refuses the times of some programs
+            self._broker.create_topic(topic, partitions=2, config=times)
+        serializer = KafkaRecordSerializationSchema.builder().set_topic(topic)
+        serializer.set_value_serialization_schema(SimpleStringSchema())
+        builder = KafkaSink.builder().set_bootstrap_servers(self._broker.bootstrap_servers)
+        builder.set_record_serializer(serializer.build()).set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        sink = builder.set_transactional_id_prefix(topic).set_staging_directory(str(directory / "staged")).build()
+        stream.map(repr, Types.STRING()).uid("as text").sink_to(sink).uid("to kafka")
+
+    def rows(self, directory: Path) -> list[str]:
+        """All committed messages."""
+        assert self._broker is not None
+        return sorted(self._broker.values(_name(directory)))
+
+
+def _name(directory: Path) -> str:
+    return "_".join(("chaos", *directory.parts[-2:])).replace("-", "_")
 
 
 def _loader(directory: Path) -> TableLoader:
@@ -97,15 +192,21 @@ def _texts(table: Any) -> list[str]:
     return sorted(text for chunk in table.column("text").chunks for text in python_values(chunk))
 
 
-SINKS: Mapping[str, OutputSink] = {"files": Files(), "delta": Delta(), "iceberg": Iceberg()}
+SINKS: Mapping[str, OutputSink] = {
+    "files": Files(),
+    "delta": Delta(),
+    "iceberg": Iceberg(),
+    "postgres": Postgres(),
+    "kafka": Kafka(),
+}
 
 
 class Output:
-    """The directory of a sink, which can be put back to what it was."""
+    """Output of a sink, in a directory below `root`, or named by one."""
 
-    def __init__(self, sink: str, directory: Path) -> None:
-        self.sink, self.directory = SINKS[sink], directory / "output"
-        self._saved = directory / "saved"
+    def __init__(self, sink: str, root: Path) -> None:
+        self.sink, self._root = SINKS[sink], root
+        self._number = 0
         self.empty()
 
     def rows(self) -> list[str]:
@@ -113,8 +214,9 @@ class Output:
         return self.sink.rows(self.directory)
 
     def empty(self) -> None:
-        """Begin without any output."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Begin without any output, under another name."""
+        self._number += 1
+        self.directory = self._root / f"output-{self._number}"
         self.directory.mkdir(parents=True)
 
     def save(self) -> None:
@@ -126,3 +228,7 @@ class Output:
         """Make the output what it was when it was saved; paths in it stay true."""
         shutil.rmtree(self.directory)
         shutil.copytree(self._saved, self.directory)
+
+    @property
+    def _saved(self) -> Path:
+        return self._root / "saved"
