@@ -24,7 +24,7 @@ from millstream.testing.s3 import FaultyStore, Rates, client_variables, s3_serve
 
 BUCKET = "chaos"
 _SIZES = {
-    "ci": {"records": 120, "epoch_records": 15, "jobs": 1, "kills": 1},
+    "ci": {"records": 100, "epoch_records": 15, "jobs": 1, "kills": 1},
     "normal": {"records": 1_000, "epoch_records": 25, "jobs": 3, "kills": 3},
     "long": {"records": 1_500, "epoch_records": 25, "jobs": 12, "kills": 5},
 }
