@@ -54,6 +54,9 @@ _MEMORY = (
 )
 
 
+_CAUSES = 20  # of an exception: a chain may be a circle
+
+
 class SparkFailed(ExternalError):
     """Spark could not finish an epoch."""
 
@@ -257,4 +260,15 @@ def _reason(problem: Any) -> str:
         line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))
     ]
     first = next((line for line in lines if "SparkException" in line or "Job" in line), lines[0] if lines else "")
-    return (python[0] if python else first).removeprefix("org.apache.spark.SparkException: ")[:500]
+    reason = (python[0] if python else first).removeprefix("org.apache.spark.SparkException: ")[:500]
+    return f"{reason} {_root_cause(problem.java_exception)}".strip() if reason.endswith(":") else reason
+
+
+def _root_cause(exception: Any) -> str:
+    """What the last exception of a chain says: the others say only that something went wrong."""
+    for _ in range(_CAUSES):
+        cause = exception.getCause()
+        if cause is None:
+            break
+        exception = cause
+    return str(exception.toString()).strip().splitlines()[0][:500]
