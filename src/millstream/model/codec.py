@@ -100,7 +100,9 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
         # Bytes without any opcode that could load a global are safe for the plain, much faster, unpickler.
         if (len(data) < _SMALL and _is_plain(data)) or not _inspect(data):
             return _loads(data)
-        return _Unpickler(BytesIO(data)).load()
+        unpickler = _Unpickler(BytesIO(data))
+        unpickler.size = len(data)
+        return unpickler.load()
     except MillstreamError:
         raise
     except pickles.LoadsExtension as error:
@@ -559,13 +561,58 @@ class _Writer:
         return data
 
 
+class _MeteredBuild:
+    """`build` for one pickle. Arguments may come from the memo, again and again: what calls copy of them is limited."""
+
+    __slots__ = ("_left", "_others")
+    _left: int
+    _others: set[str]  # classes that are no containers: nothing is known to be copied for them
+
+    def __init__(self, size: int) -> None:
+        object.__setattr__(self, "_left", size + _FREE_COPIES)
+        object.__setattr__(self, "_others", set())
+
+    def __call__(self, kind: str, *arguments: Any) -> Any:
+        if kind in _COPYING:
+            self._charge(arguments[-1:])
+        elif kind in _CALLING and arguments[0] not in self._others:
+            if issubclass(_class_named(arguments[0]), _CONTAINERS):
+                self._charge(arguments[1:])
+            else:
+                self._others.add(arguments[0])
+        return _KINDS[kind](*arguments)
+
+    def _charge(self, copied: Iterable[Any]) -> None:
+        left = self._left - sum(len(each) for each in copied if isinstance(each, _CONTAINERS))
+        if left < 0:
+            message = "its calls copy more than the pickle has"
+            raise pickles.BadPickle(message)
+        object.__setattr__(self, "_left", left)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """No pickle can change it."""
+        raise AttributeError(name)
+
+
+_FREE_COPIES = 1 << 15  # elements or bytes; of more, a pickler writes at least a byte for each, in each call
+_NOT_METERED = 512  # bytes: a pickle of this size cannot make calls that copy more than that
+_COPYING, _CALLING = frozenset({"array", "objects", "counter"}), frozenset({"new", "call"})
+
+
 class _Unpickler(pickle.Unpickler):
+    size: int
+    _build: _MeteredBuild | None = None
+
     def find_class(self, module: str, name: str) -> Any:
         found = _GLOBALS.get((module, name))
         if found is None:
             named = f"{module}.{name}"
             raise UnsafeData(named)
-        return found
+        if found is not build or self.size < _NOT_METERED:
+            return found
+        if self._build is None:
+            self._build = _MeteredBuild(self.size)
+        return self._build
 
     def persistent_load(self, pid: object) -> Any:
         named = f"persistent id {pid!s:.100}"

@@ -1,8 +1,10 @@
 """What a pickle would do, found out without doing it.
 
-Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory than a small multiple of
-the pickle's size: lengths beyond its end, memo numbers beyond its size, values nested deeper than hashing them could
-bear. It allocates nothing that depends on what the pickle says.
+Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory for its size than any
+pickle of a pickler: lengths beyond its end, memo numbers beyond its size, more sets or calls than a pickler could have
+written into so many bytes, values nested deeper than hashing them could bear. What passes takes at most about 130 bytes
+for each byte of the pickle, which a list of empty sets does take; `codec` limits what calls copy. It allocates nothing
+that depends on what the pickle says.
 Does not know: which globals may be loaded; the unpickler asks for each."""
 
 from __future__ import annotations
@@ -28,15 +30,20 @@ _STACK_GLOBAL, _BINPERSID = 0x93, ord("Q")
 _EXTENSIONS = {0x82: 1, 0x83: 2, 0x84: 4}
 _LONG_BINPUT = ord("r")
 _TUPLES = b"\x85\x86\x87tR\x81"
+# The fewest bytes that a pickler writes for what takes most memory for its opcode: each set is put into the memo, and
+# each call gets its function and its arguments, which are at least two references, and is put into the memo. Lists,
+# dicts and tuples need no count: they take less than 130 bytes, as an opcode of one byte.
+_EMPTY_SET, _FROZENSET, _REDUCE = 0x8F, 0x91, ord("R")
+_COSTS = {_EMPTY_SET: 2, _FROZENSET: 3, _REDUCE: 6}
 
 
 def _any_of(codes: bytes) -> bytes:
     return b"[" + b"".join(re.escape(bytes([code])) for code in codes) + b"]"
 
 
-def _run_of(more: bytes = b"") -> re.Pattern[bytes]:
+def _run_of(more: bytes = b"", without: bytes = b"") -> re.Pattern[bytes]:
     """A pattern for any number of opcodes that need no look. Its form is what `re` is quickest with."""
-    bare = _any_of(_FIXED[0] + more) + b"*+"
+    bare = _any_of((_FIXED[0] + more).translate(None, without)) + b"*+"
     lengths = b"|".join(re.escape(bytes([length])) + b".{%d}" % length for length in range(256))
     text, *others = (re.escape(bytes([code])) + b"(?:" + lengths + b")" for code in _COUNTED_SHORT)
     fixed = [re.escape(bytes([code])) + b"." * size for size, codes in _FIXED.items() if size for code in codes]
@@ -44,7 +51,8 @@ def _run_of(more: bytes = b"") -> re.Pattern[bytes]:
 
 
 _RUN, _RUN_WITH_GLOBALS = _run_of(), _run_of(bytes([_STACK_GLOBAL]))
-is_plain = _RUN.fullmatch  # true of most pickles: there is nothing in them to look at, unless they are very long
+# True of most pickles: there is nothing in them to look at, unless they are very long.
+is_plain = _run_of(without=bytes(_COSTS)).fullmatch
 
 
 class BadPickle(ValueError):
@@ -94,9 +102,25 @@ def inspect(data: bytes) -> bool:
         else:
             message = f"the byte {code:#04x} at {place}, which is no opcode that is complete"
             raise BadPickle(message)
+    _check_costs(data)
     if end >= MAX_DEPTH and end - len(data.translate(None, _TUPLES)) >= MAX_DEPTH:
         check_depth(data)
     return loads_globals
+
+
+def _check_costs(data: bytes) -> None:
+    """Raise `BadPickle` if there are more sets or calls than a pickler could have written. Text may look like opcodes:
+    only if that could be too many is each opcode looked at."""
+    place, end, cost = 0, len(data), 0
+    if 2 * data.count(_EMPTY_SET) + 3 * data.count(_FROZENSET) + 6 * data.count(_REDUCE) <= end:
+        return
+    while place < end:
+        code = data[place]
+        cost += _COSTS.get(code, 0)
+        place = _argument_end(data, code, place + 1)
+    if cost > end:
+        message = f"more sets and calls than a pickler writes into {end} bytes"
+        raise BadPickle(message)
 
 
 def _check_memo(number: int, size: int) -> None:
