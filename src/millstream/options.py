@@ -182,8 +182,9 @@ FILE_ACCESS = Option(
     "millstream.files.access",
     "owner",
     "Who can read the files that a job keeps on local or mounted disks: checkpoints, savepoints, logs, leases, staged "
-    "output. `owner` is the user of the process; `group` adds its group; `umask` leaves it to the umask. The setting "
-    "holds for all jobs of a process.",
+    "output. `owner` is the user of the process; `group` adds its group; `umask` leaves it to the umask. Data files of "
+    "Delta and Iceberg tables, which other users read, always follow the umask. The setting holds for all jobs of a "
+    "process.",
     str,
     choices=("owner", "group", "umask"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -185,6 +186,17 @@ def test_files_of_dead_attempts_are_removed(table: Table) -> None:
         assert life.status is JobStatus.FINISHED
     assert table.ids() == list(range(1, LAST + 1))
     assert table.files() == table.live() | foreign
+
+
+@pytest.mark.parametrize(("umask", "rights"), [(0o022, 0o644), (0o077, 0o600)])
+def test_data_files_follow_the_umask_for_the_readers_of_the_table(table: Table, umask: int, rights: int) -> None:
+    """They are not moved by the commit: what is staged is what others read."""
+    before = os.umask(umask)
+    try:
+        append(table, 1, 4)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in table.path.rglob("part-*.parquet")} == {rights}
 
 
 def test_a_crash_around_a_checkpoint_doubles_nothing(table: Table) -> None:
