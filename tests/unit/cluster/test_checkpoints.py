@@ -28,7 +28,9 @@ def disk():
 
 def checkpoints(disk, job="job", interval=100, min_pause=0):
     storage = CheckpointStorage("/store", job, fs=disk)
-    return Checkpoints(storage, Schedule(interval, min_pause), temporary=False)
+    made = Checkpoints(storage, Schedule(interval, min_pause), temporary=False)
+    made.patience = ()
+    return made
 
 
 def metadata(number, epoch=None, job="job", at=0):
