@@ -14,8 +14,10 @@ Does not know: what the operations are for."""
 from __future__ import annotations
 
 import gc
+import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -24,10 +26,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from millstream.testing.chaos import Report, Trace
+from millstream.testing.chaos_sinks import SINKS as OUTPUTS
+from millstream.testing.chaos_sinks import Output
 from millstream.testing.faults import CRASHES, READ_MODES, Mode
 from millstream.testing.power import POWER_LOSSES
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import World, run
+from millstream.testing.storage_outputs import OutputFault, OutputJob
 from millstream.testing.storage_points import Fault, Outcome, Points, Script, setup_of
 
 __all__ = ["CI", "ERRORS", "JOBS", "Points", "Script", "plan", "play"]
@@ -61,6 +66,7 @@ class _Size(NamedTuple):
     repeated: bool
     kinds: tuple[_Kind, ...]
     others: int = 5
+    outputs: int = 40  # jobs with faults for each real sink
 
 
 def _kinds(others: float, rest: float) -> tuple[_Kind, ...]:
@@ -72,15 +78,15 @@ def _kinds(others: float, rest: float) -> tuple[_Kind, ...]:
 
 
 _SIZES = {
-    "ci": _Size(None, 6, 0.0, False, _kinds(0.02, 0.02), 2),
+    "ci": _Size(None, 6, 0.0, False, _kinds(0.02, 0.02), 2, 3),
     "normal": _Size(6, 6, 0.25, False, _kinds(0.1, 0.25)),
-    "long": _Size(len(PROGRAMS), 20, 0.5, True, _kinds(0.1, 0.25)),
+    "long": _Size(len(PROGRAMS), 20, 0.5, True, _kinds(0.1, 0.25), outputs=200),
 }
 
 
 def plan(seed: int, size: str) -> Trace:
     """Which operations of which programs fail, how, and for how many operations."""
-    programs, epochs, again, repeated, kinds, others = _SIZES[size]
+    programs, epochs, again, repeated, kinds, others, outputs = _SIZES[size]
     chance = np.random.default_rng([seed, 17])
     chosen = CI if programs is None else sorted(map(str, chance.choice(sorted(PROGRAMS), programs, replace=False)))
     records = {name: _epoch_records(name, epochs) for name in chosen}
@@ -97,7 +103,21 @@ def plan(seed: int, size: str) -> Trace:
                 {"program": name, "job": job, "every": kind.every, "sink": kind.sink, "faults": _json(faults)}
                 for faults in drawn.faults(points, begin)
             ]
+    steps += _output_steps(np.random.default_rng([seed, 17, 1]), chosen, outputs)
     return Trace("storage", seed, size, {"epoch records": records}, steps)
+
+
+def _output_steps(chance: np.random.Generator, programs: Sequence[str], count: int) -> Iterator[Mapping[str, Any]]:
+    """Faults of jobs with real sinks: one after another for each sink, for its server is there once."""
+    modes: tuple[Mode, ...] = (*CRASHES, *CRASHES, *ERRORS, *POWER_LOSSES)
+    for sink in OUTPUTS:
+        for number in range(count):
+            drawn = [OutputFault(float(chance.random()), modes[int(chance.integers(len(modes)))])]
+            if chance.random() < 0.4:  # and in the recovery
+                drawn.append(OutputFault(float(chance.random()) / 4, modes[int(chance.integers(len(CRASHES)))]))
+            faults = [vars(fault) for fault in drawn]
+            program = programs[int(chance.integers(len(programs)))]
+            yield {"program": program, "every": 1 + number % 3, "output": sink, "faults": faults}
 
 
 def _json(faults: Sequence[Fault]) -> list[dict[str, Any]]:
@@ -192,13 +212,16 @@ def _little_garbage() -> Iterator[None]:
         gc.unfreeze()
 
 
-def play(trace: Trace, _directory: Path) -> Report:
+def play(trace: Trace, directory: Path) -> Report:
     """One fault at a time, each in the world of a job that begins."""
     report = Report(trace)
     outcomes: list[Outcome] = []
     points: dict[tuple[str, str, int, str], Points] = {}
-    with World() as world, _little_garbage():
+    with World() as world, _little_garbage(), _Outputs(directory, trace.parameters["epoch records"]) as outputs:
         for step in trace.shown():
+            if "output" in step:
+                outputs.play(step, report)
+                continue
             key = step["program"], step["job"], step.get("every", 1), step.get("sink", "visible")
             if key not in points:
                 program, job, every, sink = key
@@ -217,5 +240,35 @@ def play(trace: Trace, _directory: Path) -> Report:
         "crashes": sum(each.crashes for each in outcomes),
         "resumed from a savepoint": sum(each.resumed for each in outcomes),
         "failed and started again": sum(each.started_again for each in outcomes),
+        **outputs.figures(),
     }
     return report
+
+
+class _Outputs(ExitStack):
+    """The jobs with real sinks, whose servers run from the first step that needs one to the end."""
+
+    def __init__(self, directory: Path, records: Mapping[str, int]) -> None:
+        super().__init__()
+        self._directory, self._records = directory, records
+        self._running: set[str] = set()
+        self._played: Counter[str] = Counter()
+        self._number = 0
+
+    def play(self, step: Mapping[str, Any], report: Report) -> None:
+        """One step."""
+        sink = step["output"]
+        if sink not in self._running:
+            self.enter_context(OUTPUTS[sink].running())
+            self._running.add(sink)
+        self._number += 1
+        root = self._directory / str(self._number)
+        job = OutputJob(step["program"], self._records[step["program"]], step["every"], Output(sink, root))
+        outcome = job.outcome([OutputFault(**fault) for fault in step["faults"]])
+        report.check(outcome.problem is None, f"{step}: {outcome.problem}")
+        self._played.update({sink: 1, "crashes": outcome.crashes, "restarts": outcome.restarts})
+        shutil.rmtree(root, ignore_errors=True)
+
+    def figures(self) -> dict[str, int]:
+        """How many jobs of each sink, and what happened to them."""
+        return {f"with real sinks: {name}": count for name, count in self._played.items()}
