@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -22,6 +19,7 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.model.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
+from millstream.testing.s3 import FaultyStore, client_variables, s3_server
 
 pytest.importorskip("moto.server", reason="needs moto[server]")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs")
@@ -32,30 +30,14 @@ ROOT = "s3://bucket/checkpoints"
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The address of a server that has nothing yet."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
-        process.kill()
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture
 def store(server, monkeypatch):
     """The bucket, empty; programs find the server as they find Amazon's."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "id",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": server,
-    }.items():
+    for name, value in client_variables(server).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(object_store, "_remote", {})
     s3fs.S3FileSystem.clear_instance_cache()
@@ -92,6 +74,54 @@ def test_one_of_several_drivers_makes_a_checkpoint(store):
 
     assert sorted(run_at_once(*(lambda n=n: publish(b"%d" % n) for n in range(4)))) == [False, False, False, True]
     assert len(store.find("bucket")) == 1
+
+
+class LosesAnswers(FaultyStore):
+    """Carries out the first write of an object whose name has this text, and answers with an error."""
+
+    def __init__(self, url: str, text: str) -> None:
+        super().__init__(url, 1)
+        self.text: str | None = text
+
+    def fault(self, method: str, path: str) -> str | None:
+        if self.text is None or method != "PUT" or self.text not in path:
+            return None
+        self.text = None
+        return "answer lost"
+
+
+@pytest.fixture
+def losing(server, store, monkeypatch):
+    """Have the store lose the answer to a write."""
+    with ExitStack() as stack:
+
+        def lose(text: str) -> LosesAnswers:
+            made = stack.enter_context(LosesAnswers(server, text))
+            monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+            monkeypatch.setattr(object_store, "_remote", {})
+            s3fs.S3FileSystem.clear_instance_cache()
+            return made
+
+        yield lose
+
+
+def test_a_checkpoint_whose_answer_was_lost_is_known_to_be_ours(losing):
+    """The client repeats the write, which the store refuses: the object is there."""
+    faulty = losing("_metadata")
+    CheckpointStorage(ROOT, "job").publish(1, b"first")
+    assert faulty.text is None
+    with pytest.raises(CheckpointTaken):
+        CheckpointStorage(ROOT, "job").publish(1, b"second")
+    assert CheckpointStorage(ROOT, "job").read_metadata(1) == b"first"
+
+
+def test_a_term_whose_answer_was_lost_is_taken_again_as_a_later_one(losing):
+    faulty = losing("term-")
+    lease = FileLease("s3://bucket/ha/lost", ObjectStore.of(ROOT))
+    assert not lease.take(1, "driver"), "the driver cannot know that it was the one who made it"
+    assert faulty.text is None
+    assert lease.held().term == 1
+    assert lease.take(2, "driver")
 
 
 def test_a_log_is_one_object_a_record(store):

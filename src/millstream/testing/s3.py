@@ -103,7 +103,7 @@ class Rates:
 
 
 class FaultyStore:
-    """Passes requests on to the server at `url`, with faults while it is `faulty`. `injected` counts them."""
+    """Passes requests on to the server at `url`, with faults; `injected` counts them."""
 
     def __init__(self, url: str, seed: int, rates: Rates | None = None) -> None:
         self._server = urlsplit(url)
@@ -111,7 +111,6 @@ class FaultyStore:
         self._chance = np.random.default_rng([seed, 29])
         self._lock = threading.Lock()
         self._storm_until = 0.0
-        self.faulty = True
         self.injected: Counter[str] = Counter()
         self._front = _Front(self)
 
@@ -128,10 +127,9 @@ class FaultyStore:
         self._front.shutdown()
         self._front.server_close()
 
-    def fault(self, is_list: bool) -> str | None:
-        """What goes wrong with the next request; None if nothing does."""
-        if not self.faulty:
-            return None
+    def fault(self, method: str, path: str) -> str | None:
+        """What goes wrong with a request; None if nothing does."""
+        is_list = method == "GET" and "list-type=" in path
         with self._lock:
             drawn, rates = float(self._chance.random()), self._rates
             now = time.monotonic()
@@ -197,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         store = self.server.store
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        fault = store.fault(is_list=self.command == "GET" and "list-type=" in self.path)
+        fault = store.fault(self.command, self.path)
         if fault == "refused":
             return self._fail()
         if fault == "late":
