@@ -11,7 +11,7 @@ from millstream.cluster import entrypoint
 from millstream.testing.inline_engine import InlineEngine
 
 REPOSITORY = Path(__file__).parent.parent.parent
-PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md"])
+PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("*.md")])
 FENCE = re.compile(r"^```python runnable\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:|#)([^)#]+)")
 TO_COME: set[str] = set()  # pages that are linked before they are written
