@@ -566,7 +566,7 @@ class _MeteredBuild:
 
     __slots__ = ("_left", "_others")
     _left: int
-    _others: set[str]  # classes that are no containers: nothing is known to be copied for them
+    _others: set[str]  # classes that are not known to copy their arguments
 
     def __init__(self, size: int) -> None:
         object.__setattr__(self, "_left", size + _FREE_COPIES)
@@ -576,7 +576,7 @@ class _MeteredBuild:
         if kind in _COPYING:
             self._charge(arguments[-1:])
         elif kind in _CALLING and arguments[0] not in self._others:
-            if issubclass(_class_named(arguments[0]), _CONTAINERS):
+            if _copies(_class_named(arguments[0])):
                 self._charge(arguments[1:])
             else:
                 self._others.add(arguments[0])
@@ -594,6 +594,18 @@ class _MeteredBuild:
         raise AttributeError(name)
 
 
+def _copies(cls: type) -> bool:
+    """Whether an object of the class is a copy of its argument, which a pickler writes anew for each object.
+
+    A named tuple refers to its arguments, and a class that chooses them itself may share them: a pickler writes a
+    shared argument once."""
+    base = next((each for each in _CONTAINERS if issubclass(cls, each)), None)
+    if base is None or hasattr(cls, "_fields"):
+        return False
+    return all(getattr(cls, hook, None) is getattr(base, hook, None) for hook in _ARGUMENT_HOOKS)
+
+
+_ARGUMENT_HOOKS = ("__getnewargs__", "__getnewargs_ex__", "__reduce__", "__reduce_ex__")
 _FREE_COPIES = 1 << 15  # elements or bytes; of more, a pickler writes at least a byte for each, in each call
 _NOT_METERED = 512  # bytes: a pickle of this size cannot make calls that copy more than that
 _COPYING, _CALLING = frozenset({"array", "objects", "counter"}), frozenset({"new", "call"})

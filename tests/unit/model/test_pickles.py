@@ -8,7 +8,7 @@ import tracemalloc
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -164,6 +164,34 @@ def test_containers_of_the_program_come_back() -> None:
         for value in (Names((1, range(9))), Raw(b"abc"), Tags({1}), Queue([1, 2], 5), Words("aab")):
             back = codec.decode(codec.encode(value))
             assert (type(back), back) == (type(value), value)
+
+
+class Tagged(NamedTuple):
+    number: int
+    tags: tuple[str, ...]
+
+
+class Described(dict):
+    """Written with an argument that objects share."""
+
+    def __init__(self, name: int, schema: list[str]) -> None:
+        super().__init__(name=name)
+        self.schema = schema
+
+    def __reduce__(self):
+        return Described, (self["name"], self.schema)
+
+
+def test_objects_that_share_their_arguments_come_back() -> None:
+    shared = [f"column {number}" for number in range(50)]
+    tags = tuple(shared)
+    with codec.using(codec.Classes((Tagged, Described))):
+        tagged = [Tagged(number, tags) for number in range(2000)]
+        assert codec.decode(codec.encode(tagged)) == tagged
+        described = [Described(number, shared) for number in range(1500)]
+        back = codec.decode(codec.encode(described))
+    assert back == described
+    assert back[0].schema is back[-1].schema
 
 
 def test_text_and_bytes_that_look_like_opcodes_are_only_text() -> None:
