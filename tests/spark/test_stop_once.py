@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 
+from millstream.engine.spark import session
 from millstream.engine.spark.session import StopOnce
 
 
@@ -48,3 +49,30 @@ def test_a_second_stop_leaves_the_context_that_was_started_after_the_first(conte
     SparkContext._active_spark_context = later = object()
     stop()
     assert SparkContext._active_spark_context is later
+
+
+def test_a_context_that_was_forgotten_is_not_stopped_again(context: Any) -> None:
+    stop = StopOnce(context)
+    stop.forget()
+    SparkContext._active_spark_context = later = object()
+    stop()
+    assert SparkContext._active_spark_context is later
+
+
+def test_nobody_waits_for_ever_for_a_stop_that_hangs(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, ends = threading.Event(), threading.Event()
+
+    class _Hanging(_Server):
+        def shutdown(self) -> None:
+            hangs.set()
+            ends.wait(30)
+
+    context._accumulatorServer = _Hanging()
+    monkeypatch.setattr(session, "_STOP_SECONDS", 0.1)
+    stop = StopOnce(context)
+    first = threading.Thread(target=stop)
+    first.start()
+    assert hangs.wait(30)
+    stop()
+    ends.set()
+    first.join()

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -83,7 +83,7 @@ class StopOnce:
     """Stops a context once, whichever thread is first; the others wait for it.
 
     With PySpark's own `stop`, one of two threads fails, and the slower one makes PySpark forget the context that was
-    started after the first."""
+    started after the first. Whoever has waited for a stop that hangs goes on without it."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -92,10 +92,23 @@ class StopOnce:
 
     def __call__(self) -> None:
         """Stop the context, unless that is done."""
-        with self._lock:
+        if self._stopped:
+            return
+        if not self._lock.acquire(timeout=_STOP_SECONDS):
+            _log.warning("Spark has not stopped within %s s; nobody waits for it any more", _STOP_SECONDS)
+            return
+        try:
             if not self._stopped:
                 SparkContext.stop(self._context)
                 self._stopped = True
+        finally:
+            self._lock.release()
+
+    def forget(self) -> None:
+        """Have PySpark know nothing of a context whose JVM cannot be asked any more."""
+        self._stopped = True
+        self._context._jsc = None  # there is nobody to be told that it stops
+        SparkContext.stop(self._context)
 
 
 _lock = threading.Lock()
@@ -233,8 +246,7 @@ def _forget_lost_gateway(seconds: float) -> None:
 def _forget(context: SparkContext | None, gateway: Any) -> None:
     """Have PySpark know nothing of a Spark; a gateway of ours is shut down with it."""
     if context is not None:
-        context._jsc = None  # there is nobody to be told that it stops
-        attempt("forget a lost Spark", lambda: SparkContext.stop(context), _GATEWAY_SECONDS)
+        attempt("forget a lost Spark", _stop_once(context).forget, _GATEWAY_SECONDS)
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None:
         attempt("shut the gateway down", gateway.shutdown, _GATEWAY_SECONDS)
@@ -270,10 +282,11 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     return context
 
 
-def _stop_once(context: Any) -> None:
+def _stop_once(context: Any) -> StopOnce:
     """The program and the engine may both stop a context, at the same time."""
     if not isinstance(context.stop, StopOnce):
         context.stop = StopOnce(context)
+    return cast(StopOnce, context.stop)
 
 
 def _note_error(*_: object) -> None:
