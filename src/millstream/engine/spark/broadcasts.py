@@ -41,9 +41,9 @@ def end(broadcast: Broadcast[Any]) -> None:
 
 def destroy(broadcast: Broadcast[Any]) -> None:
     """Let a broadcast go that no task reads any more: its blocks are removed at once."""
+    end(broadcast)
+    jvm_broadcast: Any = broadcast._jbroadcast
     with contextlib.suppress(Py4JError, OSError):
-        _let_go_of_file(broadcast)
-        jvm_broadcast: Any = broadcast._jbroadcast
         jvm_broadcast.destroy(False)
 
 

@@ -266,9 +266,12 @@ def _reason(problem: Any) -> str:
 
 def _root_cause(exception: Any) -> str:
     """What the last exception of a chain says: the others say only that something went wrong."""
-    for _ in range(_CAUSES):
-        cause = exception.getCause()
-        if cause is None:
-            break
-        exception = cause
-    return str(exception.toString()).strip().splitlines()[0][:500]
+    try:
+        for _ in range(_CAUSES):
+            cause = exception.getCause()
+            if cause is None:
+                break
+            exception = cause
+        return str(exception.toString()).strip().splitlines()[0][:500]
+    except (Py4JError, OSError):  # the JVM is gone meanwhile
+        return "its cause is not known"
