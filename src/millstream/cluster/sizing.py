@@ -5,7 +5,8 @@ a time, and grows at most twofold, or as far as the target is away even if all o
 records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records. After an epoch that was
 too large there is a limit: a quarter of that epoch, or the last size that was proven. When enough epochs have succeeded
 at the limit, that size is proven and the limit is doubled; it ends when it has no effect any more. How many epochs are
-enough: twice as many after a limit was raised too early, half as many after each raise that succeeded.
+enough: twice as many after a limit was raised too early, half as many after each raise that succeeded. An epoch that
+read less than half of what it was asked for does not count.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class EpochSize:
     limit: int | None = None
     proven: int | None = None  # the limit before it was raised, or the one to which epochs were cut
     patience: int = 0
-    accepted: int = 0  # epochs since the limit was set
+    accepted: int = 0  # epochs since the limit was set that read at least half of the budget
 
     def is_small(self, records: int | None) -> bool:
         """Whether an epoch that read `records` of a source, if that is known, was not larger than the proven size."""
@@ -74,7 +75,8 @@ class EpochSize:
         growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
         most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))
         bounded = min(max(wanted, self.records // 4), most)
-        return replace(learned, records=max(bounded, _LEAST), accepted=self.accepted + 1)
+        is_full = 2 * records >= self.budget  # a small epoch does not show that one at the limit succeeds
+        return replace(learned, records=max(bounded, _LEAST), accepted=self.accepted + is_full)
 
     def _learn(self, records: int, seconds: float) -> EpochSize:
         if not self.mean_records:

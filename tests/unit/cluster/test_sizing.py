@@ -78,3 +78,11 @@ def test_a_limit_ends_and_is_forgotten():
 
 def test_a_source_that_gives_little_is_no_reason_to_ask_for_more():
     assert EpochSize(1.0, records=20_000).after(10, 0.051).records <= 20_000
+
+
+def test_input_that_trickles_does_not_prove_that_full_epochs_succeed():
+    size = EpochSize(1.0).too_large(8_000)
+    for _ in range(1_000):
+        size = size.after(10, 0.05)
+    assert size.limit == 2_000
+    assert later(size, 100).limit is None
