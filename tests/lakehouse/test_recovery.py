@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from millstream.datastream.connectors.delta import DeltaSink
 from millstream.datastream.connectors.iceberg import IcebergSink, TableLoader
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.model.job_status import JobStatus
+from millstream.model.sink import WriterContext
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import Faults, Setup, World, run
@@ -186,6 +188,28 @@ def test_files_of_dead_attempts_are_removed(table: Table) -> None:
         assert life.status is JobStatus.FINISHED
     assert table.ids() == list(range(1, LAST + 1))
     assert table.files() == table.live() | foreign
+
+
+def test_a_driver_that_may_have_been_replaced_removes_nothing_when_it_closes(table: Table) -> None:
+    """It commits epochs 1 and 2; of both there are files that no commit names."""
+
+    def staged(epoch: int, attempt: str) -> Any:
+        writer = sink.create_writer(WriterContext("job", "table", 0, 1, epoch, attempt, 0))
+        writer.write([Row(epoch, attempt)], None)
+        return json.loads(json.dumps(writer.prepare_commit()))
+
+    sink = table.sink()
+    committer = sink.create_committer()
+    committer.commit(1, staged(1, "0-a"))
+    second, other = staged(2, "0-a"), staged(2, "0-b")
+    committer.commit(2, second)
+    before = table.files()
+    committer.close()
+    assert table.files() == before
+    committer.finish()
+    committer.close()
+    assert len(before - table.files()) == len(other) == 1
+    assert table.files() == table.live()
 
 
 @pytest.mark.parametrize(("umask", "rights"), [(0o022, 0o644), (0o077, 0o600)])

@@ -1,8 +1,9 @@
 """Compaction: committed files wait, hidden, until there are enough of them for one large file.
 
 Promises: what is committed is in exactly one place: waiting, or in a file that is seen; a crash between any two steps
-does not show. Nothing waits longer than the strategy says, and nothing waits when the job has ended. Only the driver
-that runs the job compacts: one that was replaced may still have to close its committer.
+does not show. Nothing waits longer than the strategy says, and nothing waits when the job is FINISHED, or CANCELED
+after a commit that completed. What waits when it FAILED does so until a job goes on from its checkpoint. Only the
+driver that runs the job compacts: one that was replaced may still have to close its committer.
 Does not know: how a file is staged, or of another sink that writes below the same base path with compaction: there
 must be none.
 

@@ -79,8 +79,8 @@ class Orphans:
             self._generations[owner] = generation
             self._sweep(location, owner, self._committed.pop(owner))
 
-    def close(self, location: str) -> None:
-        """The job is over: remove the rest."""
+    def finish(self, location: str) -> None:
+        """The job is over, and no other driver runs it: remove the rest."""
         for owner, committed in self._committed.items():
             self._sweep(location, owner, committed)
 

@@ -272,9 +272,9 @@ class DeltaCommitter(Committer):
         """Remove files that will never be committed."""
         remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove what dead attempts left."""
-        self._orphans.close(self._sink.location)
+        self._orphans.finish(self._sink.location)
 
 
 def _is_in_history(table: Any, files: list[StagedFile]) -> bool:

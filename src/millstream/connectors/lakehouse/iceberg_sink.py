@@ -279,9 +279,9 @@ class IcebergCommitter(Committer):
         """Remove files that will never be committed."""
         remove(self._sink.form.location, [StagedFile.from_json(data) for data in committables])
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove what dead attempts left."""
-        self._orphans.close(self._sink.form.location)
+        self._orphans.finish(self._sink.form.location)
 
 
 def _mark(text: str) -> dict[str, Any]:
