@@ -16,6 +16,8 @@ from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
 from millstream.cluster import bounded
 from millstream.cluster.commit_workers import CommitWorkers
+from millstream.cluster.deadlines import begun
+from millstream.cluster.leadership import Leadership, LeadershipGivenUp
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.common.accumulators import Accumulator, AverageAccumulator, ListAccumulator
 from millstream.connectors import collect
@@ -259,6 +261,24 @@ def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
     assert [results.get(1), results.get(10)] == ["a", "b"]
     waiting.join(10)
     assert not waiting.is_alive()
+
+
+def test_a_job_that_waits_for_its_reader_ends_when_its_lease_was_given_up(monkeypatch: Any) -> None:
+    monkeypatch.setattr(bounded, "_LOOK", 0.02)
+    now = [0.0]
+    lease: Any = SimpleNamespace()
+    leadership = Leadership(lease, "this", 10, lambda: now[0], time.sleep, patience=5)
+    workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
+    results = collect.Results(1)
+    committer = bounded.BoundedCommitter(collect.Delivering(results), "rows", None, "none", workers.backpressured)
+    committer.commit(1, ["a"])
+    now[0] = 6.0  # the process was stopped for a while
+    assert leadership.is_stuck()
+    outcome = begun(lambda: committer.commit(2, ["b"]))
+    with pytest.raises(LeadershipGivenUp):
+        outcome.result(10)
+    committer.close()
+    assert [results.get(1), results.get(1)] == ["a", "b"]
 
 
 def test_results_wait_until_there_is_room_or_nobody_reads() -> None:

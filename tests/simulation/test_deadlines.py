@@ -5,21 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from millstream.cluster import entrypoint
-from millstream.cluster.bounded import BoundedCommitter, BoundedEnumerator, StillUnderWay, TookTooLong
+from millstream.cluster.bounded import BoundedCommitter, BoundedEnumerator, Calls, StillUnderWay, TookTooLong
 from millstream.cluster.deadlines import watched, without_deadlines
 from millstream.cluster.observations import StatusChanged
+from millstream.cluster.sinks import Sinks
 from millstream.common import Configuration, WatermarkStrategy
 from millstream.connectors.sequence import SequenceEnumerator
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
 from millstream.model.job_status import JobStatus
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.model.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
 from millstream.model.source import Budget, SplitEnumerator
 from millstream.testing.inline_engine import InlineEngine
 
@@ -69,6 +71,25 @@ def test_a_commit_that_hangs_is_an_error_that_says_what_waited_for_what() -> Non
     wait(lambda: inner.closed)
     committer.commit(3, ["x"])
     assert inner.calls == [3, 3]
+
+
+@pytest.mark.parametrize(("grace", "advice"), [(100, True), (10_000, False)])
+def test_a_longer_cancellation_timeout_is_advised_only_where_it_has_an_effect(
+    monkeypatch: pytest.MonkeyPatch, grace: int, advice: bool
+) -> None:
+    inner = Hanging()
+    committer = BoundedCommitter(inner, "orders", 600_000, "execution.checkpointing.timeout")
+    nobody: Any = SimpleNamespace(vertices=())
+    sinks = Sinks(nobody, ThisProcess(), with_epoch=False)
+    sinks._committers, sinks._sinks = {"orders": committer}, {"orders": HangingSink()}
+    sinks.cancel(grace)
+    monkeypatch.setattr(Calls, "_wait", lambda *_: None)
+    with pytest.raises(TookTooLong, match=rf"within {grace / 1000:g} s") as caught:
+        committer.commit(3, ["x"])
+    inner.let_go.set()
+    hint = str(caught.value.hint)
+    assert ("raise task.cancellation.timeout" in hint) is advice
+    assert "a job that is cancelled waits for 10 s at most" in hint
 
 
 class SlowEnumerator(SequenceEnumerator):

@@ -3,7 +3,8 @@
 Promises: a call that has not ended in time raises `TookTooLong`, which names what waited for what; it is left behind,
 and until it ends no other call is made to the same committer or enumerator: that raises `StillUnderWay`. So what comes
 back late meets nothing newer. The committer breaks its connections, so that the call ends soon. A call that waits for
-the reader of the job's own output has no deadline: it logs what it waits for, and ends when the job is cancelled.
+the reader of the job's own output has no deadline: it logs what it waits for, and ends when the job is cancelled or its
+lease was given up.
 Does not know: sinks, sources, restarts."""
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _ENDING = 2.0  # seconds that a call of a cancelled job gets to end after it was
 class TookTooLong(ExternalError):
     """A sink or a source did not come back in time."""
 
-    def __init__(self, who: str, doing: str, millis: int, option: str) -> None:
+    def __init__(self, who: str, doing: str, millis: int, remedy: str) -> None:
         self.who, self.doing, self.millis = who, doing, millis
         super().__init__(
             f"{who} did not {doing} within {millis / 1000:g} s",
-            hint=f"see whether the system behind it answers; else raise {option}",
+            hint=f"see whether the system behind it answers; {remedy}",
         )
 
 
@@ -51,12 +52,12 @@ class StillUnderWay(ExternalError):
 
 class Calls:
     """Calls to one thing outside, never two at a time. `option` is what gives the time. Without a time, a call waits
-    for the reader of the job's output, and `backpressured` is called every second."""
+    for the reader of the job's output, and `backpressured` is called every second: what that raises ends the wait."""
 
     def __init__(
         self, who: str, millis: int | None, option: str, backpressured: Callable[[], None] = lambda: None
     ) -> None:
-        self._who, self._time, self._backpressured = who, (millis, option), backpressured
+        self._who, self._time, self._backpressured = who, (millis, f"else raise {option}"), backpressured
         self._left: tuple[Future[Any], str] | None = None
         self._hurry: tuple[int, str] | None = None
         self._over: threading.Event | None = None  # set when nobody waits for the call under way any more
@@ -81,17 +82,23 @@ class Calls:
         hurry = None if patient else self._hurry  # after `_over` is set: `hurry` misses no call
         outcome = begun(work)
         outcome.add_done_callback(lambda _: over.set())
-        self._wait(over, doing, (hurry or self._time)[0])
-        self._over = None
-        if outcome.done():
-            return outcome.result()
-        self._left = outcome, doing
+        try:
+            self._wait(over, doing, (hurry or self._time)[0])
+            if outcome.done():
+                return outcome.result()
+            millis, remedy = (None if patient else self._hurry) or self._time
+            raise TookTooLong(self._who, doing, millis or 0, remedy)
+        finally:
+            self._over = None
+            if not outcome.done():
+                self._left = outcome, doing
+                self._interrupt(interrupt)
+
+    def _interrupt(self, interrupt: Callable[[], None]) -> None:
         try:
             interrupt()
         except Exception as problem:
             _log.warning("%s could not be interrupted: %s", self._who, problem)
-        millis, option = (None if patient else self._hurry) or self._time
-        raise TookTooLong(self._who, doing, millis or 0, option)
 
     def _wait(self, over: threading.Event, doing: str, millis: int | None) -> None:
         if millis is not None:
@@ -114,11 +121,11 @@ class Calls:
             wait([left], _ENDING)
         return left.done()
 
-    def hurry(self, millis: int, option: str) -> None:
+    def hurry(self, millis: int, remedy: str) -> None:
         """The job is cancelled: the call under way has this time from now on, and so has every later one that is not
-        patient. From another thread."""
+        patient. `remedy` is for who reads that this was too short. From another thread."""
         longest, usual = self._time
-        self._hurry = (millis, option) if longest is None or millis < longest else (longest, usual)
+        self._hurry = (millis, remedy) if longest is None or millis < longest else (longest, usual)
         over = self._over
         if over is not None:
             timer = threading.Timer(millis / 1000, over.set)
@@ -176,9 +183,9 @@ class BoundedCommitter(Committer):
         """Have the call under way fail soon."""
         self._committer.interrupt()
 
-    def hurry(self, millis: int, option: str) -> None:
+    def hurry(self, millis: int, remedy: str) -> None:
         """The job is cancelled: what commits, or removes output, must end within this time. From another thread."""
-        self._calls.hurry(millis, option)
+        self._calls.hurry(millis, remedy)
 
     def finish(self) -> None:
         """Complete what waits, in time."""

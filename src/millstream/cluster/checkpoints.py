@@ -90,6 +90,7 @@ class Checkpoints:
         self._pin_numbers = count()
         self._term = 0
         self._newest = 0  # the number of the checkpoint that the job goes on from
+        self._landed: set[int] = set()  # the numbers of those that failed or expired, and exist all the same
         self._seen = 0  # the greatest number that recovery saw
         self._confirmed = False  # whether there was none greater when the first checkpoint was made
         self._publisher = Publisher(storage)
@@ -239,8 +240,7 @@ class Checkpoints:
         """Publish a checkpoint; gives it as it was published, and its path. `CheckpointExpired` when that takes too
         long; until it is resolved, it may still come to exist."""
         deadline = partial(self._in_time, metadata.checkpoint)
-        metadata = self._publisher.publish(metadata, deadline, merges=self.merges)
-        self._confirm(metadata.checkpoint)
+        metadata = self._publisher.publish(metadata, deadline, merges=self.merges, confirm=self._confirm)
         self._known = {handle.name for handle in metadata.handles}
         self._kept[metadata.checkpoint] = Kept.of(metadata)
         self._newest = metadata.checkpoint
@@ -254,7 +254,7 @@ class Checkpoints:
     def path_after_end(self, checkpoint: int) -> str | None:
         """Where a checkpoint is that the job made or started from, if it can be kept after the end of the job."""
         opened = self._opened
-        if opened is not None and opened.checkpoint == checkpoint and checkpoint not in self._kept:
+        if opened is not None and opened.checkpoint == checkpoint and checkpoint not in {*self._kept, *self._landed}:
             return self._opened_path
         return self.path_of(checkpoint) if self.enabled and not self._temporary else None
 
@@ -269,8 +269,11 @@ class Checkpoints:
 
     def resolve(self) -> list[CheckpointMetadata]:
         """Settle what came of checkpoints that failed or expired, before output that they name is taken back: those
-        that are returned exist, the others never will."""
-        return self._publisher.resolve(partial(self._in_time, self.next_id - 1))
+        that are returned exist, the others never will. Each is returned once: the caller must remember it."""
+        landed = self._publisher.resolve(partial(self._in_time, self.next_id - 1))
+        self._landed.update(each.checkpoint for each in landed)
+        self._newest = max([self._newest, *self._landed])  # recovery must not overlook it
+        return landed
 
     def _in_time(self, checkpoint: int, work: Callable[[], T]) -> T:
         if self.timeout is None:

@@ -7,12 +7,11 @@ Does not know: sinks, epochs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from millstream.cluster.deadlines import watched
-from millstream.cluster.leadership import Leadership, NotLeading
+from millstream.cluster.leadership import Leadership
 from millstream.engine.contract import Engine
 from millstream.errors import ExternalError
 from millstream.model.slot_task import SlotTask
@@ -79,7 +78,7 @@ class CommitWorkers:
         return True
 
     def backpressured(self) -> None:
-        """Keep the lease: the job waits for the reader of its output and is not stuck."""
+        """Keep the lease: the job waits for the reader of its output and is not stuck. `LeadershipGivenUp` if the lease
+        was given up before: another driver may lead, so this one does not wait on."""
         if self._leadership is not None:
-            with suppress(NotLeading):  # found when the job goes on
-                self._leadership.moved()
+            self._leadership.moved()

@@ -111,6 +111,7 @@ class JobMaster:
         self._stopped_with: tuple[SavepointRequest, str] | None = None
         self._over = False
         self._is_settled = True  # no checkpoint names output that may not be committed
+        self._named_by: str | None = None  # without checkpoints: the savepoint that names what is being committed
         self._leads = False
         self._began_at = 0
         self._oversize = Oversize(self._cut)
@@ -225,17 +226,27 @@ class JobMaster:
         if leadership is not None and not self._leads:
             return self._lead(leadership)
         self._still_leading()
-        self._checkpoints.resolve()
+        self._resolve()
         found = self._found()  # before anything is undone: what a checkpoint names must stay
         self._still_leading()
         if self._sinks is not None:
             self._sinks.abort(found)
+        self._named_by = None
         if self._sources is not None:
             self._sources.close()
         self._engine.close()
         self._deployed = False
         self._start_from(found, self._progress.generation + 1)
         return None
+
+    def _resolve(self) -> set[int]:
+        """Settle what came of checkpoints that failed or expired; gives the numbers of those that exist. The sinks are
+        told at once: nothing else will say so again."""
+        landed = self._checkpoints.resolve()
+        for each in landed:
+            assert self._sinks is not None
+            self._sinks.published(each.checkpoint, each.epoch)
+        return {each.checkpoint for each in landed}
 
     def _found(self) -> CheckpointMetadata | None:
         timeout = self._settings.checkpoint_timeout
@@ -445,6 +456,7 @@ class JobMaster:
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
             self._checkpoints.missed(self._clock.now())
             return False
+        self._sinks.published(metadata.checkpoint)
         self._failed_checkpoints = 0
         self._progress.lineages = {each.operator: each.lineages for each in metadata.operators}
         self._still_leading(metadata.checkpoint)
@@ -465,12 +477,17 @@ class JobMaster:
         job was cancelled; where that fails the checkpoint stays, because nothing else can complete the commit."""
         assert self._sinks is not None
         self._is_settled = False
-        found = next(reversed(self._checkpoints.resolve()), None)
-        retry, path_of = self.job.status is JobStatus.CANCELED, self._checkpoints.path_after_end
-        left = self._sinks.end(found, retry=retry, is_kept=lambda number: path_of(number) is not None)
+        self._resolve()
+        retry = self.job.status is JobStatus.CANCELED
+        left = self._sinks.end(retry=retry, is_kept=lambda number: self._kept_path(number) is not None)
         for each in left:
-            _log.error("the job is %s, but %s", self.job.status.name, each.report(path_of(each.checkpoint)))
+            path = self._kept_path(each.checkpoint)
+            _log.error("the job is %s, but %s", self.job.status.name, each.report(path))
         self._is_settled = not left
+
+    def _kept_path(self, checkpoint: int) -> str | None:
+        """Where the checkpoint of this number is after the end of the job, or the savepoint that took its place."""
+        return self._named_by or self._checkpoints.path_after_end(checkpoint)
 
     # --------------------------------------------------------------------------------------------- a savepoint
 
@@ -501,7 +518,9 @@ class JobMaster:
         metadata = self._snapshot()
         if not self._checkpoints.enabled:
             path = self._savepoints.write(asked, metadata, self._plan.slots).path
+            self._named_by = path
             self._sinks.commit(metadata.checkpoint)
+            self._named_by = None
             self._sinks.reached(metadata.operators, metadata.now)
             asked.done(path)
         elif self._checkpoint():
@@ -524,12 +543,15 @@ class JobMaster:
             self._accept(plan, self._run(plan), self._clock.precise() - started)
         metadata = self._snapshot()
         made = self._savepoints.write(asked, undrained(metadata) if asked.drain else metadata, self._plan.slots)
+        if not self._checkpoints.enabled:
+            self._named_by = made.path
         self._stopping = asked.stop
         try:
             self._checkpoint(final=True)
         except Exception:
             with suppress(MillstreamError):
-                if self._checkpoints.is_unresolved(metadata.checkpoint) and not self._checkpoints.resolve():
+                number = metadata.checkpoint
+                if self._checkpoints.is_unresolved(number) and number not in self._resolve():
                     made.dispose()  # the job goes on without it, and may take back output that it names
             raise
         finally:

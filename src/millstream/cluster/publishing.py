@@ -122,9 +122,15 @@ class Publisher:
         self.next_id = 1
 
     def publish(
-        self, metadata: CheckpointMetadata, deadline: Deadline[CheckpointMetadata], *, merges: bool
+        self,
+        metadata: CheckpointMetadata,
+        deadline: Deadline[CheckpointMetadata],
+        *,
+        merges: bool,
+        confirm: Callable[[int], None] = lambda _: None,
     ) -> CheckpointMetadata:
-        """Make a checkpoint exist; gives it as it was published. Its number is used up, whatever comes of it."""
+        """Make a checkpoint exist; gives it as it was published. Its number is used up, whatever comes of it. `confirm`
+        raises if it does not count, or if that cannot be found out: then it is unresolved."""
         earlier = tuple(self._unresolved.values())
         attempt = PublishAttempt(metadata, self._storage, merges=merges)
         self.next_id = metadata.checkpoint + 1
@@ -139,6 +145,7 @@ class Publisher:
             published = deadline(run)
         finally:
             attempt.give_up()
+        confirm(published.checkpoint)
         self._unresolved.clear()
         return published
 

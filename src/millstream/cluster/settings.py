@@ -13,7 +13,7 @@ from millstream.errors import UserError
 from millstream.model.configuration import Configuration
 from millstream.model.time import millis
 
-_COMMIT_GRACE = 10_000
+MOST_COMMIT_GRACE = 10_000
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def job_settings(configuration: Configuration) -> JobSettings:
         idle_interval=millis(get(options.EPOCH_IDLE_INTERVAL)),
         deadline=millis(get(options.EPOCH_DEADLINE)),
         cancellation=(cancellation := millis(get(options.TASK_CANCELLATION_TIMEOUT))),
-        commit_grace=min(cancellation or _COMMIT_GRACE, _COMMIT_GRACE),
+        commit_grace=min(cancellation or MOST_COMMIT_GRACE, MOST_COMMIT_GRACE),
         adaptive=get(options.SCHEDULER) == "Adaptive" or get(options.SCHEDULER_MODE) == "REACTIVE",
         reactive=get(options.SCHEDULER_MODE) == "REACTIVE",
         stable_for=millis(get(options.ADAPTIVE_STABILIZATION)),

@@ -18,7 +18,7 @@ from typing import Any
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.cluster.bounded import BoundedCommitter
 from millstream.cluster.failures import StateRefused
-from millstream.cluster.settings import JobSettings
+from millstream.cluster.settings import MOST_COMMIT_GRACE, JobSettings
 from millstream.errors import MillstreamError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.model.sink import Committer, Sink, Workers
@@ -43,8 +43,8 @@ class OutputNotClaimed(StateRefused):
 
 @dataclass(frozen=True)
 class Uncommitted:
-    """Output of a sink that a published checkpoint names and that may not be committed. `left` names it for a person,
-    `problem` is why."""
+    """Output of a sink that a checkpoint or savepoint names and that may not be committed. `left` names it for a
+    person, `problem` is why."""
 
     sink: str
     checkpoint: int
@@ -52,10 +52,11 @@ class Uncommitted:
     problem: str
 
     def report(self, path: str | None) -> str:
-        """What a person is to know. `path` is where the checkpoint is kept."""
+        """What a person is to know. `path` is where the checkpoint or savepoint is kept."""
         end = f"{path} is kept: a job that starts from it (execution.state-recovery.path) commits this output"
         told = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
-        return f"{told}. What is left: {self.left}. {end if path else 'No checkpoint that names it is kept'}."
+        nothing = "No checkpoint or savepoint that names it is kept"
+        return f"{told}. What is left: {self.left}. {end if path else nothing}."
 
 
 class Sinks:
@@ -122,13 +123,29 @@ class Sinks:
         """What a checkpoint must name."""
         return {name: tuple(_joined(epochs)) for name, epochs in self._staged.items() if not self._is_driver_only(name)}
 
+    def published(self, checkpoint: int, epoch: int | None = None) -> None:
+        """A checkpoint exists that names what was staged up to `epoch`, or all of it: none of that is removed any more,
+        whatever happens before it is committed."""
+        staged, self._staged = self._staged, {}
+        for operator, epochs in staged.items():
+            named = [each for each in epochs if epoch is None or each[0] <= epoch]
+            later = epochs[len(named) :]
+            if later:
+                self._staged[operator] = later
+            if not named:
+                continue
+            if self._is_driver_only(operator):
+                self._owed.setdefault(operator, []).extend(_joined(named))
+            else:  # a checkpoint before it that expired names a part of this
+                _, before = self._uncommitted.get(operator, (0, []))
+                self._uncommitted[operator] = (checkpoint, [*before, *_joined(named)])
+
     def commit(self, checkpoint: int) -> None:
         """The checkpoint is durable: make what it names visible. If a sink fails, the others commit all the same.
 
         What that sink has staged is committed by the recovery, from the checkpoint, or at the end of the job; what
         stays in the driver is kept here for it. The reader of the job's output is last: others do not wait for it."""
-        self._name_staged(checkpoint)
-        self._staged = {}
+        self.published(checkpoint)
         problems: list[Exception] = []
         with self._commit_under_way():
             for operator in sorted({**self._uncommitted, **self._owed}, key=self._is_driver_only):
@@ -141,13 +158,6 @@ class Sinks:
         if problems:
             raise problems[0]
         self._committed = checkpoint
-
-    def _name_staged(self, checkpoint: int) -> None:
-        for operator, epochs in self._staged.items():
-            if self._is_driver_only(operator):
-                self._owed.setdefault(operator, []).extend(_joined(epochs))
-            else:
-                self._uncommitted[operator] = (checkpoint, _joined(epochs))
 
     def _commit_named(self, operator: str, checkpoint: int) -> None:
         """Commit what a checkpoint names of one sink, and forget it if that succeeds."""
@@ -221,12 +231,17 @@ class Sinks:
 
     def abort(self, found: CheckpointMetadata | None = None) -> None:
         """What was staged since the checkpoint `found` will be made again: remove it. What that one names stays, and is
-        committed next; so do rows in the driver up to its epoch, which will not be made again."""
-        if found is None:
-            self._uncommitted = {}
-        elif found.checkpoint != self._committed:
-            self._name(found.checkpoint, found.committables)
+        committed next; so do rows in the driver up to its epoch, which will not be made again. What no commit was tried
+        of is removed too if only a checkpoint names it that recovery does not go on from, such as a damaged one."""
+        before, self._uncommitted = self._uncommitted, {}
         problems = self._abort_staged(found)
+        if found is not None:
+            if found.checkpoint != self._committed:
+                self._name(found.checkpoint, found.committables)
+            for operator, (_, committables) in before.items():
+                gone = [each for each in committables if each not in found.committables.get(operator, ())]
+                problem = self._remove(operator, gone) if gone and operator not in self._tried else None
+                problems += [problem] if problem is not None else []
         if problems:
             raise problems[0]
 
@@ -256,27 +271,33 @@ class Sinks:
             return problem
         return None
 
-    def end(
-        self, found: CheckpointMetadata | None, *, retry: bool, is_kept: Callable[[int], bool]
-    ) -> list[Uncommitted]:
+    def end(self, *, retry: bool, is_kept: Callable[[int], bool]) -> list[Uncommitted]:
         """The job ends before its input did: remove what no checkpoint names. What a published checkpoint names and no
         commit has completed is committed now, if `retry`; gives what may still not be committed. Unless its checkpoint
         `is_kept`, output that no commit was tried of is removed too; what one was tried of may be visible, so it is
-        left. `found` is a checkpoint of which it was not known that it was published."""
-        if found is not None:
-            self._name(found.checkpoint, found.committables)
+        left."""
         problems: dict[str, str] = {}
-        for operator, (checkpoint, committables) in list(self._uncommitted.items()):
-            problems[operator] = "its commit did not complete"
-            if retry or not committables:
+        with self._commit_under_way():
+            for operator, (checkpoint, committables) in list(self._uncommitted.items()):
+                problems[operator] = "its commit did not complete"
+                if retry or not committables:
+                    try:
+                        self._commit_named(operator, checkpoint)
+                        del problems[operator]
+                    except Exception as problem:
+                        problems[operator] = problem.message if isinstance(problem, MillstreamError) else str(problem)
+        self._abort_staged(None)
+        left = self._left_over(problems, is_kept)
+        with self._commit_under_way():
+            for operator in list(self._owed) if retry else ():
                 try:
-                    self._commit_named(operator, checkpoint)
-                    del problems[operator]
+                    self._commit_named(operator, 0)
                 except Exception as problem:
-                    problems[operator] = problem.message if isinstance(problem, MillstreamError) else str(problem)
-        self._abort_staged(found)
-        for operator in list(self._owed) if retry else ():
-            self._commit_named(operator, 0)
+                    _log.warning("rows of sink '%s' were not delivered: %s", self._names[operator], problem)
+        return left
+
+    def _left_over(self, problems: Mapping[str, str], is_kept: Callable[[int], bool]) -> list[Uncommitted]:
+        """What could not be committed, by operator and why; what may be removed, is."""
         left = []
         for operator, problem_text in problems.items():
             checkpoint, committables = self._uncommitted[operator]
@@ -290,30 +311,35 @@ class Sinks:
     def cancel(self, grace: int) -> bool:
         """The job is cancelled: nothing waits any longer for somebody to read, and what writes to an external system
         has `grace` milliseconds to end. Whether a commit is under way. From another thread."""
+        remedy = f"a job that is cancelled waits for {MOST_COMMIT_GRACE / 1000:g} s at most"
+        if grace < MOST_COMMIT_GRACE:
+            remedy = f"else raise {TASK_CANCELLATION_TIMEOUT.key}: {remedy}"
         for operator, committer in self._committers.items():
             if self._is_driver_only(operator):
                 committer.interrupt()
             if isinstance(committer, BoundedCommitter):
-                committer.hurry(grace, TASK_CANCELLATION_TIMEOUT.key)
+                committer.hurry(grace, remedy)
         return self._committing
 
     def finish(self) -> None:
         """This driver has ended the job: have every committer complete what waits, whether others can or not."""
+        self._call_all(lambda committer: committer.finish(), "to complete its output")
+
+    def _call_all(self, call: Callable[[Committer], None], doing: str) -> None:
         problems: list[Exception] = []
         for committer in self._committers.values():
             try:
-                committer.finish()
+                call(committer)
             except Exception as problem:
                 problems.append(problem)
         for other in problems[1:]:
-            _log.warning("another sink failed to complete its output: %s", other)
+            _log.warning("another sink failed %s: %s", doing, other)
         if problems:
             raise problems[0]
 
     def close(self) -> None:
-        """Close every committer."""
-        for committer in self._committers.values():
-            committer.close()
+        """Close every committer, whether others can be closed or not."""
+        self._call_all(lambda committer: committer.close(), "to close")
 
 
 def _joined(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:

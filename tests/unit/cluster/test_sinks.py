@@ -159,7 +159,7 @@ def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_re
             made.commit(7)
         made.stage([report(0, "b")], 2)
         sink.failures = failures
-        return sink.done, made.end(None, is_kept=lambda checkpoint: True, **how)
+        return sink.done, made.end(is_kept=lambda checkpoint: True, **how)
 
     done, left = ended(0, retry=True)
     assert (done, left) == ([(7, ["a"]), ("abort", ["b"])], [])
@@ -168,7 +168,7 @@ def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_re
         assert done == [("abort", ["b"])]
         assert (left.sink, left.checkpoint, left.left) == ("out", 7, "a")
     assert "chk-7 is kept: a job that starts from it" in left.report("chk-7")
-    assert "No checkpoint that names it is kept" in left.report(None)
+    assert "No checkpoint or savepoint that names it is kept" in left.report(None)
 
 
 def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_is_cancelled():
@@ -176,7 +176,8 @@ def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_
     made = sinks(sink)
     made.stage([report(0, "a")], 1)
     made.stage([report(0, "b")], 2)
-    assert made.end(published(4, {"out": ("a",)}, epoch=1), retry=True, is_kept=lambda checkpoint: True) == []
+    made.published(4, epoch=1)
+    assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
     assert sink.done == [(4, ["a"]), ("abort", ["b"])]
 
 
@@ -189,7 +190,7 @@ def test_output_that_no_commit_was_tried_of_is_removed_when_its_checkpoint_is_no
     made = sinks(first, second)
     with pytest.raises(OSError, match="no"):
         made.recommit(1, {"out": ("a",), "out1": ("b",)})
-    (left,) = made.end(None, retry=False, is_kept=lambda checkpoint: False)
+    (left,) = made.end(retry=False, is_kept=lambda checkpoint: False)
     assert left.sink == "out"
     assert (first.done, second.done) == ([], [("abort", ["b"])])
 
@@ -227,3 +228,105 @@ def test_a_sink_that_fails_takes_no_rows_from_others():
     assert (first.done, second.done, third.done) == ([(7, ["a"])], [(7, ["b"])], [(7, ["c"])])
     made.recommit(7, {})
     assert third.done == [(7, ["c"])]
+
+
+class Broken(Recording):
+    """Raises while it is broken."""
+
+    is_broken = True
+
+    def commit(self, checkpoint, committables):
+        if self.is_broken:
+            raise OSError("no")
+        super().commit(checkpoint, committables)
+
+
+def test_output_is_not_removed_once_its_checkpoint_is_published():
+    sink, reader = Recording(), Recording(driver_only=True)
+    made = sinks(sink, reader)
+    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["row"]}}], 1)
+    made.published(4)
+    assert made.durable() == {}
+    made.stage([{"subtask": 0, "results": {"out": ["b"], "out1": ["later"]}}], 2)
+    (left,) = made.end(retry=False, is_kept=lambda checkpoint: True)
+    assert (left.checkpoint, left.left) == (4, "a")
+    assert (sink.done, reader.done) == ([("abort", ["b"])], [("abort", ["later"])])
+
+
+def test_of_several_checkpoints_that_exist_after_all_the_last_names_everything():
+    sink = Recording()
+    made = sinks(sink)
+    for epoch, name in enumerate("abc", 1):
+        made.stage([report(0, name)], epoch)
+    made.published(4, epoch=1)
+    made.published(5, epoch=2)
+    assert made.durable() == {"out": ("c",)}
+    assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
+    assert sink.done == [(5, ["a", "b"]), ("abort", ["c"])]
+
+
+def test_output_of_a_checkpoint_that_recovery_does_not_go_on_from_is_removed_unless_it_may_be_visible():
+    sink, tried = Recording(), Broken()
+    made = sinks(sink, tried)
+    made.stage([report(0, "a")], 1)
+    made.commit(1)
+    made.stage([{"subtask": 0, "results": {"out": ["b"]}}], 2)
+    made.published(2)
+    made.abort(published(1, {"out": ["a"]}, epoch=1))
+    assert sink.done == [(1, ["a"]), ("abort", ["b"])]
+    made.stage([{"subtask": 0, "results": {"out1": ["c"]}}], 2)
+    with pytest.raises(OSError, match="no"):
+        made.commit(3)
+    made.abort(published(1, {"out": ["a"]}, epoch=1))
+    assert tried.done == []
+    assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
+
+
+@pytest.mark.parametrize("driver_only", [False, True])
+def test_a_commit_at_the_end_of_the_job_is_under_way_for_another_cancel(driver_only):
+    class Asking(Broken):
+        def commit(self, checkpoint, committables):
+            super().commit(checkpoint, committables)
+            self.was_under_way = made.cancel(10)
+
+    sink = Asking(driver_only=driver_only)
+    made = sinks(sink)
+    made.stage([report(0, "a")])
+    with pytest.raises(OSError, match="no"):
+        made.commit(1)
+    sink.is_broken = False
+    assert not made.cancel(10)
+    assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
+    assert sink.was_under_way
+    assert not made.cancel(10)
+
+
+def test_rows_that_cannot_be_delivered_at_the_end_hide_nothing_else(caplog):
+    sink, reader, second = Broken(), Broken(driver_only=True), Broken(driver_only=True)
+    made = sinks(sink, reader, second)
+    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["row"], "out2": ["other row"]}}])
+    with pytest.raises(OSError, match="no"):
+        made.commit(1)
+    second.is_broken = False
+    (left,) = made.end(retry=True, is_kept=lambda checkpoint: True)
+    assert (left.sink, left.left) == ("out", "a")
+    assert second.done == [(0, ["other row"])]
+    assert "rows of sink 'out1' were not delivered: no" in caplog.text
+
+
+def test_every_committer_is_closed_whether_others_can_be_or_not(caplog):
+    class Closing(Recording):
+        def __init__(self, problem=None):
+            super().__init__()
+            self.problem = problem
+
+        def close(self):
+            self.done.append("closed")
+            if self.problem is not None:
+                raise OSError(self.problem)
+
+    committers = Closing("first"), Closing("second"), Closing()
+    with pytest.raises(OSError, match="first"):
+        sinks(*committers).close()
+    assert [each.done for each in committers] == 3 * [["closed"]]
+    assert "another sink failed to close: second" in caplog.text
