@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.kafka.client import admin_library, library
 from millstream.errors import ExternalError
+from millstream.testing.guarded import guarded
 from millstream.testing.kafka_jars import VERSION, jars, java
 from millstream.testing.kafka_security import PROTOCOLS, SecureListeners
 from millstream.testing.network import LOCALHOST, Host
@@ -57,21 +58,6 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
-"""
-
-
-# The broker ends with this process, however that ends: its end closes the standard input that the shell reads.
-_GUARD = """\
-exec 3<&0
-"$@" </dev/null 3<&- &
-broker=$!
-echo $broker > broker.pid
-(read -r _ <&3; kill -9 $broker) 2>/dev/null &
-guard=$!
-wait $broker
-status=$?
-kill $guard
-exit $status
 """
 
 
@@ -146,13 +132,7 @@ class KafkaBroker:
             self._format()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    "/bin/sh",
-                    "-c",
-                    _GUARD,
-                    "sh",
-                    *self._command("kafka.Kafka", str(self.directory / "server.properties")),
-                ],
+                guarded(self._command("kafka.Kafka", str(self.directory / "server.properties")), "broker.pid"),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

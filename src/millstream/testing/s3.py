@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from millstream.errors import ExternalError, UserError
+from millstream.testing.guarded import guarded
 
 _START_SECONDS = 60
 _ERRORS = {500: "InternalError", 503: "SlowDown"}
@@ -58,12 +59,11 @@ def s3_server() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            _wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
+    with subprocess.Popen(  # the end of the block closes its standard input
+        guarded(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _wait_for(port, process)
+        yield f"http://127.0.0.1:{port}"
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
