@@ -178,6 +178,9 @@ class _Front(ThreadingHTTPServer):
         self.store = store
         super().__init__(("127.0.0.1", 0), _Handler)
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: clients are killed."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Front
