@@ -47,7 +47,7 @@ def test_a_fault_of_storage_does_not_show_in_a_real_sink(sink: str, tmp_path: Pa
     try:
         report = chaos.played(replace(trace, steps=steps), tmp_path)
     except NoPostgres as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"there is no PostgreSQL to test against: {problem}; {problem.hint}")
     assert report.ok, "\n".join(report.lines())
 
 
@@ -64,8 +64,10 @@ def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
 def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
     try:
         report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
-    except (NoNamespaces, NoHistory) as problem:
-        pytest.skip(str(problem))
+    except NoNamespaces as problem:
+        pytest.skip(f"hosts need network namespaces, which this user or kernel does not have: {problem}")
+    except NoHistory as problem:
+        pytest.skip(f"an upgrade starts from the last release, whose source is not in this checkout: {problem}")
     print("\n".join(report.lines()))
     assert report.ok, "\n".join(report.lines())
 
@@ -79,7 +81,7 @@ def test_a_part_of_a_case_holds_on_spark(case: str, part: str, tmp_path: Path) -
     try:
         report = chaos.played(trace, tmp_path)
     except NoLimits as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"limits of disk and memory need mounts and control groups of Linux: {problem}")
     assert report.ok, "\n".join(report.lines())
 
 

@@ -32,7 +32,7 @@ def network() -> Iterator[Network]:
     try:
         check_available()
     except NoNamespaces as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"hosts need network namespaces, which this user or kernel does not have: {problem}")
     with Network(["one", "other", "third"]) as network:
         servers = []
         for host in network.values():
@@ -82,7 +82,7 @@ def test_namespaces_are_gone_afterwards() -> None:
     try:
         check_available()
     except NoNamespaces as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"hosts need network namespaces, which this user or kernel does not have: {problem}")
     with Network(["solo"]) as made:
         name = made["solo"].namespace
         assert name in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

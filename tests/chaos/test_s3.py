@@ -151,17 +151,17 @@ def test_a_lease_is_taken_by_one_driver_renewed_and_concluded(store):
 
 
 def test_a_job_with_high_availability_runs_with_everything_on_the_store(store):
-    configuration = Configuration()
-    for key, value in {
-        "parallelism.default": "1",
-        "millstream.epoch.max-records": "20",
-        "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.dir": ROOT,
-        "high-availability.type": "lease",
-        "high-availability.storageDir": "s3://bucket/ha",
-        "high-availability.cluster-id": "s3",
-    }.items():
-        configuration.set_string(key, value)
+    configuration = Configuration.from_dict(
+        {
+            "parallelism.default": "1",
+            "millstream.epoch.max-records": "20",
+            "execution.checkpointing.interval": "1 ms",
+            "execution.checkpointing.dir": ROOT,
+            "high-availability.type": "lease",
+            "high-availability.storageDir": "s3://bucket/ha",
+            "high-availability.cluster-id": "s3",
+        }
+    )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     numbers = env.from_source(NumberSequenceSource(1, 60), WatermarkStrategy.no_watermarks(), "n")
     numbers.key_by(lambda n: n % 3, Types.LONG()).map(lambda n: n, Types.LONG()).filter(lambda n: n < 0).print()

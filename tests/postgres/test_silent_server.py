@@ -142,7 +142,7 @@ def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_ba
 def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_nothing_names(
     database, proxy, tmp_path, caplog, comes_back
 ):
-    """PostgreSQL keeps the locks of a prepared transaction until somebody ends it."""
+    """PostgreSQL keeps the locks of a prepared transaction until it is committed or rolled back."""
     database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
     listen, silenced = silenced_at_a_commit(proxy)
     times = {} if comes_back else {"task.cancellation.timeout": "500 ms"}

@@ -292,9 +292,28 @@ class Hiding(MemoryFileSystem):
         return super().read_bytes(path)
 
 
-@pytest.mark.parametrize("looks", [1, 2])
-def test_a_checkpoint_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks):
-    disk = Hiding()
+class Short(MemoryFileSystem):
+    """Shows only the first half of files of checkpoint 2 for some reads."""
+
+    looks = 0
+
+    def read_bytes(self, path):
+        data = super().read_bytes(path)
+        self.looks -= "/chk-2" in path
+        return data[: len(data) // 2] if "/chk-2" in path and self.looks >= 0 else data
+
+
+@pytest.mark.parametrize(
+    ("disk_class", "looks", "problem"),
+    [
+        (Hiding, 1, "there is no file /store/job/chk-2/_metadata"),
+        (Hiding, 2, "there is no file /store/job/chk-2/_metadata"),
+        (Short, 1, "the file /store/job/chk-2/_metadata is damaged"),
+        (Short, 3, "the file /store/job/chk-2/_metadata is damaged"),
+    ],
+)
+def test_a_checkpoint_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(disk_class, looks, problem):
+    disk = disk_class()
     disk.make_dirs("/store")
     made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), Schedule(100), temporary=False)
     made.patience = (0.001, 0.001, 0.001)
@@ -305,13 +324,20 @@ def test_a_checkpoint_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks
     disk.looks = looks
     assert made.latest_intact() == snapshots[1]
     disk.looks = 100
-    with pytest.raises(OlderCheckpointRefused, match=r"there is no file /store/job/chk-2/_metadata"):
+    with pytest.raises(OlderCheckpointRefused, match=problem):
         made.latest_intact()
 
 
+@pytest.mark.parametrize(
+    ("disk_class", "missing", "problem"),
+    [
+        (Hiding, True, "there is no file /store/job/shared/chk-2"),
+        (Short, False, "expected 5 bytes, found 2 bytes"),
+    ],
+)
 @pytest.mark.parametrize("looks", [1, 3])
-def test_a_state_file_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks):
-    disk = Hiding()
+def test_a_state_file_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(disk_class, looks, missing, problem):
+    disk = disk_class()
     disk.make_dirs("/store")
     storage = CheckpointStorage("/store", "job", fs=disk)
     stored = storage.write("shared/chk-2", b"state")
@@ -319,51 +345,9 @@ def test_a_state_file_that_cannot_be_seen_for_a_moment_is_looked_for_again(looks
     disk.looks = looks
     assert files.read(stored) == b"state"
     disk.looks = 100
-    with pytest.raises(StateFileDamaged, match="there is no file /store/job/shared/chk-2") as missing:
+    with pytest.raises(StateFileDamaged, match=problem) as damaged:
         files.read(stored)
-    assert missing.value.missing
-
-
-class Short(MemoryFileSystem):
-    """Shows only the first half of files of checkpoint 2 for some reads."""
-
-    reads = 0
-
-    def read_bytes(self, path):
-        data = super().read_bytes(path)
-        self.reads -= "/chk-2" in path
-        return data[: len(data) // 2] if "/chk-2" in path and self.reads >= 0 else data
-
-
-@pytest.mark.parametrize("reads", [1, 3])
-def test_a_checkpoint_of_which_only_a_part_is_seen_for_a_moment_is_read_again(reads):
-    disk = Short()
-    disk.make_dirs("/store")
-    made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), Schedule(100), temporary=False)
-    made.patience = (0.001, 0.001, 0.001)
-    snapshots = [CheckpointMetadata(number, number, 0, "job", "name", 0, 0, ()) for number in (1, 2)]
-    for snapshot in snapshots:
-        made.complete(snapshot, ManualClock())
-    disk.reads = reads
-    assert made.latest_intact() == snapshots[1]
-    disk.reads = 100
-    with pytest.raises(OlderCheckpointRefused, match=r"the file /store/job/chk-2/_metadata is damaged"):
-        made.latest_intact()
-
-
-@pytest.mark.parametrize("reads", [1, 3])
-def test_a_state_file_of_which_only_a_part_is_seen_for_a_moment_is_read_again(reads):
-    disk = Short()
-    disk.make_dirs("/store")
-    storage = CheckpointStorage("/store", "job", fs=disk)
-    stored = storage.write("shared/chk-2", b"state")
-    files = JobStateFiles(storage, None, (0.001, 0.001, 0.001))
-    disk.reads = reads
-    assert files.read(stored) == b"state"
-    disk.reads = 100
-    with pytest.raises(StateFileDamaged, match="expected 5 bytes, found 2 bytes") as damaged:
-        files.read(stored)
-    assert not damaged.value.missing
+    assert damaged.value.missing is missing
 
 
 @pytest.mark.parametrize("mode", ["enoent", "short"])

@@ -87,8 +87,8 @@ def test_only_who_ended_the_job_completes_its_output(how: str) -> None:
     with World() as world:
         status = live(how, Noting(), world).status
     assert status is (JobStatus.SUSPENDED if how == "replaced" else JobStatus[how.upper()])
-    told = [call for call in _calls if call != "abort"]
-    assert told == (["finish", "close"] if how in ("finished", "canceled") else ["close"])
+    calls = [call for call in _calls if call != "abort"]
+    assert calls == (["finish", "close"] if how in ("finished", "canceled") else ["close"])
 
 
 @pytest.mark.parametrize("how", ["finished", "canceled", "replaced"])

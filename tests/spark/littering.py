@@ -55,16 +55,16 @@ def run_job(directory: Path, number: int) -> int:
     failures, checkpoints = directory / f"failures-{number}", directory / f"checkpoints-{number}"
     failures.mkdir()
     checkpoints.mkdir()
-    configuration = Configuration()
-    for key, value in {
-        "execution.checkpointing.dir": str(checkpoints),
-        "execution.checkpointing.interval": "100 ms",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "5",
-        "restart-strategy.fixed-delay.delay": "10 ms",
-        "millstream.epoch.max-records": "1",
-    }.items():
-        configuration.set_string(key, value)
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.dir": str(checkpoints),
+            "execution.checkpointing.interval": "100 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "5",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+            "millstream.epoch.max-records": "1",
+        }
+    )
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     numbers = env.from_collection(list(range(RECORDS)), Types.LONG())
     numbers.key_by(lambda n: n, Types.LONG()).map(Fail(failures), Types.LONG()).print()

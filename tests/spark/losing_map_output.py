@@ -35,17 +35,17 @@ class Losing(MapFunction):
 
 def lose(directory: Path) -> None:
     """Run the job; there are more slots than cores, so that some tasks begin when others have ended."""
-    configuration = Configuration()
     (directory / "checkpoints").mkdir()
-    for key, value in {
-        "millstream.spark.master": "local[2]",
-        "execution.checkpointing.dir": str(directory / "checkpoints"),
-        "execution.checkpointing.interval": "200 ms",
-        "restart-strategy.type": "fixed-delay",
-        "millstream.epoch.max-records": "300",
-        "parallelism.default": "4",
-    }.items():
-        configuration.set_string(key, value)
+    configuration = Configuration.from_dict(
+        {
+            "millstream.spark.master": "local[2]",
+            "execution.checkpointing.dir": str(directory / "checkpoints"),
+            "execution.checkpointing.interval": "200 ms",
+            "restart-strategy.type": "fixed-delay",
+            "millstream.epoch.max-records": "300",
+            "parallelism.default": "4",
+        }
+    )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     numbers = env.from_source(NumberSequenceSource(0, 599), WatermarkStrategy.no_watermarks(), "numbers")
     salted = numbers.map(lambda value: (random.randrange(100), value))

@@ -60,7 +60,7 @@ class Calls:
         self._who, self._time, self._backpressured = who, (millis, f"else raise {option}"), backpressured
         self._left: tuple[Future[Any], str] | None = None
         self._hurry: tuple[int, str] | None = None
-        self._over: threading.Event | None = None  # set when nobody waits for the call under way any more
+        self._over: threading.Event | None = None  # set when the caller no longer waits for the call under way
 
     def call(
         self,
@@ -110,7 +110,7 @@ class Calls:
             self._backpressured()
             if looks % _WARN_EVERY == 0:
                 _log.warning(
-                    "the job is backpressured: %s cannot %s until somebody reads what is there. Read on, close the "
+                    "the job is backpressured: %s cannot %s until the results are read. Read on, close the "
                     "iterator, or cancel the job.",
                     self._who,
                     doing,

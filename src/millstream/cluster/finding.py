@@ -163,7 +163,7 @@ def _read(storage: CheckpointStorage, number: int, patience: Sequence[float]) ->
 
 
 def find_snapshot(path: str, storage: CheckpointStorage, patience: Sequence[float]) -> Snapshot:
-    """The checkpoint or savepoint that a job is told to start from, with the same pauses."""
+    """Open the checkpoint or savepoint that a job starts from, with the same pauses."""
     for pause in patience:
         try:
             return open_snapshot(path, storage)

@@ -25,6 +25,7 @@ from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.adoption import differs
 from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.closing import do_all, settle_output
 from millstream.cluster.commit_workers import CommitWorkers
 from millstream.cluster.deadlines import watched, within
 from millstream.cluster.events import (
@@ -110,7 +111,6 @@ class JobMaster:
         self._stopping = False
         self._stopped_with: tuple[SavepointRequest, str] | None = None
         self._over = False
-        self._is_settled = True  # no checkpoint names output that may not be committed
         self._named_by: str | None = None  # without checkpoints: the savepoint that names what is being committed
         self._leads = False
         self._began_at = 0
@@ -241,7 +241,7 @@ class JobMaster:
 
     def _resolve(self) -> set[int]:
         """Settle what came of checkpoints that failed or expired; gives the numbers of those that exist. The sinks are
-        told at once: nothing else will say so again."""
+        notified at once, because each number is returned once."""
         landed = self._checkpoints.resolve()
         for each in landed:
             assert self._sinks is not None
@@ -383,7 +383,7 @@ class JobMaster:
         return plan
 
     def _cut(self, cut: EpochCut) -> None:
-        """An epoch, and with it those after it, are planned anew."""
+        """An epoch gets a smaller plan, and the epochs after it get new plans."""
         self._movement.epochs_replanned(cut.epoch)
         self._observe(cut)
 
@@ -471,19 +471,6 @@ class JobMaster:
         made, took = metadata, (self._clock.precise() - started) * 1000
         self._observe(CheckpointDone(made.checkpoint, made.epoch, made.bytes_new, made.full_size, took, path))
         return True
-
-    def _take_back(self) -> None:
-        """The job has ended: what was staged and is in no checkpoint goes. What a checkpoint names is committed if the
-        job was cancelled; where that fails the checkpoint stays, because nothing else can complete the commit."""
-        assert self._sinks is not None
-        self._is_settled = False
-        self._resolve()
-        retry = self.job.status is JobStatus.CANCELED
-        left = self._sinks.end(retry=retry, is_kept=lambda number: self._kept_path(number) is not None)
-        for each in left:
-            path = self._kept_path(each.checkpoint)
-            _log.error("the job is %s, but %s", self.job.status.name, each.report(path))
-        self._is_settled = not left
 
     def _kept_path(self, checkpoint: int) -> str | None:
         """Where the checkpoint of this number is after the end of the job, or the savepoint that took its place."""
@@ -604,17 +591,13 @@ class JobMaster:
         if not completed:
             self._workers.release()
         if self._sinks is not None:
-            # what was staged may be named by a checkpoint that another driver went on from
-            steps += [self._take_back] if final and self.job.status is not JobStatus.FINISHED else []
+            if final and status is not JobStatus.FINISHED:  # else another driver may go on from what names this output
+                keep |= not settle_output(self._sinks, status, self._resolve, self._kept_path)
             steps += [self._sinks.finish] if final and completed else []
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)
-        steps += [self._engine.close, lambda: self._checkpoints.close(keep=keep or not self._is_settled)]
-        for step in steps:
-            try:
-                step()
-            except Exception as problem:
-                _log.warning("the job has ended, but something is left behind: %s", problem)
+        steps += [self._engine.close, partial(self._checkpoints.close, keep=keep)]
+        do_all(steps)
         if self._stopped_with is not None:
             self._stopped_with[0].done(self._stopped_with[1])

@@ -12,7 +12,7 @@ from millstream.cluster.leadership import Leadership
 
 
 class Movement:
-    """The progress of one job; nobody is told when there is no lease."""
+    """The progress of one job. Without a lease nothing is reported."""
 
     def __init__(self, leadership: Leadership | None) -> None:
         self._leadership = leadership

@@ -72,7 +72,7 @@ class Oversize:
 
         That is allowed because no checkpoint has included the epoch, so what sinks staged for it was not shown, and
         sinks that do not stage may show output twice. A job that may go back behind committed output is an exception.
-        The logged plans after it begin where the old plan ended, so they are dropped and those epochs are planned anew;
+        The logged plans after it begin where the old plan ended, so they are dropped and those epochs get new plans;
         a reader of the log does the same, because the new plan has the number of an earlier record.
         A crash before the new plan is logged replays the old one."""
         plan = logged.popleft()

@@ -54,9 +54,9 @@ class Uncommitted:
     def report(self, path: str | None) -> str:
         """What a person is to know. `path` is where the checkpoint or savepoint is kept."""
         end = f"{path} is kept: a job that starts from it (execution.state-recovery.path) commits this output"
-        told = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
+        text = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
         nothing = "No checkpoint or savepoint that names it is kept"
-        return f"{told}. What is left: {self.left}. {end if path else nothing}."
+        return f"{text}. What is left: {self.left}. {end if path else nothing}."
 
 
 class Sinks:
@@ -153,10 +153,7 @@ class Sinks:
                     self._commit_named(operator, checkpoint)
                 except Exception as problem:
                     problems.append(problem)
-        for other in problems[1:]:
-            _log.warning("another sink failed to commit checkpoint %s: %s", checkpoint, other)
-        if problems:
-            raise problems[0]
+        _raise_first(problems, f"to commit checkpoint {checkpoint}")
         self._committed = checkpoint
 
     def _commit_named(self, operator: str, checkpoint: int) -> None:
@@ -309,8 +306,8 @@ class Sinks:
         return left
 
     def cancel(self, grace: int) -> bool:
-        """The job is cancelled: nothing waits any longer for somebody to read, and what writes to an external system
-        has `grace` milliseconds to end. Whether a commit is under way. From another thread."""
+        """The job is cancelled: no call waits for the reader of results any longer, and calls to external systems have
+        `grace` milliseconds to end. Whether a commit is under way. From another thread."""
         remedy = f"a job that is cancelled waits for {MOST_COMMIT_GRACE / 1000:g} s at most"
         if grace < MOST_COMMIT_GRACE:
             remedy = f"else raise {TASK_CANCELLATION_TIMEOUT.key}: {remedy}"
@@ -332,14 +329,19 @@ class Sinks:
                 call(committer)
             except Exception as problem:
                 problems.append(problem)
-        for other in problems[1:]:
-            _log.warning("another sink failed %s: %s", doing, other)
-        if problems:
-            raise problems[0]
+        _raise_first(problems, doing)
 
     def close(self) -> None:
         """Close every committer, whether others can be closed or not."""
         self._call_all(lambda committer: committer.close(), "to close")
+
+
+def _raise_first(problems: Sequence[Exception], doing: str) -> None:
+    """Raise the first problem, if there is one, and log the others."""
+    for other in problems[1:]:
+        _log.warning("another sink failed %s: %s", doing, other)
+    if problems:
+        raise problems[0]
 
 
 def _joined(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:

@@ -45,6 +45,7 @@ from millstream.model.codec_errors import (
     dotted,
     name_of,
 )
+from millstream.model.metered import CONTAINERS, NOT_METERED, MeteredBuild
 
 PROTOCOL = 5
 
@@ -311,14 +312,11 @@ def _call(name: str, *arguments: Any) -> Any:
 
 def _check_size(cls: type, arguments: tuple[Any, ...]) -> None:
     """Refuse the few bytes that would become a container of any size: a range to copy, a number of zero bytes."""
-    if not issubclass(cls, _CONTAINERS) or hasattr(cls, "_fields"):
+    if not issubclass(cls, CONTAINERS) or hasattr(cls, "_fields"):
         return
     sized = (range, int) if issubclass(cls, bytes | bytearray) else (range,)
     if issubclass(cls, np.ndarray) or any(type(argument) in sized for argument in arguments):
         raise _Unexpected(cls, arguments)
-
-
-_CONTAINERS = (tuple, frozenset, set, list, deque, dict, bytes, bytearray, np.ndarray)
 
 
 def _enum_member(name: str, member: str) -> Any:
@@ -561,69 +559,19 @@ class _Writer:
         return data
 
 
-class _MeteredBuild:
-    """`build` for one pickle. Arguments may come from the memo, again and again: what calls copy of them is limited."""
-
-    __slots__ = ("_left", "_others")
-    _left: int
-    _others: set[str]  # classes that are not known to copy their arguments
-
-    def __init__(self, size: int) -> None:
-        object.__setattr__(self, "_left", size + _FREE_COPIES)
-        object.__setattr__(self, "_others", set())
-
-    def __call__(self, kind: str, *arguments: Any) -> Any:
-        if kind in _COPYING:
-            self._charge(arguments[-1:])
-        elif kind in _CALLING and arguments[0] not in self._others:
-            if _copies(_class_named(arguments[0])):
-                self._charge(arguments[1:])
-            else:
-                self._others.add(arguments[0])
-        return _KINDS[kind](*arguments)
-
-    def _charge(self, copied: Iterable[Any]) -> None:
-        left = self._left - sum(len(each) for each in copied if isinstance(each, _CONTAINERS))
-        if left < 0:
-            message = "its calls copy more than the pickle has"
-            raise pickles.BadPickle(message)
-        object.__setattr__(self, "_left", left)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """No pickle can change it."""
-        raise AttributeError(name)
-
-
-def _copies(cls: type) -> bool:
-    """Whether an object of the class is a copy of its argument, which a pickler writes anew for each object.
-
-    A named tuple refers to its arguments, and a class that chooses them itself may share them: a pickler writes a
-    shared argument once."""
-    base = next((each for each in _CONTAINERS if issubclass(cls, each)), None)
-    if base is None or hasattr(cls, "_fields"):
-        return False
-    return all(getattr(cls, hook, None) is getattr(base, hook, None) for hook in _ARGUMENT_HOOKS)
-
-
-_ARGUMENT_HOOKS = ("__getnewargs__", "__getnewargs_ex__", "__reduce__", "__reduce_ex__")
-_FREE_COPIES = 1 << 15  # elements or bytes; of more, a pickler writes at least a byte for each, in each call
-_NOT_METERED = 512  # bytes: a pickle of this size cannot make calls that copy more than that
-_COPYING, _CALLING = frozenset({"array", "objects", "counter"}), frozenset({"new", "call"})
-
-
 class _Unpickler(pickle.Unpickler):
     size: int
-    _build: _MeteredBuild | None = None
+    _build: MeteredBuild | None = None
 
     def find_class(self, module: str, name: str) -> Any:
         found = _GLOBALS.get((module, name))
         if found is None:
             named = f"{module}.{name}"
             raise UnsafeData(named)
-        if found is not build or self.size < _NOT_METERED:
+        if found is not build or self.size < NOT_METERED:
             return found
         if self._build is None:
-            self._build = _MeteredBuild(self.size)
+            self._build = MeteredBuild(self.size, build, _class_named)
         return self._build
 
     def persistent_load(self, pid: object) -> Any:

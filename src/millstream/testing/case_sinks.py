@@ -160,8 +160,12 @@ class SimulatedFiles(Files):
             return []
 
     def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
-        """As Files promises; no case reads directories."""
-        raise NotImplementedError
+        """As Files promises."""
+        names = self.names(path)
+        folders = [name for name in names if self.is_directory(f"{path}/{name}")]
+        yield path, folders, [name for name in names if name not in folders]
+        for folder in folders:
+            yield from self.walk(f"{path}/{folder}")
 
     def sync(self, path: str) -> None:
         """As Files promises."""

@@ -141,7 +141,7 @@ class DamagedJob:
             return world.disk
 
     def _new_setup(self, **changes: Any) -> Setup:
-        """The job, if it begins anew, with an incarnation that no job before it had: a server knows them all."""
+        """The job with an unused incarnation in case it starts from the beginning: a server remembers earlier ones."""
         self._lives += 1
         return replace(self._setup, incarnation=f"{self._lives}", **changes)
 

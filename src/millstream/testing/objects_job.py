@@ -36,24 +36,24 @@ class Count(KeyedProcessFunction):
 
 
 def main(name: str, records: int, epoch_records: int) -> None:
-    """Run the job to its end, whoever began it."""
+    """Run the job to its end; an earlier driver may have started it."""
     root = f"s3://{BUCKET}/{name}"
-    configuration = Configuration()
-    for key, value in {
-        "parallelism.default": "2",
-        "millstream.epoch.max-records": str(epoch_records),
-        "execution.checkpointing.interval": "200 ms",
-        "execution.checkpointing.dir": f"{root}/checkpoints",
-        "execution.checkpointing.tolerable-failed-checkpoints": "3",
-        "high-availability.type": "lease",
-        "high-availability.storageDir": f"{root}/ha",
-        "high-availability.cluster-id": name,
-        "millstream.high-availability.lease-duration": "3 s",
-        "restart-strategy.type": "exponential-delay",
-        "restart-strategy.exponential-delay.initial-backoff": "50 ms",
-        "restart-strategy.exponential-delay.max-backoff": "1 s",
-    }.items():
-        configuration.set_string(key, value)
+    configuration = Configuration.from_dict(
+        {
+            "parallelism.default": "2",
+            "millstream.epoch.max-records": str(epoch_records),
+            "execution.checkpointing.interval": "200 ms",
+            "execution.checkpointing.dir": f"{root}/checkpoints",
+            "execution.checkpointing.tolerable-failed-checkpoints": "3",
+            "high-availability.type": "lease",
+            "high-availability.storageDir": f"{root}/ha",
+            "high-availability.cluster-id": name,
+            "millstream.high-availability.lease-duration": "3 s",
+            "restart-strategy.type": "exponential-delay",
+            "restart-strategy.exponential-delay.initial-backoff": "50 ms",
+            "restart-strategy.exponential-delay.max-backoff": "1 s",
+        }
+    )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     numbers = env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers")
     numbers.set_parallelism(1)  # so that each key's numbers come in order

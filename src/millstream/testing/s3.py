@@ -179,7 +179,7 @@ class _Front(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing: clients are killed."""
+        """Log nothing: clients are killed on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_POST = do_HEAD = do_DELETE = do_GET
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _answer(self) -> None:
         store = self.server.store

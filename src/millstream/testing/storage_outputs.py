@@ -1,7 +1,7 @@
 """One job of the storage case with a real sink: files, Delta, Iceberg, PostgreSQL or Kafka.
 
 Promises: `outcome` runs the job from its beginning with a fault at a storage operation, and a second one in the
-recovery if there is one, then to its end, with output that nobody has written to before. What the sink shows in the end
+recovery if there is one, then to its end, with an empty output. What the sink shows in the end
 must be what plain Python computes: no row more, no row less.
 Does not know: which faults there are to be. Faults are in the storage of checkpoints; the sink's own is a real one."""
 
@@ -76,7 +76,7 @@ class OutputJob:
             return OutputOutcome(crashes, restarts, self._problem(last, world.visible()))
 
     def _live(self, world: World, script: Script, fault: OutputFault | None) -> Life:
-        setup = replace(self._setup, incarnation=f"{next(_lives)}")  # of a job that begins anew
+        setup = replace(self._setup, incarnation=f"{next(_lives)}")  # used if the job starts from the beginning
         if fault is None:
             return run(setup, world, listen=script)
         operation = int(fault.at * self._operations)

@@ -30,6 +30,18 @@ class Recording(Sink, Committer):
         self.done.append(("abort", list(committables)))
 
 
+class Failing(Recording):
+    """Fails to commit, once."""
+
+    failures = 1
+
+    def commit(self, checkpoint, committables):
+        if self.failures:
+            self.failures -= 1
+            raise OSError("no")
+        super().commit(checkpoint, committables)
+
+
 def sinks(*all_sinks, with_epoch=False, allow_unclaimed=False):
     names = ("out", "out1", "out2", "out3")
     named = zip(names, all_sinks, strict=False)
@@ -142,15 +154,6 @@ def test_the_reader_of_the_job_is_last_to_get_output():
 
 
 def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_reported_when_it_failed():
-    class Failing(Recording):
-        failures = 1
-
-        def commit(self, checkpoint, committables):
-            if self.failures:
-                self.failures -= 1
-                raise OSError("no")
-            super().commit(checkpoint, committables)
-
     def ended(failures, **how):
         sink = Failing()
         made = sinks(sink)
@@ -206,15 +209,6 @@ def test_output_of_a_sink_that_the_program_does_not_have_is_refused(caplog):
 
 
 def test_a_sink_that_fails_takes_no_rows_from_others():
-    class Failing(Recording):
-        failures = 1
-
-        def commit(self, checkpoint, committables):
-            if self.failures:
-                self.failures -= 1
-                raise OSError("no")
-            super().commit(checkpoint, committables)
-
     first, second = Failing(), Recording(driver_only=True)
     third, fourth = Failing(driver_only=True), Recording()
     made = sinks(first, second, third, fourth)

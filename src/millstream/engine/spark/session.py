@@ -83,7 +83,7 @@ class StopOnce:
     """Stops a context once, whichever thread is first; the others wait for it.
 
     With PySpark's own `stop`, one of two threads fails, and the slower one makes PySpark forget the context that was
-    started after the first. Whoever has waited for a stop that hangs goes on without it."""
+    started after the first. A caller that has waited too long for a stop that hangs returns."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -95,7 +95,7 @@ class StopOnce:
         if self._stopped:
             return
         if not self._lock.acquire(timeout=_STOP_SECONDS):
-            _log.warning("Spark has not stopped within %s s; nobody waits for it any more", _STOP_SECONDS)
+            _log.warning("Spark has not stopped within %s s; the program goes on without waiting for it", _STOP_SECONDS)
             return
         try:
             if not self._stopped:
@@ -107,7 +107,7 @@ class StopOnce:
     def forget(self) -> None:
         """Have PySpark know nothing of a context whose JVM cannot be asked any more."""
         self._stopped = True
-        self._context._jsc = None  # there is nobody to be told that it stops
+        self._context._jsc = None  # the JVM cannot be asked to stop the context
         SparkContext.stop(self._context)
 
 
