@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from millstream.connectors.files.filesystems import Files, LocalFiles
 from millstream.model.job_status import JobStatus
-from millstream.testing.case_sinks import SINKS
+from millstream.testing.case_sinks import SINKS, SimulatedFiles
 from millstream.testing.faults import CRASHES, Mode
 from millstream.testing.power import POWER_LOSSES
 from millstream.testing.sample_programs import PROGRAMS
@@ -67,3 +69,14 @@ def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
             life = run(setup, world, Faults(reads=(number, "enoent")))
             assert life.status is JobStatus.FINISHED, life.failure
             assert world.visible() == reference(SETUP), reads[number]
+
+
+def test_the_simulated_disk_is_walked_as_a_real_one(tmp_path: Path) -> None:
+    def walk(files: Files, root: str) -> list[tuple[str, list[str], list[str]]]:
+        for name in ("a/1", "a/b/2", "3"):
+            with files.writing(f"{root}/{name}") as stream:
+                stream.write(b"x")
+        return [(folder.removeprefix(root), folders, names) for folder, folders, names in files.walk(root)]
+
+    with World() as world:
+        assert walk(SimulatedFiles(), f"simulated://{world.files.name}/root") == walk(LocalFiles(), str(tmp_path))

@@ -12,8 +12,9 @@ import dataclasses
 import hashlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from millstream import options
 from millstream.checkpoint.metadata import CheckpointMetadata
@@ -22,6 +23,8 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CorruptFile, MissingFile, StorageFailure, VoidCheckpoint
 from millstream.errors import ExternalError, MillstreamError
 from millstream.state.saving import StateFileDamaged
+
+T = TypeVar("T")
 
 _log = logging.getLogger("millstream.checkpoints")
 
@@ -153,23 +156,23 @@ def _numbers(storage: CheckpointStorage, newest: int, patience: Sequence[float])
 
 
 def _read(storage: CheckpointStorage, number: int, patience: Sequence[float]) -> bytes:
-    """The metadata of a checkpoint. A network mount may show a file late, or only its beginning for a moment."""
-    for pause in patience:
-        try:
-            return storage.read_metadata(number)
-        except (MissingFile, CorruptFile):
-            time.sleep(pause)
-    return storage.read_metadata(number)
+    """The metadata of a checkpoint."""
+    return _repeat(lambda: storage.read_metadata(number), (MissingFile, CorruptFile), patience)
 
 
 def find_snapshot(path: str, storage: CheckpointStorage, patience: Sequence[float]) -> Snapshot:
     """Open the checkpoint or savepoint that a job starts from, with the same pauses."""
+    return _repeat(lambda: open_snapshot(path, storage), (NoSuchCheckpoint, MissingFile, CorruptFile), patience)
+
+
+def _repeat(read: Callable[[], T], problems: tuple[type[Exception], ...], patience: Sequence[float]) -> T:
+    """Read, and read again: a network mount may show a file late, or only its beginning for a moment."""
     for pause in patience:
         try:
-            return open_snapshot(path, storage)
-        except (NoSuchCheckpoint, MissingFile, CorruptFile):
+            return read()
+        except problems:
             time.sleep(pause)
-    return open_snapshot(path, storage)
+    return read()
 
 
 def _go_back(

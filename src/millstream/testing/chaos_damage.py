@@ -21,8 +21,6 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
-from millstream.datastream.data_stream import DataStream
-from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_sinks import SINKS, Output
@@ -108,13 +106,7 @@ class DamagedJob:
         self._output = output
         self._plain = Setup(PROGRAMS[program], epoch_records=max(1, _RECORDS // every), checkpoint_every=every)
         self._expected = reference(self._plain)
-
-        def with_sink(env: StreamExecutionEnvironment) -> DataStream:
-            stream = PROGRAMS[program](env)
-            output.sink.attach(stream, output.directory)
-            return stream
-
-        self._setup = replace(self._plain, program=with_sink)
+        self._setup = replace(self._plain, program=output.attached(PROGRAMS[program]))
         self._lives = 0
         self.in_files = output.sink.in_files
         self.disk = self._stopped()

@@ -7,7 +7,7 @@ Does not know: faults."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,9 +28,12 @@ from millstream.datastream.connectors.jdbc import (
 )
 from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from millstream.datastream.data_stream import DataStream
+from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.arrow_types import python_values
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.postgres import PostgresServer, postgres_server
+
+Program = Callable[[StreamExecutionEnvironment], DataStream]
 
 _ROWS = Types.ROW_NAMED(["text"], [Types.STRING()])
 
@@ -208,6 +211,16 @@ class Output:
         self.sink, self._root = SINKS[sink], root
         self._number = 0
         self.empty()
+
+    def attached(self, program: Program) -> Program:
+        """The program with this output beside its own stream."""
+
+        def with_sink(env: StreamExecutionEnvironment) -> DataStream:
+            stream = program(env)
+            self.sink.attach(stream, self.directory)
+            return stream
+
+        return with_sink
 
     def rows(self) -> list[str]:
         """The rows that anyone can see, sorted."""

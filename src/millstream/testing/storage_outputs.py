@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millstream.datastream.data_stream import DataStream
-from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.model.job_status import JobStatus
 from millstream.testing.chaos_sinks import Output
 from millstream.testing.faults import Mode
@@ -50,13 +48,7 @@ class OutputJob:
         plain = setup_of(program, records, every)
         self._output = output
         self._expected = reference(plain)
-
-        def with_sink(env: StreamExecutionEnvironment) -> DataStream:
-            stream = PROGRAMS[program](env)
-            output.sink.attach(stream, output.directory)
-            return stream
-
-        self._setup = replace(plain, program=with_sink)
+        self._setup = replace(plain, program=output.attached(PROGRAMS[program]))
         with World() as world:
             self._operations = len(run(plain, world, listen=Script.of("rescaled")).operations)
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import feeding
-from millstream.engine.spark.broadcasts import destroy, end
+from millstream.engine.spark.broadcasts import ended_with_job
 from millstream.engine.spark.catalyst import QuerySession, relational_sources
 from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
 from millstream.engine.spark.stage import Parts, Stage, attempt_name
@@ -96,18 +96,12 @@ def batch_job(
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
         frame = session.range(0, slots, 1, slots)
-    sent: list[Broadcast[bytes]] = []
-    let_go = end  # tasks of a job that failed may still run
-    try:
+    sent: list[Broadcast[Any]] = []
+    with ended_with_job(sent):
         for level, request in enumerate(requests):
             if level:
                 frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("place")
             stage = BatchLevel(parts, level, request)
             sent += stage.send_apart(context)
             frame = frame.mapInArrow(stage, _COLUMNS)
-        made = [bytes(row.block) for row in frame.select("block").collect()]
-        let_go = destroy
-        return made
-    finally:
-        for broadcast in sent:
-            let_go(broadcast)
+        return [bytes(row.block) for row in frame.select("block").collect()]

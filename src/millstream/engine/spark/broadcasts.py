@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -45,6 +46,18 @@ def destroy(broadcast: Broadcast[Any]) -> None:
     jvm_broadcast: Any = broadcast._jbroadcast
     with contextlib.suppress(Py4JError, OSError):
         jvm_broadcast.destroy(False)
+
+
+@contextlib.contextmanager
+def ended_with_job(sent: list[Broadcast[Any]]) -> Iterator[None]:
+    """Let the broadcasts of a job go when it ends; after a job that failed, tasks may still read them."""
+    let_go = end
+    try:
+        yield
+        let_go = destroy
+    finally:
+        while sent:
+            let_go(sent.pop())
 
 
 def _let_go_of_file(broadcast: Broadcast[Any]) -> None:

@@ -20,7 +20,7 @@ from pyspark import Broadcast, SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
 from pyspark.util import _load_from_socket
 
-from millstream.engine.spark.broadcasts import LARGE, destroy, end
+from millstream.engine.spark.broadcasts import LARGE, ended_with_job
 
 Run = Callable[[int, Iterable[bytes]], Iterable[bytes]]  # what a slot makes of what came for it
 Blocks = Any  # an RDD of bytes, on the JVM
@@ -43,7 +43,7 @@ class _Commands(threading.local):
     """Commands that were broadcast for the job that this thread makes."""
 
     def __init__(self) -> None:
-        self.broadcasts: list[Broadcast[bytes]] = []
+        self.broadcasts: list[Broadcast[Any]] = []
 
 
 class Stages:
@@ -92,15 +92,11 @@ class Stages:
 
     def collected(self, blocks: Blocks) -> list[bytes]:
         """Run the job; gives what its last stage made."""
-        let_go = end  # tasks of a job that failed may still run
-        try:
-            with _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream:
-                made = list(stream)
-            let_go = destroy
-            return made
-        finally:
-            while self._sent.broadcasts:
-                let_go(self._sent.broadcasts.pop())
+        with (
+            ended_with_job(self._sent.broadcasts),
+            _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream,
+        ):
+            return list(stream)
 
     def _stage(self, before: Blocks, run: Run, environment: Any) -> Blocks:
         context = self._context
