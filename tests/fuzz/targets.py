@@ -29,8 +29,8 @@ from millstream.model import codec
 from millstream.model.row import Row
 from millstream.model.types import Types
 from millstream.runtime import block as blocks
-from millstream.sql.parser import parse_statement
-from millstream.sql.parser.parse import parse_expression, parse_statements, parse_type
+from millstream.sql.syntax import parse_statement
+from millstream.sql.syntax.parse import parse_expression, parse_statements, parse_type
 from millstream.state import deltas
 from millstream.state.handles import Lineage
 from millstream.testing.memory_files import MemoryFileSystem

@@ -15,7 +15,7 @@ import pytest
 
 from millstream.checkpoint.restore import StateNotClaimed
 from millstream.cli import main
-from millstream.sql.parser import parse_statement
+from millstream.sql.syntax import parse_statement
 
 HERE = Path(__file__).parent / "golden_sql"
 GROUPS = "INSERT INTO groups SELECT k, COUNT(*), SUM(v), AVG(v), COUNT(DISTINCT v) FROM events WHERE v > 0 GROUP BY k;"

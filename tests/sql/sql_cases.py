@@ -15,7 +15,7 @@ from millstream.sql import types as t
 from millstream.sql.builtin_connectors import offered
 from millstream.sql.columns import converter
 from millstream.sql.functions import text
-from millstream.sql.parser import parse_type
+from millstream.sql.syntax import parse_type
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -14,7 +14,7 @@ from millstream.sql.errors import SqlError
 from millstream.sql.expressions import AggregateCall
 from millstream.sql.functions import aggregation, bitmap_aggregates, library
 from millstream.sql.functions.aggregates import aggregation as made
-from millstream.sql.parser import parse_type
+from millstream.sql.syntax import parse_type
 from millstream.table import Bitmap, DataTypes, TableEnvironment
 from millstream.table.udf import udf
 

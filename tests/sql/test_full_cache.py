@@ -13,9 +13,9 @@ from millstream.sql.columns import row_type_info
 from millstream.sql.errors import SqlError
 from millstream.sql.lookup_reload import PeriodicReload, TimedReload
 from millstream.sql.operators.lookup_join import LookupJoinSpec
-from millstream.sql.parser import parse_statement
 from millstream.sql.physical import Operation
-from millstream.sql.syntax import SelectStatement
+from millstream.sql.syntax import parse_statement
+from millstream.sql.syntax.tree import SelectStatement
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.testing.harness import OperatorHarness
 

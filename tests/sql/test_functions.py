@@ -13,7 +13,7 @@ from millstream.sql.errors import SqlError
 from millstream.sql.evaluate import EvaluationFailed, constant
 from millstream.sql.functions.registry import all_functions
 from millstream.sql.functions.text import to_text
-from millstream.sql.parser import parse_expression
+from millstream.sql.syntax import parse_expression
 
 CASES = [
     pytest.param(case, id=case["sql"])

@@ -13,8 +13,8 @@ from millstream.errors import UserError
 from millstream.model.row import Row
 from millstream.sql import types as t
 from millstream.sql.errors import SqlError
-from millstream.sql.parser import parse_type
 from millstream.sql.plans.codec import Reader, Writer
+from millstream.sql.syntax import parse_type
 from millstream.table import TableEnvironment
 from millstream.table.udf import udf
 

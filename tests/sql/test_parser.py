@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.sql.errors import SqlError
-from millstream.sql.parser import parse_expression, parse_query, parse_statement, parse_statements, parse_type
-from millstream.sql.parser.base import RESERVED
+from millstream.sql.syntax import parse_expression, parse_query, parse_statement, parse_statements, parse_type
+from millstream.sql.syntax.cursor import RESERVED
 
 WORDS = sorted(
     {

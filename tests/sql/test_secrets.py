@@ -10,7 +10,7 @@ from millstream.connectors.kafka.source import KafkaSource
 from millstream.model.configuration import Configuration
 from millstream.model.secrets import HIDDEN, hidden_in, is_secret, shown
 from millstream.sql.errors import SqlError
-from millstream.sql.parser import parse_statement
+from millstream.sql.syntax import parse_statement
 from millstream.table import EnvironmentSettings, TableDescriptor, TableEnvironment
 
 HUSH = "h'u!sh"

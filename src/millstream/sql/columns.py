@@ -24,7 +24,7 @@ from millstream.model.type_information import TypeInformation
 from millstream.model.types import RowTypeInfo, Types
 from millstream.sql import types as t
 from millstream.sql.objects import maker
-from millstream.sql.parser import parse_type
+from millstream.sql.syntax import parse_type
 from millstream.sql.variants import Variant
 
 _UTC = datetime.UTC

@@ -12,7 +12,6 @@ from millstream.datastream.program import Program
 from millstream.graph.transformations import Input
 from millstream.sql import builtin_connectors, file_connector, jdbc_connector, kafka_connector, lake_connectors
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.batch.planning import BatchLowering
 from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
@@ -31,6 +30,7 @@ from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, O
 from millstream.sql.physical_planner import PhysicalPlanner
 from millstream.sql.planning.contract import Settings
 from millstream.sql.rules import rewritten
+from millstream.sql.syntax import tree as s
 from millstream.sql.translate import Translation
 
 assert builtin_connectors  # registers connectors, as all of these do

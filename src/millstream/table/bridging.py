@@ -36,8 +36,8 @@ from millstream.sql.expressions import Expression as Bound
 from millstream.sql.expressions import Ref
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.stamp import StampSpec
-from millstream.sql.parser import parse_expression
 from millstream.sql.physical import FORWARD, ChangelogMode, Operation
+from millstream.sql.syntax import parse_expression
 from millstream.sql.variants import Variant
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node

@@ -19,14 +19,14 @@ from millstream.graph.job_graph import job_graph
 from millstream.model.file_access import opener
 from millstream.model.secrets import hidden_in
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.explain import explained_operations
-from millstream.sql.lexer import tokens
 from millstream.sql.physical import Operation
 from millstream.sql.plans.codec import Reader, UnreadablePlan, Writer
 from millstream.sql.plans.objects import FORCE_RECOMPILE, NamedFunctions, Tables, written_tables
 from millstream.sql.plans.stored import PlanNoLongerFits, PlanReader, written
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.lexer import tokens
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.plan_reference import CannotUsePlanFile, PlanReference, local_path

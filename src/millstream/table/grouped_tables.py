@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import AGGREGATE, TABLE_AGGREGATE, UserFunction
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node

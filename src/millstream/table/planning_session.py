@@ -21,7 +21,6 @@ from millstream.graph.transformations import Input
 from millstream.model.row import Row
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.hints import check_table_hints
 from millstream.sql.bind.queries import QueryBinder
@@ -31,11 +30,12 @@ from millstream.sql.columns import row_type_info
 from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
 from millstream.sql.explain import explained, warnings
 from millstream.sql.function_context import TABLE_FUNCTIONS, async_options
-from millstream.sql.lexer import place_of
 from millstream.sql.phases import distinct_buckets, two_phase_wanted
 from millstream.sql.physical import Operation, Origin
 from millstream.sql.planner import Planner
 from millstream.sql.planning.contract import Settings
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.lexer import place_of
 from millstream.table import bridging
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.parser import parse_statement
+from millstream.sql.syntax import parse_statement
+from millstream.sql.syntax import tree as s
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.table import Table
 from millstream.table.table_pipeline import TablePipeline

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.syntax import tree as s
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.expression import Expression

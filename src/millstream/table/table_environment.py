@@ -15,7 +15,6 @@ from millstream.model.row import Row
 from millstream.model.secrets import shown_all
 from millstream.model.types import TypeInformation
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.bind.tables import table_plan
@@ -23,8 +22,9 @@ from millstream.sql.catalog import StreamTable, TableDefinition
 from millstream.sql.columns import row_type_info
 from millstream.sql.ddl import Answer
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.parser import parse_statement
 from millstream.sql.physical import ChangelogMode, Operation
+from millstream.sql.syntax import parse_statement
+from millstream.sql.syntax import tree as s
 from millstream.table import bridging
 from millstream.table.changelog_mode import ChangelogMode as UserMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from millstream.errors import UserError
 from millstream.model.row import Row
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.function_context import FunctionContext
-from millstream.sql.parser import parse_type
+from millstream.sql.syntax import parse_type
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.sql import syntax as s
+from millstream.sql.syntax import tree as s
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
 

@@ -27,7 +27,7 @@ from millstream.errors import UserError
 from millstream.model.job_status import JobStatus
 from millstream.model.row import Row, RowKind
 from millstream.sql.errors import SqlSyntaxError
-from millstream.sql.parser import parse_statement
+from millstream.sql.syntax import parse_statement
 from millstream.table import StreamTableEnvironment
 
 PARTS = [
@@ -246,7 +246,7 @@ def test_every_text_can_be_completed(before, after):
 
 
 def test_every_keyword_of_the_grammar_is_known():
-    from millstream.sql.parser import statements
+    from millstream.sql.syntax import statements
 
     unknown = set(statements._STATEMENTS) - completion.KEYWORDS - {"TRUNCATE", "DELETE", "UPDATE", "REMOVE", "CALL"}
     assert not unknown

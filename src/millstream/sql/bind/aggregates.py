@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import windows
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments
@@ -20,6 +19,7 @@ from millstream.sql.bind.tables import duration_millis
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import AggregateCall, Apply, Choose, Expression, Lit, Ref, rewrite
 from millstream.sql.functions.aggregates import resolve_aggregate
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import TABLE_AGGREGATE, UserFunction
 from millstream.sql.window_columns import window_edges
 

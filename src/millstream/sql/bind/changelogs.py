@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.table_arguments import BindSource, arguments_of, table_of
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import literals, objects
 from millstream.sql.bind.scope import Scope, field_of
@@ -22,6 +21,7 @@ from millstream.sql.functions import library, registry
 from millstream.sql.functions.aggregates import AGGREGATES, OVER_ONLY
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.temporal_arithmetic import timestampadd_type
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
 
 assert library  # loads every function

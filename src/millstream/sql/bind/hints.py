@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.sql import syntax as s
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.syntax import tree as s
 
 _JOINS = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN")
 _OF_QUERIES = (*_JOINS, "LOOKUP", "STATE_TTL")

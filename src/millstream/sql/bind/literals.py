@@ -10,11 +10,11 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions import Lit
 from millstream.sql.functions import text
+from millstream.sql.syntax import tree as s
 
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MILLIS = {

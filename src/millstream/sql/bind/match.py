@@ -16,7 +16,6 @@ from millstream.runtime.nfa.conditions import ALWAYS, Ask
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Skip, SkipKind, Step, Times
 from millstream.runtime.operators.cep import CepSpec
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, is_aggregate
 from millstream.sql.bind.scope import Scope
@@ -34,6 +33,7 @@ from millstream.sql.operators.pattern_values import (
 )
 from millstream.sql.operators.stamp import StampSpec
 from millstream.sql.physical import FORWARD, Operation, PatternOrigin, by_hash
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import functions_in
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import datetime
 from dataclasses import dataclass, replace
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session, user_arguments
 from millstream.sql.bind.ordering import check_orderable
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import AggregateCall, Expression, Lit, Ref, rewrite
 from millstream.sql.functions.aggregates import OVER_ONLY, resolve_aggregate
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import UserFunction
 
 

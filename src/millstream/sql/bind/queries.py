@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import aggregates, sources, subqueries
 from millstream.sql.bind.expressions import ExpressionBinder, Hooks, Session, coerced
@@ -22,6 +21,7 @@ from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Expression, Lit, Ref
 from millstream.sql.repeated import is_random
+from millstream.sql.syntax import tree as s
 
 
 class QueryBinder:

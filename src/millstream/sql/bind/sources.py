@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind import tables
 from millstream.sql.bind.changelogs import CHANGELOG_FUNCTIONS, changelog_table
@@ -21,6 +20,7 @@ from millstream.sql.bind.windows import WINDOW_FUNCTIONS, window_table
 from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions import Apply, Expression, Ref, conjunction, conjuncts, references, shifted
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import TABLE, UserFunction
 
 if TYPE_CHECKING:

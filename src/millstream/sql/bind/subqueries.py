@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, coerced
 from millstream.sql.bind.scope import Outer, Scope
@@ -33,6 +32,7 @@ from millstream.sql.expressions import (
     substituted,
     walk,
 )
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder

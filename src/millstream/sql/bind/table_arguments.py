@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql.bind.expressions import ExpressionBinder
 from millstream.sql.bind.scope import Scope
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions import Ref
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from millstream.errors import UserError
 from millstream.model.time import Duration, MalformedDuration
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session
 from millstream.sql.bind.hints import check_table_hints
@@ -20,7 +19,8 @@ from millstream.sql.bind.scope import Relation, Scope
 from millstream.sql.catalog import StreamTable, TableDefinition, ViewDefinition
 from millstream.sql.errors import SqlError, SqlValidationError
 from millstream.sql.expressions import Expression, Ref
-from millstream.sql.parser import parse_expression, parse_query
+from millstream.sql.syntax import parse_expression, parse_query
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from millstream.sql import logical as l
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder
 from millstream.sql.bind.scope import Scope
 from millstream.sql.bind.table_arguments import BindSource, arguments_of, table_of
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions import Expression, Lit, Ref
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.sql.bind.queries import QueryBinder

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import Session
 from millstream.sql.bind.queries import QueryBinder
@@ -21,6 +20,7 @@ from millstream.sql.ddl.namespaces import Namespaces
 from millstream.sql.ddl.shows import Shows
 from millstream.sql.ddl.tables import DescribedTables
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import UserFunction
 
 

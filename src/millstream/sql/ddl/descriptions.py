@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.model.secrets import shown_all
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.catalog import Catalogs, StreamTable, TableDefinition
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.errors import CatalogError
 from millstream.sql.functions import registry
 from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import UserFunction
 
 _DESCRIBED = t.row_of(

@@ -9,11 +9,11 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from millstream.sql import syntax as s
 from millstream.sql.catalog import Catalogs
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError, SqlNotSupported, nearest
 from millstream.sql.modules import installed
+from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import UserFunction
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.sql import syntax as s
 from millstream.sql.catalog import Catalogs, ColumnDefinition, TableDefinition
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.syntax import tree as s
 
 _FEATURES = ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
 _CAN_OVERWRITE = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")

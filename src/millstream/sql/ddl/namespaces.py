@@ -5,10 +5,10 @@ Does not know: tables."""
 
 from __future__ import annotations
 
-from millstream.sql import syntax as s
 from millstream.sql.catalog import Catalog, Catalogs, Database
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError
+from millstream.sql.syntax import tree as s
 
 
 class Namespaces:

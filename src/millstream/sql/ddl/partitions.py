@@ -5,10 +5,10 @@ Does not know: files; those of a partition stay where they are."""
 
 from __future__ import annotations
 
-from millstream.sql import syntax as s
 from millstream.sql.catalog import PartitionSpec, TableDefinition, TableNotes
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError, SqlValidationError, nearest
+from millstream.sql.syntax import tree as s
 
 
 def alter(node: s.Alter, name: str, table: TableDefinition, notes: TableNotes) -> Answer:

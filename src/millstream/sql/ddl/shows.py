@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 
 from millstream.model.secrets import hidden_in
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.catalog import Catalogs, TableDefinition, ViewDefinition
 from millstream.sql.ddl.answers import Answer, table_of
@@ -20,6 +19,7 @@ from millstream.sql.errors import CatalogError, SqlNotSupported
 from millstream.sql.functions.listing import built_in_names
 from millstream.sql.functions.logic import like_pattern
 from millstream.sql.partitions import partitions
+from millstream.sql.syntax import tree as s
 
 
 class Shows:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from millstream.sql import syntax as s
 from millstream.sql import types as t
 from millstream.sql.bind.expressions import ExpressionBinder, Session
 from millstream.sql.bind.tables import scope_of
@@ -17,7 +16,8 @@ from millstream.sql.ddl import like
 from millstream.sql.ddl.texts import expression_text
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.logical import Scan
-from millstream.sql.parser import parse_expression
+from millstream.sql.syntax import parse_expression
+from millstream.sql.syntax import tree as s
 
 
 class DescribedTables:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from millstream.model.secrets import shown_all
-from millstream.sql import syntax as s
 from millstream.sql.catalog import TableDefinition, TableDistribution
-from millstream.sql.parser.statements import StatementGrammar
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.statements import StatementGrammar
 
 _SHORT = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
 _SHORT_OR_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\bSTRING\b|\bBYTES\b|\bTIMESTAMP_LTZ\((\d)\)")

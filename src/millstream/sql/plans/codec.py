@@ -54,8 +54,8 @@ from millstream.sql.operators import (
     window_tables,
     windows,
 )
-from millstream.sql.parser import parse_type
 from millstream.sql.physical import Distribution
+from millstream.sql.syntax import parse_type
 from millstream.sql.user_functions import UserFunction
 
 _CLASSES: tuple[type, ...] = (

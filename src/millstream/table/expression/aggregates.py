@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
-from millstream.sql import syntax as s
+from millstream.sql.syntax import tree as s
 from millstream.table.expression.terms import Term, applied
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.sql import syntax as s
+from millstream.sql.syntax import tree as s
 from millstream.table.expression.terms import Term, applied, node
 
 if TYPE_CHECKING:

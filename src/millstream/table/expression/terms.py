@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
-from millstream.sql import syntax as s
+from millstream.sql.syntax import tree as s
 
 if TYPE_CHECKING:
     from millstream.table.expression.expression import Expression

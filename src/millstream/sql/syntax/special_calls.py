@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from millstream.sql import syntax as s
-from millstream.sql.parser.type_names import TypeGrammar
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.type_names import TypeGrammar
 
 UNITS = (
     *(

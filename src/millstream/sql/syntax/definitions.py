@@ -5,8 +5,8 @@ Does not know: catalogs."""
 
 from __future__ import annotations
 
-from millstream.sql import syntax as s
-from millstream.sql.parser.queries import QueryGrammar
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.queries import QueryGrammar
 
 
 class DefinitionGrammar(QueryGrammar):

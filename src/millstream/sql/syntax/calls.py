@@ -8,8 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from millstream.sql import syntax as s
-from millstream.sql.parser.special_calls import TSI, UNITS, SpecialCallGrammar
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.special_calls import TSI, UNITS, SpecialCallGrammar
 
 
 class CallGrammar(SpecialCallGrammar, ABC):

@@ -1,5 +1,5 @@
 """Text becomes syntax trees."""
 
-from millstream.sql.parser.parse import parse_expression, parse_query, parse_statement, parse_statements, parse_type
+from millstream.sql.syntax.parse import parse_expression, parse_query, parse_statement, parse_statements, parse_type
 
 __all__ = ["parse_expression", "parse_query", "parse_statement", "parse_statements", "parse_type"]

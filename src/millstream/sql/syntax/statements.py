@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.sql import syntax as s
 from millstream.sql.errors import nearest
-from millstream.sql.parser.definitions import DefinitionGrammar, refusal
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.definitions import DefinitionGrammar, refusal
 
 _STATEMENTS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "ALTER", "DROP", "INSERT", "SHOW", "DESCRIBE", "DESC", "USE", "EXPLAIN"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.parser.base import Cursor
+from millstream.sql.syntax.cursor import Cursor
 
 _SIMPLE: dict[str, t.DataType] = {
     "BOOLEAN": t.BOOLEAN,

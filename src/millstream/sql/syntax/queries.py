@@ -5,10 +5,10 @@ Does not know: what names mean."""
 
 from __future__ import annotations
 
-from millstream.sql import syntax as s
 from millstream.sql.errors import SqlNotSupported
-from millstream.sql.parser.base import RESERVED
-from millstream.sql.parser.expressions import ExpressionGrammar
+from millstream.sql.syntax import tree as s
+from millstream.sql.syntax.cursor import RESERVED
+from millstream.sql.syntax.expressions import ExpressionGrammar
 
 _JOIN_WORDS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 _OF_MODELS = {"ML_PREDICT": "models", "ML_EVALUATE": "models", "VECTOR_SEARCH": "searches in vector stores"}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from millstream.sql.errors import SqlSyntaxError
-from millstream.sql.lexer import Token, tokens
+from millstream.sql.syntax.lexer import Token, tokens
 
 T = TypeVar("T")
 MAX_DEPTH = 50  # each level takes a dozen Python frames, of about a thousand
