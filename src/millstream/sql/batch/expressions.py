@@ -7,16 +7,16 @@ Does not know: plans."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from millstream.errors import UserError
 from millstream.sql import types as t
-from millstream.sql.batch import spelling
 from millstream.sql.evaluate import constant
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall, references, walk
 from millstream.sql.fields import FieldRef
 from millstream.sql.functions.library import function_named
+from millstream.sql.functions.spark import SparkCall, literal, spark_type, spell_call
 
 #: Functions of the moment in which a query runs: the same for all rows.
 OF_NOW = frozenset(
@@ -25,7 +25,6 @@ OF_NOW = frozenset(
         "CURRENT_ROW_TIMESTAMP", "PROCTIME", "UNIX_TIMESTAMP",
     }
 )  # fmt: skip
-_MICROS = datetime.timedelta(microseconds=1)
 Spell = Callable[[Expression], str | None]
 
 
@@ -47,7 +46,7 @@ def spelled(expression: Expression, columns: Sequence[str], zone: str) -> str | 
 
     def spell(each: Expression) -> str | None:
         if isinstance(each, Ref):
-            return columns[each.index] if spelling.spark_type(each.type) is not None else None
+            return columns[each.index] if spark_type(each.type) is not None else None
         if _is_constant(each):
             return _folded(each, zone)
         match each:
@@ -59,7 +58,7 @@ def spelled(expression: Expression, columns: Sequence[str], zone: str) -> str | 
                 inner = spell(operand)
                 return None if inner is None else f"{inner}.`{index}`"
             case Apply():
-                return _apply(each, spell)
+                return _apply(each, spell, zone)
         return None
 
     return spell(expression)
@@ -78,7 +77,7 @@ def _folded(expression: Expression, zone: str) -> str | None:
         value = expression.value if isinstance(expression, Lit) else constant(expression, zone=zone)
     except UserError:
         return None  # it fails where it is computed
-    return spelling.literal(value, expression.type)
+    return literal(value, expression.type)
 
 
 def _all(parts: Sequence[Expression], spell: Spell) -> list[str] | None:
@@ -87,185 +86,26 @@ def _all(parts: Sequence[Expression], spell: Spell) -> list[str] | None:
 
 
 def _choose(node: Choose, spell: Spell) -> str | None:
-    args, kind = _all(node.args, spell), spelling.spark_type(node.type)
+    args, kind = _all(node.args, spell), spark_type(node.type)
     if args is None or kind is None:
         return None
     pairs = "".join(f" WHEN {when} THEN {then}" for when, then in zip(args[0:-1:2], args[1:-1:2], strict=True))
     return f"CAST(CASE{pairs} ELSE {args[-1]} END AS {kind})"
 
 
-# ------------------------------------------------------------------------------------------------------------ functions
+def _apply(node: Apply, spell: Spell, zone: str) -> str | None:
+    def constant_value(expression: Expression) -> Any:
+        return constant(expression, zone=zone) if _is_constant(expression) else None
 
-
-def _apply(node: Apply, spell: Spell) -> str | None:
-    if node.function in _SPECIAL:
-        return _SPECIAL[node.function](node, spell)
-    if node.function not in _PATTERNS:
-        return None
-    args = _all(node.args, spell)
-    return None if args is None else _PATTERNS[node.function].format(*args)
-
-
-def _scalar(kind: t.DataType) -> bool:
-    return isinstance(kind, t.NumericType | t.BooleanType | t.DateType) or t.is_text(kind) or t.is_timestamp(kind)
-
-
-def _comparison(node: Apply, spell: Spell) -> str | None:
-    """NaN is neither equal to nor less than anything, itself included; Spark has it equal to itself and greatest."""
-    args = _all(node.args, spell)
-    kinds = [each.type for each in node.args]
-    if args is None or not all(map(_scalar, kinds)):
-        return None
-    text = f"({args[0]} {node.function} {args[1]})"
-    if not any(map(t.is_approximate, kinds)):
-        return text
-    guards = [
-        f"isnan({arg})"
-        for arg, each in zip(args, node.args, strict=True)
-        if t.is_approximate(each.type) and not isinstance(each, Lit)
-    ]
-    if not guards:
-        return text
-    unknown = f"{args[0]} IS NULL OR {args[1]} IS NULL"
-    if node.function == "<>":
-        return f"({text} OR (({' OR '.join(guards)}) AND NOT ({unknown})))"
-    return f"({text} AND (NOT ({' OR '.join(guards)}) OR {unknown}))"
-
-
-def _exact(node: Apply, spell: Spell) -> str | None:
-    """For values whose equality is one of bits."""
-    args = _all(node.args, spell)
-    if args is None or any(t.is_approximate(each.type) or not _scalar(each.type) for each in node.args):
-        return None
-    match node.function:
-        case "IN":
-            return f"({args[0]} IN ({', '.join(args[1:])}))"
-        case "NULLIF":
-            return f"NULLIF({args[0]}, {args[1]})"
-        case "IS DISTINCT FROM":
-            return f"(NOT ({args[0]} <=> {args[1]}))"
-    return f"({args[0]} <=> {args[1]})"
-
-
-def _arithmetic(node: Apply, spell: Spell) -> str | None:
-    args, kind = _all(node.args, spell), spelling.spark_type(node.type)
-    if args is None or kind is None or not isinstance(node.type, t.NumericType):
-        return None
-    return f"CAST(({args[0]} {node.function} {args[1]}) AS {kind})"
-
-
-def _unary(node: Apply, spell: Spell) -> str | None:
-    text = spell(node.args[0])
-    if text is None or not isinstance(node.type, t.NumericType):
-        return None
-    return f"(- {text})" if node.function == "NEGATE" else f"ABS({text})"
-
-
-def _division(node: Apply, spell: Spell) -> str | None:
-    """Spark gives NULL for a division by zero, of floating point numbers too."""
-    args, kind = _all(node.args, spell), spelling.spark_type(node.type)
-    if args is None or kind is None or not isinstance(node.type, t.NumericType):
-        return None
-    divisor = node.args[1]
-    known = _is_constant(divisor) and constant(divisor) not in (None, 0)
-    if t.is_approximate(node.type) and (not known or node.function == "%"):
-        return None
-    sign = "div" if node.function == "/" and isinstance(node.type, t.IntegerType) else node.function
-    sign = "%" if sign == "MOD" else sign
-    text = f"CAST(({args[0]} {sign} {args[1]}) AS {kind})"
-    if known:
-        return text
-    failed = f"CAST(raise_error('division by zero') AS {kind})"
-    return f"(CASE WHEN {args[0]} IS NOT NULL AND {args[1]} = 0 THEN {failed} ELSE {text} END)"
-
-
-def _like(node: Apply, spell: Spell) -> str | None:
-    """A backslash is a character like any other in Flink."""
-    if len(node.args) != 2:
-        return None
-    value, pattern = node.args
-    if not isinstance(pattern, Lit) or not isinstance(pattern.value, str) or "\\" in pattern.value:
-        return None
-    text = spell(value)
-    return None if text is None else f"({text} LIKE {spelling.string(pattern.value)})"
-
-
-def _substring(node: Apply, spell: Spell) -> str | None:
-    text = spell(node.args[0])
-    places = [arg.value for arg in node.args[1:] if isinstance(arg, Lit) and arg.value is not None]
-    if text is None or len(places) + 1 != len(node.args) or places[0] < 1 or places[-1] < 0:
-        return None
-    return f"SUBSTRING({', '.join([text, *map(str, places)])})"
-
-
-_PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
-
-
-def _extract(node: Apply, spell: Spell) -> str | None:
-    unit, value = node.args
-    if not isinstance(unit, Sym) or unit.word not in _PARTS or not isinstance(value.type, t.DateType | t.TimestampType):
-        return None
-    if isinstance(value.type, t.DateType) and unit.word in ("HOUR", "MINUTE"):
-        return None
-    text = spell(value)
-    return None if text is None else f"CAST(EXTRACT({unit.word} FROM {text}) AS BIGINT)"
-
-
-def _shifted(node: Apply, spell: Spell) -> str | None:
-    base, span = node.args
-    if not t.is_timestamp(base.type) or not t.is_timestamp(node.type):
-        return None
-    if not isinstance(span, Lit) or not isinstance(span.value, datetime.timedelta):
-        return None
-    text = spell(base)
-    micros = span.value // _MICROS * (-1 if node.function.endswith("-") else 1)
-    return None if text is None else f"TIMESTAMPADD(MICROSECOND, {micros}, {text})"
-
-
-def _concat(node: Apply, spell: Spell) -> str | None:
-    args = _all(node.args, spell)
-    return f"CONCAT({', '.join(args)})" if args and all(t.is_text(each.type) for each in node.args) else None
-
-
-def _coalesce(node: Apply, spell: Spell) -> str | None:
-    args = _all(node.args, spell)
-    return None if args is None else f"COALESCE({', '.join(args)})"
-
-
-_PATTERNS = {
-    "AND": "({} AND {})",
-    "OR": "({} OR {})",
-    "NOT": "(NOT {})",
-    "IS NULL": "({} IS NULL)",
-    "IS NOT NULL": "({} IS NOT NULL)",
-    "IS UNKNOWN": "({} IS NULL)",
-    "IS NOT UNKNOWN": "({} IS NOT NULL)",
-    "IS TRUE": "({} IS TRUE)",
-    "IS NOT TRUE": "({} IS NOT TRUE)",
-    "IS FALSE": "({} IS FALSE)",
-    "IS NOT FALSE": "({} IS NOT FALSE)",
-    "CHAR_LENGTH": "CHAR_LENGTH({})",
-}
-_SPECIAL: dict[str, Callable[[Apply, Spell], str | None]] = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _comparison),
-    **dict.fromkeys(("IN", "NULLIF", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"), _exact),
-    **dict.fromkeys(("+", "-", "*"), _arithmetic),
-    **dict.fromkeys(("/", "%", "MOD"), _division),
-    **dict.fromkeys(("NEGATE", "ABS"), _unary),
-    **dict.fromkeys(("TEMPORAL +", "TEMPORAL -"), _shifted),
-    **dict.fromkeys(("||", "CONCAT"), _concat),
-    **dict.fromkeys(("COALESCE", "IFNULL"), _coalesce),
-    "LIKE": _like,
-    "SUBSTRING": _substring,
-    "EXTRACT": _extract,
-}
+    call = SparkCall(node.function, node.type, node.args, spell, constant_value)
+    return spell_call(function_named(node.function).spark, call)
 
 
 # ---------------------------------------------------------------------------------------------------------------- casts
 
 
 def _cast(node: Convert, spell: Spell) -> str | None:
-    text, kind = spell(node.operand), spelling.spark_type(node.type)
+    text, kind = spell(node.operand), spark_type(node.type)
     if text is None or kind is None:
         return None
     source, target = node.operand.type, node.type

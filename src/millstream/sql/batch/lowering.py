@@ -19,12 +19,13 @@ from millstream.sql import logical as l
 from millstream.sql import types as t
 from millstream.sql.batch import aggregates, mapped
 from millstream.sql.batch.expressions import can_be_mapped, spelled
-from millstream.sql.batch.spelling import columns_text, spark_type, to_spark
+from millstream.sql.batch.spelling import columns_text, to_spark
 from millstream.sql.bind.sources import Unnest
 from millstream.sql.catalog import TableDefinition
 from millstream.sql.columns import arrow_type, row_type_info
 from millstream.sql.evaluate import constant
 from millstream.sql.expressions import Expression, Ref, conjunction, conjuncts, shifted
+from millstream.sql.functions.spark import spark_type
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.physical import Operation

@@ -18,9 +18,10 @@ from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
 from millstream.sql.functions import library, registry
-from millstream.sql.functions.aggregates import AGGREGATES, OVER_ONLY
+from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.temporal_arithmetic import timestampadd_type
+from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
 from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
 
@@ -165,7 +166,7 @@ class ExpressionBinder:
     # --------------------------------------------------------------------------------------------------------- calls
 
     def _call(self, node: s.Call) -> Expression:
-        if node.over is not None or (node.name in OVER_ONLY and not node.path):
+        if node.over is not None or (node.name in WINDOW_FUNCTIONS and not node.path):
             if self.hooks.over is None or node.over is None:
                 hint = f"write {node.name}(...) OVER (PARTITION BY ... ORDER BY ...)" if node.over is None else None
                 message = (

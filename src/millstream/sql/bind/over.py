@@ -15,7 +15,8 @@ from millstream.sql.bind.expressions import ExpressionBinder, Session, user_argu
 from millstream.sql.bind.ordering import check_orderable
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions import AggregateCall, Expression, Lit, Ref, rewrite
-from millstream.sql.functions.aggregates import OVER_ONLY, resolve_aggregate
+from millstream.sql.functions.aggregates import resolve_aggregate
+from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
 from millstream.sql.syntax import tree as s
 from millstream.sql.user_functions import UserFunction
 
@@ -93,23 +94,15 @@ class OverCollector:
             args[:] = user_arguments(user, args, node.at)
             kinds = tuple(arg.type for arg in args)
             return AggregateCall(user.name, (), user.result_type or t.STRING, kinds, node.distinct, user=user)
-        match node.name:
-            case "ROW_NUMBER" | "RANK" | "DENSE_RANK":
-                kind: t.DataType = t.BIGINT.not_null()
-            case "NTILE":
-                kind = t.BIGINT.not_null()
-            case "CUME_DIST" | "PERCENT_RANK":
-                kind = t.DOUBLE.not_null()
-            case "LAG" | "LEAD":
-                if not args:
-                    message = f"{node.name} needs a value"
-                    raise SqlValidationError(message, at=node.at)
-                kind = t.plain(kinds[0]).nullable()
-                options = tuple(arg.value if isinstance(arg, Lit) else None for arg in args[1:])
-            case _ if node.name in OVER_ONLY:
-                kind = t.BIGINT
-            case _:
-                kind = resolve_aggregate(node.name, kinds, node.at)
+        if node.name in ("LAG", "LEAD"):
+            if not args:
+                message = f"{node.name} needs a value"
+                raise SqlValidationError(message, at=node.at)
+            options = tuple(arg.value if isinstance(arg, Lit) else None for arg in args[1:])
+        if node.name in WINDOW_FUNCTIONS:
+            kind = WINDOW_FUNCTIONS[node.name].result_type(kinds)
+        else:
+            kind = resolve_aggregate(node.name, kinds, node.at)
         if node.name == "LISTAGG" and len(args) > 1 and isinstance(args[1], Lit):
             options = (args[1].value,)
         return AggregateCall(node.name, (), kind, kinds, node.distinct, options=options)

@@ -17,14 +17,12 @@ from millstream.sql.functions.user_aggregation import UserAggregation
 
 __all__ = [
     "AGGREGATES",
-    "OVER_ONLY",
     "aggregation",
     "bitmap_aggregates",
     "numeric_aggregates",
     "resolve_aggregate",
     "value_aggregates",
 ]
-OVER_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK")
 
 
 class Distinct(Aggregation):

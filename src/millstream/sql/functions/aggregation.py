@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from millstream.sql import types as t
 from millstream.sql.expressions import AggregateCall
+from millstream.sql.functions.spark import SparkAggregate
 
 Accumulator = list[Any]
 
@@ -34,6 +35,11 @@ class Aggregation(ABC):
     @abstractmethod
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
         """The type of the result, None when the arguments do not fit."""
+
+    @classmethod
+    def spark(cls, _call: SparkAggregate) -> str | None:
+        """Spell a call in Spark SQL; None if Spark does not compute what Flink computes."""
+        return None
 
     @abstractmethod
     def create(self) -> Accumulator:

@@ -20,6 +20,7 @@ from millstream.sql.columns import arrow_type, rounded, scalar_value
 from millstream.sql.common_types import common_type
 from millstream.sql.functions import chance
 from millstream.sql.functions.registry import by_row, define, vectorized
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.state.key_hashes import KeyHasher
 
 _A = "arithmetic"
@@ -107,12 +108,63 @@ def _modulo(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataTy
     return pc.subtract(a, pc.multiply(pc.divide(a, b), b))
 
 
+def _spell_operator(call: SparkCall) -> str:
+    if not isinstance(call.type, t.NumericType):
+        raise NoSparkSpelling(call)
+    left, right = call.texts()
+    return f"CAST(({left} {call.function} {right}) AS {call.result_type()})"
+
+
+def _spell_division(call: SparkCall) -> str:
+    """A division by zero is NULL in Spark, of floating-point numbers too; exact numbers fail as in Flink."""
+    left, right = call.texts()
+    type_name = call.result_type()
+    if not isinstance(call.type, t.NumericType):
+        raise NoSparkSpelling(call)
+    is_never_zero = call.constant(call.args[1]) not in (None, 0)
+    if t.is_approximate(call.type) and (not is_never_zero or call.function == "%"):
+        raise NoSparkSpelling(call)
+    operator = "div" if call.function == "/" and isinstance(call.type, t.IntegerType) else call.function
+    text = f"CAST(({left} {operator} {right}) AS {type_name})"
+    if is_never_zero:
+        return text
+    failure = f"CAST(raise_error('division by zero') AS {type_name})"
+    return f"(CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN {failure} ELSE {text} END)"
+
+
+def _spell_unary(template: str) -> Callable[[SparkCall], str]:
+    def spell(call: SparkCall) -> str:
+        if not isinstance(call.type, t.NumericType):
+            raise NoSparkSpelling(call)
+        return template.format(call.text(0))
+
+    return spell
+
+
 _PAIR = "number, number"
-define("+", _A, _PAIR, _sum_type, _sum(pc.add, _CONTEXT.add), "The sum.", coerce=_numbers, syntax="a + b")
 define(
-    "-", _A, _PAIR, _sum_type, _sum(pc.subtract, _CONTEXT.subtract), "The difference.", coerce=_numbers, syntax="a - b"
+    "+",
+    _A,
+    _PAIR,
+    _sum_type,
+    _sum(pc.add, _CONTEXT.add),
+    "The sum.",
+    coerce=_numbers,
+    syntax="a + b",
+    spark=_spell_operator,
 )
-define("*", _A, _PAIR, _product_type, _product, "The product.", coerce=_numbers, syntax="a * b")
+define(
+    "-",
+    _A,
+    _PAIR,
+    _sum_type,
+    _sum(pc.subtract, _CONTEXT.subtract),
+    "The difference.",
+    coerce=_numbers,
+    syntax="a - b",
+    spark=_spell_operator,
+)
+define("*", _A, _PAIR, _product_type, _product, "The product.", coerce=_numbers, syntax="a * b", spark=_spell_operator)
 define(
     "/",
     _A,
@@ -122,6 +174,7 @@ define(
     "The quotient; of whole numbers the whole part.",
     coerce=_numbers,
     syntax="a / b",
+    spark=_spell_division,
 )
 define(
     "%",
@@ -132,6 +185,7 @@ define(
     "The remainder, with the sign of the first number.",
     coerce=_numbers,
     syntax="a % b",
+    spark=_spell_division,
     aliases=("MOD",),
 )
 define(
@@ -142,8 +196,17 @@ define(
     vectorized(pc.negate),
     "The opposite number.",
     syntax="- a",
+    spark=_spell_unary("(- {})"),
 )
-define("ABS", _A, "number", lambda kinds: kinds[0], vectorized(pc.abs), "The absolute value.")
+define(
+    "ABS",
+    _A,
+    "number",
+    lambda kinds: kinds[0],
+    vectorized(pc.abs),
+    "The absolute value.",
+    spark=_spell_unary("ABS({})"),
+)
 
 
 def _real(function: Callable[[float], float]) -> Any:

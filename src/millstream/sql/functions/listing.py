@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from millstream.sql.functions import library
-from millstream.sql.functions.aggregates import AGGREGATES, OVER_ONLY
+from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.registry import known_names
+from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
 
 assert library  # loads every function
 _NAME = re.compile(r"[A-Z_][A-Z_0-9]*")
@@ -19,5 +20,5 @@ _UNWRITTEN = {"SINGLE_VALUE"}  # stands for a subquery
 
 def built_in_names() -> list[str]:
     """The names in lower case, in order."""
-    names = {*known_names(), *AGGREGATES, *OVER_ONLY} - _UNWRITTEN
+    names = {*known_names(), *AGGREGATES, *WINDOW_FUNCTIONS} - _UNWRITTEN
     return sorted(name.lower() for name in names if _NAME.fullmatch(name))

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, is_nested, scalar_value
 from millstream.sql.common_types import common_type
+from millstream.sql.expressions import Lit
 from millstream.sql.functions.registry import by_row, define, to_common_type, vectorized
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, is_scalar, string_literal
 
 _C = "comparison"
 
@@ -57,6 +59,36 @@ def _nested_compare(compare: Callable[[Any, Any], bool], quick: Callable[..., An
     return evaluate
 
 
+def _spell_comparison(call: SparkCall) -> str:
+    """Flink: NaN is neither equal to nor less than any value. Spark: NaN equals itself and is the greatest value."""
+    left, right = call.texts()
+    if not all(map(is_scalar, call.arg_types)):
+        raise NoSparkSpelling(call)
+    text = f"({left} {call.function} {right})"
+    guards = [
+        f"isnan({operand})"
+        for operand, arg in ((left, call.args[0]), (right, call.args[1]))
+        if t.is_approximate(arg.type) and not isinstance(arg, Lit)
+    ]
+    if not guards:
+        return text
+    unknown = f"{left} IS NULL OR {right} IS NULL"
+    if call.function == "<>":
+        return f"({text} OR (({' OR '.join(guards)}) AND NOT ({unknown})))"
+    return f"({text} AND (NOT ({' OR '.join(guards)}) OR {unknown}))"
+
+
+def _exactly(template: Callable[[list[str]], str]) -> Callable[[SparkCall], str]:
+    """A spelling for values that are equal only if their bits are equal, which floating-point numbers are not."""
+
+    def spell(call: SparkCall) -> str:
+        if any(t.is_approximate(data_type) or not is_scalar(data_type) for data_type in call.arg_types):
+            raise NoSparkSpelling(call)
+        return template(call.texts())
+
+    return spell
+
+
 for _sign, _quick, _slow, _word in (
     ("=", pc.equal, lambda a, b: a == b, "equal to"),
     ("<>", pc.not_equal, lambda a, b: a != b, "not equal to"),
@@ -69,6 +101,7 @@ for _sign, _quick, _slow, _word in (
         _sign, _C, "any, any", t.BOOLEAN, _nested_compare(_slow, _quick),
         f"TRUE when the first value is {_word} the second; NULL when either is NULL.",
         syntax=f"value1 {_sign} value2", coerce=_alike if _sign in ("=", "<>") else _comparable,
+        spark=_spell_comparison,
     )  # fmt: skip
 
 
@@ -80,10 +113,20 @@ def _is_valid(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.D
     return pc.is_valid(args[0])
 
 
-define("IS NULL", _C, "any", t.BOOLEAN, _is_null, "TRUE when the value is NULL.", null="never", syntax="value IS NULL")
+define(
+    "IS NULL",
+    _C,
+    "any",
+    t.BOOLEAN,
+    _is_null,
+    "TRUE when the value is NULL.",
+    null="never",
+    syntax="value IS NULL",
+    spark="({0} IS NULL)",
+)
 define(
     "IS NOT NULL", _C, "any", t.BOOLEAN, _is_valid, "TRUE when the value is not NULL.", null="never",
-    syntax="value IS NOT NULL",
+    syntax="value IS NOT NULL", spark="({0} IS NOT NULL)",
 )  # fmt: skip
 
 
@@ -97,12 +140,13 @@ def _same(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataTyp
 define(
     "IS NOT DISTINCT FROM", _C, "any, any", t.BOOLEAN, _same, "TRUE when both are equal or both NULL.", null="never",
     coerce=_alike, syntax="value1 IS NOT DISTINCT FROM value2",
+    spark=_exactly(lambda args: f"({args[0]} <=> {args[1]})"),
 )  # fmt: skip
 define(
     "IS DISTINCT FROM", _C, "any, any", t.BOOLEAN,
     lambda frame, args, kinds, kind: pc.invert(_same(frame, args, kinds, kind)),
     "TRUE when the values differ, NULL counting as a value.", null="never", coerce=_alike,
-    syntax="value1 IS DISTINCT FROM value2",
+    syntax="value1 IS DISTINCT FROM value2", spark=_exactly(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
 )  # fmt: skip
 
 
@@ -139,10 +183,20 @@ def _like_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.Da
     return by_row(_like)(frame, args, kinds, kind)
 
 
+def _spell_like(call: SparkCall) -> str:
+    """In Flink a backslash is an ordinary character, in Spark it is the escape character."""
+    pattern = call.args[1]
+    if len(call.args) != 2 or not isinstance(pattern, Lit) or not isinstance(pattern.value, str):
+        raise NoSparkSpelling(call)
+    if "\\" in pattern.value:
+        raise NoSparkSpelling(call)
+    return f"({call.text(0)} LIKE {string_literal(pattern.value)})"
+
+
 define(
     "LIKE", _C, ("string, string", "string, string, string"), t.BOOLEAN, _like_quick,
     "TRUE when the string matches the pattern; % stands for any characters, _ for one.",
-    syntax="string LIKE pattern [ESCAPE character]",
+    syntax="string LIKE pattern [ESCAPE character]", spark=_spell_like,
 )  # fmt: skip
 
 
@@ -175,13 +229,13 @@ define(
 _L = "logic"
 define(
     "AND", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.and_kleene), "TRUE when both are TRUE.",
-    syntax="boolean1 AND boolean2",
+    syntax="boolean1 AND boolean2", spark="({0} AND {1})",
 )  # fmt: skip
 define(
     "OR", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.or_kleene), "TRUE when one is TRUE.",
-    syntax="boolean1 OR boolean2",
+    syntax="boolean1 OR boolean2", spark="({0} OR {1})",
 )  # fmt: skip
-define("NOT", _L, "boolean", t.BOOLEAN, vectorized(pc.invert), "The opposite.", syntax="NOT boolean")
+define("NOT", _L, "boolean", t.BOOLEAN, vectorized(pc.invert), "The opposite.", syntax="NOT boolean", spark="(NOT {0})")
 for _name, _want, _invert in (
     ("IS TRUE", True, False),
     ("IS NOT TRUE", True, True),
@@ -202,14 +256,15 @@ for _name, _want, _invert in (
         f"Whether the value {_name.lower()}.",
         null="never",
         syntax=f"boolean {_name}",
+        spark=f"({{0}} {_name})",
     )
 define(
     "IS UNKNOWN", _L, "boolean", t.BOOLEAN, _is_null, "TRUE when the value is NULL.", null="never",
-    syntax="boolean IS UNKNOWN",
+    syntax="boolean IS UNKNOWN", spark="({0} IS NULL)",
 )  # fmt: skip
 define(
     "IS NOT UNKNOWN", _L, "boolean", t.BOOLEAN, _is_valid, "TRUE when the value is TRUE or FALSE.", null="never",
-    syntax="boolean IS NOT UNKNOWN",
+    syntax="boolean IS NOT UNKNOWN", spark="({0} IS NOT NULL)",
 )  # fmt: skip
 
 
@@ -228,6 +283,10 @@ def _coalesced(kinds: list[t.DataType]) -> t.DataType:
     return kinds[0].with_null(all(kind.null for kind in kinds))
 
 
+def _spell_coalesce(call: SparkCall) -> str:
+    return f"COALESCE({', '.join(call.texts())})"
+
+
 define(
     "COALESCE",
     _IF,
@@ -237,6 +296,7 @@ define(
     "The first value that is not NULL.",
     null="rule",
     coerce=to_common_type,
+    spark=_spell_coalesce,
 )
 define(
     "IFNULL",
@@ -247,6 +307,7 @@ define(
     "The first value, or the second where it is NULL.",
     null="rule",
     coerce=to_common_type,
+    spark=_spell_coalesce,
 )
 
 
@@ -264,6 +325,7 @@ define(
     "NULL when both values are equal, else the first.",
     null="always",
     coerce=to_common_type,
+    spark=_exactly(lambda args: f"NULLIF({args[0]}, {args[1]})"),
 )
 
 
@@ -358,4 +420,5 @@ define(
     "TRUE when the value is one of the others.",
     coerce=_in_coerce,
     syntax="value IN (value1, ...)",
+    spark=_exactly(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
 )

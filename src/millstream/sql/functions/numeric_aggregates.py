@@ -15,6 +15,7 @@ import numpy as np
 from millstream.sql import types as t
 from millstream.sql.columns import rounded
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
+from millstream.sql.functions.spark import SparkAggregate
 
 _WIDE = Context(prec=80)
 
@@ -31,6 +32,11 @@ class Count(Aggregation):
     def result_type(cls, _kinds: Sequence[t.DataType]) -> t.DataType | None:
         """BIGINT NOT NULL."""
         return t.BIGINT.not_null()
+
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        return f"COUNT({call.inside or '*'}){call.tail}"
 
     def create(self) -> Accumulator:
         """Zero."""
@@ -109,6 +115,13 @@ class Sum(_Numeric):
             return t.DecimalType(38, kind.scale)
         return kind.nullable() if isinstance(kind, t.NumericType) else None
 
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        if not isinstance(call.call.arg_types[0], t.NumericType):
+            return None
+        return f"CAST(SUM({call.inside}){call.tail} AS {call.type_name})"
+
     def value(self, acc: Accumulator) -> Any:
         """The sum."""
         if acc[1] == 0:
@@ -127,6 +140,12 @@ class Sum0(Sum):
 
     name = "$SUM0"
     doc = "The sum of the numbers; 0 when there are none."
+
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        total = super().spark(call)
+        return None if total is None else f"COALESCE({total}, CAST(0 AS {call.type_name}))"
 
     def value(self, acc: Accumulator) -> Any:
         """The sum."""
@@ -148,6 +167,19 @@ class Avg(_Numeric):
         if isinstance(kind, t.DecimalType):
             return t.DecimalType(38, max(6, kind.scale))
         return kind.nullable() if isinstance(kind, t.NumericType) else None
+
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        total, count = f"SUM({call.inside}){call.tail}", f"COUNT({call.inside}){call.tail}"
+        match call.call.arg_types[0]:
+            case t.FloatType() | t.DoubleType():
+                return f"CAST(AVG({call.inside}){call.tail} AS {call.type_name})"
+            case t.IntegerType():
+                return f"CAST(({total} div {count}) AS {call.type_name})"
+            case t.DecimalType(scale=scale):
+                return f"CAST((CAST({total} AS DECIMAL(38,{scale})) / {count}) AS {call.type_name})"
+        return None
 
     def value(self, acc: Accumulator) -> Any:
         """The mean."""

@@ -7,7 +7,7 @@ Does not know: how expressions are written."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from millstream.sql.columns import arrow_type, internal_values
 from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.functions.once_each import once_each
+from millstream.sql.functions.spark import SparkSpelling
 
 Evaluate = Callable[[Any, list[Any], list[t.DataType], t.DataType], Any]
 TypeRule = Callable[[list[t.DataType]], t.DataType]
@@ -38,7 +39,8 @@ class Function:
     deterministic: bool = True
     null: str = "any"  # any: NULL when an argument can be; never; always
     coerce: Callable[[list[t.DataType]], list[t.DataType] | None] | None = None
-    aliases: tuple[str, ...] = field(default=())
+    aliases: tuple[str, ...] = ()
+    spark: SparkSpelling | None = None  # None: Spark does not compute it as Flink does
 
 
 def define(
@@ -54,12 +56,15 @@ def define(
     null: str = "any",
     coerce: Callable[[list[t.DataType]], list[t.DataType] | None] | None = None,
     aliases: Sequence[str] = (),
+    spark: SparkSpelling | None = None,
 ) -> None:
     """Declare a function. Shapes are written as 'string, int' with one of `FAMILIES` for each argument."""
     listed = (shapes,) if isinstance(shapes, str) else tuple(shapes)
     parsed = tuple(tuple(part.strip() for part in shape.split(",") if part.strip()) for shape in listed)
     rule: TypeRule = result if callable(result) else lambda _kinds: result
-    made = Function(name, category, parsed, rule, evaluate, doc, syntax, deterministic, null, coerce, tuple(aliases))
+    made = Function(
+        name, category, parsed, rule, evaluate, doc, syntax, deterministic, null, coerce, tuple(aliases), spark
+    )
     for each in (name, *aliases):
         if each in _FUNCTIONS:
             msg = f"function {each} is declared twice"

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.common_types import common_type
+from millstream.sql.expressions import Lit
 from millstream.sql.functions.registry import by_row, define, vectorized
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 
 _S = "string"
 
@@ -61,6 +63,12 @@ def _elt_type(kinds: list[t.DataType]) -> t.DataType:
     return common_type(kinds[1:]) or t.STRING
 
 
+def _spell_concat(call: SparkCall) -> str:
+    if not call.args or not all(map(t.is_text, call.arg_types)):
+        raise NoSparkSpelling(call)
+    return f"CONCAT({', '.join(call.texts())})"
+
+
 define(
     "||",
     _S,
@@ -69,9 +77,16 @@ define(
     vectorized(_concat),
     "Both strings, one after the other.",
     syntax="string1 || string2",
+    spark=_spell_concat,
 )
 define(
-    "CONCAT", _S, "string...", t.STRING, vectorized(_concat), "All strings, one after the other; NULL when one is NULL."
+    "CONCAT",
+    _S,
+    "string...",
+    t.STRING,
+    vectorized(_concat),
+    "All strings, one after the other; NULL when one is NULL.",
+    spark=_spell_concat,
 )
 define(
     "CONCAT_WS",
@@ -89,6 +104,7 @@ define(
     vectorized(lambda v: pc.cast(pc.utf8_length(v), pa.int32())),
     "The number of characters.",
     aliases=("CHARACTER_LENGTH",),
+    spark="CHAR_LENGTH({0})",
 )
 define(
     "OCTET_LENGTH",
@@ -214,6 +230,14 @@ def _substring_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind:
     return by_row(substring)(frame, args, kinds, kind)
 
 
+def _spell_substring(call: SparkCall) -> str:
+    """Only with constant positions inside the string: beyond it, Spark and Flink differ."""
+    numbers = [arg.value for arg in call.args[1:] if isinstance(arg, Lit) and arg.value is not None]
+    if len(numbers) + 1 != len(call.args) or numbers[0] < 1 or numbers[-1] < 0:
+        raise NoSparkSpelling(call)
+    return f"SUBSTRING({', '.join([call.text(0), *map(str, numbers)])})"
+
+
 define(
     "SUBSTRING",
     _S,
@@ -223,6 +247,7 @@ define(
     "A part of the string, from a position on.",
     syntax="SUBSTRING(string FROM start [FOR length])",
     aliases=("SUBSTR",),
+    spark=_spell_substring,
     null="always",
 )
 define(

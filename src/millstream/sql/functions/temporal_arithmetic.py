@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import calendar
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
+from millstream.sql.expressions import Lit
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import by_row, define, to_common_type
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 
 _T = "temporal"
 
@@ -58,6 +61,21 @@ def _shift_type(kinds: list[t.DataType]) -> t.DataType:
     return value
 
 
+def _spell_shift(sign: int) -> Callable[[SparkCall], str]:
+    """Timestamps and constant intervals of days and less."""
+
+    def spell(call: SparkCall) -> str:
+        base, interval = call.args
+        if not t.is_timestamp(base.type) or not t.is_timestamp(call.type):
+            raise NoSparkSpelling(call)
+        if not isinstance(interval, Lit) or not isinstance(interval.value, datetime.timedelta):
+            raise NoSparkSpelling(call)
+        micros = sign * (interval.value // datetime.timedelta(microseconds=1))
+        return f"TIMESTAMPADD(MICROSECOND, {micros}, {call.text(0)})"
+
+    return spell
+
+
 define(
     "TEMPORAL +",
     _T,
@@ -66,6 +84,7 @@ define(
     _shifted(1),
     "A moment so much later.",
     syntax="temporal + interval",
+    spark=_spell_shift(1),
 )
 define(
     "TEMPORAL -",
@@ -75,6 +94,7 @@ define(
     _shifted(-1),
     "A moment so much earlier.",
     syntax="temporal - interval",
+    spark=_spell_shift(-1),
 )
 
 

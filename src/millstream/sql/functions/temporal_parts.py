@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
+from millstream.sql.expressions import Sym
 from millstream.sql.functions import arithmetic
 from millstream.sql.functions.registry import define
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 
 _T = "temporal"
 _UNITS = {
@@ -92,6 +94,18 @@ def _extract(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.Data
     return pc.cast(_part(args[0], args[1], kinds[1], frame.zone), pa.int64())
 
 
+_SPARK_DATE_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY")
+_SPARK_TIME_UNITS = ("HOUR", "MINUTE")
+
+
+def _spell_extract(call: SparkCall) -> str:
+    unit, value = call.args
+    units = (*_SPARK_DATE_UNITS, *_SPARK_TIME_UNITS) if isinstance(value.type, t.TimestampType) else _SPARK_DATE_UNITS
+    if not isinstance(unit, Sym) or unit.word not in units or not isinstance(value.type, t.DateType | t.TimestampType):
+        raise NoSparkSpelling(call)
+    return f"CAST(EXTRACT({unit.word} FROM {call.text(1)}) AS BIGINT)"
+
+
 define(
     "EXTRACT",
     _T,
@@ -100,6 +114,7 @@ define(
     _extract,
     "A part of a moment or an interval.",
     syntax="EXTRACT(unit FROM temporal)",
+    spark=_spell_extract,
 )
 for _name, _unit, _doc in (
     ("YEAR", "YEAR", "The year."),

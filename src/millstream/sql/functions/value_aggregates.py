@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from millstream.sql import types as t
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.json_writing import json_text, plain_json
+from millstream.sql.functions.spark import SparkAggregate, is_scalar
 
 
 class _Extreme(Aggregation):
@@ -23,6 +24,13 @@ class _Extreme(Aggregation):
         if len(kinds) != 1 or not kinds[0].ordered or isinstance(kinds[0], t.ArrayType | t.RowType | t.RawType):
             return None
         return t.plain(kinds[0]).nullable()
+
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        if not is_scalar(call.call.arg_types[0]):
+            return None
+        return f"{cls.name}({call.inside}){call.tail}"
 
     def create(self) -> Accumulator:
         """Nothing; all values with their counts when they may be taken back."""
@@ -214,6 +222,14 @@ class SingleValue(_Ordered):
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
         """As the argument."""
         return t.plain(kinds[0]).nullable()
+
+    @classmethod
+    def spark(cls, call: SparkAggregate) -> str | None:
+        """As `Aggregation.spark` promises."""
+        if call.call.distinct or call.tail:
+            return None
+        failure = f"CAST(raise_error('a subquery that stands for a value has more than one row') AS {call.type_name})"
+        return f"CASE WHEN COUNT(*) > 1 THEN {failure} ELSE FIRST({call.args}) END"
 
     def value(self, acc: Accumulator) -> Any:
         """The value."""
