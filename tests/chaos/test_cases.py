@@ -13,7 +13,6 @@ from millstream.testing.chaos_sinks import SINKS
 from millstream.testing.chaos_upgrade import NoHistory
 from millstream.testing.limits import NoLimits
 from millstream.testing.network import NoNamespaces
-from millstream.testing.postgres import NoPostgres
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison", "objects")
 WITH_BROKER = ("brokers", "replicas")
@@ -44,10 +43,7 @@ def test_every_fault_of_storage_is_survived(program: str, tmp_path: Path) -> Non
 def test_a_fault_of_storage_does_not_show_in_a_real_sink(sink: str, tmp_path: Path) -> None:
     trace = _storage()
     steps = [each for each in trace.steps if each.get("output") == sink]
-    try:
-        report = chaos.played(replace(trace, steps=steps), tmp_path)
-    except NoPostgres as problem:
-        pytest.skip(f"there is no PostgreSQL to test against: {problem}; {problem.hint}")
+    report = chaos.played(replace(trace, steps=steps), tmp_path)
     assert report.ok, "\n".join(report.lines())
 
 

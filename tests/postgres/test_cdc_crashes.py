@@ -83,12 +83,15 @@ WORDS = [chr(97 + n % 26).upper() * (n % 3) + chr(97 + n % 26) + "-_ é"[n % 4] 
 
 @pytest.mark.parametrize(
     ("kind", "key", "full"),
-    [("int", lambda n: n, False), ("int", lambda n: n, True), ('text COLLATE "en-x-icu"', lambda n: WORDS[n], False)],
+    [("int", lambda n: n, False), ("int", lambda n: n, True), ("text", lambda n: WORDS[n], False)],
     ids=["numbers", "full", "words"],
 )
 def test_busy_writers_and_crashes_change_nothing(database, kind, key, full):
     """Each row once from the snapshot, then its changes, whatever happens while it is read; the mirror would object."""
     seed = 4711
+    if kind == "text":  # words are not in the order of their bytes, unless the server is built without ICU
+        icu = database.execute("SELECT FROM pg_collation WHERE collname = 'en-x-icu'")
+        kind = f'text COLLATE "{"en-x-icu" if icu else "ucs_basic"}"'
     database.execute(f"CREATE TABLE items (id {kind} PRIMARY KEY, name text)")
     if full:
         database.execute("ALTER TABLE items REPLICA IDENTITY FULL")

