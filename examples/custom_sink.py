@@ -10,8 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
 
 class Batch(SinkWriter):

@@ -7,8 +7,16 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from millstream.common import Types, WatermarkStrategy
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
 
 
 class Ids(SplitEnumerator):

@@ -14,8 +14,16 @@ import numpy as np
 import pyarrow as pa
 from benchmarks import common
 
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import RowTypeInfo, TypeInformation, Types
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 
 PAYMENT: RowTypeInfo = Types.ROW_NAMED(["key", "i", "amount"], [Types.LONG(), Types.LONG(), Types.LONG()])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from benchmarks import common
 from benchmarks.nexmark import measure, program
 
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.udf import udf
 

@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import TypeInformation, Types
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.types.factory import TypeInformation, Types
 
 # Odd and no multiple of 5, so that multiplying by it permutes the integers modulo any power of ten.
 SCATTER = 7_368_787

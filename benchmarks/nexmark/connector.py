@@ -14,11 +14,19 @@ import numpy as np
 import pyarrow as pa
 from benchmarks.nexmark.generator import BLOCK, Nexmark
 
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import TypeInformation
-from millstream.sql import types as t
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 from millstream.sql.columns import arrow_type, row_type_info
-from millstream.sql.connectors import TableConnector, TableContext, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource, register
+from millstream.sql.types import data_types as t
+from millstream.types.factory import TypeInformation
 
 _COLUMNS = ("event_type", "person", "auction", "bid")
 _OPTIONS = ("events.num", "next-event.rate", "seed")

@@ -10,9 +10,9 @@ import difflib
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from millstream.config.configuration import ConfigOption, Configuration, MemorySize
 from millstream.ignored_options import IGNORED, IGNORED_PREFIXES
-from millstream.model.configuration import ConfigOption, Configuration, MemorySize
-from millstream.model.time import Duration
+from millstream.times import Duration
 
 T = TypeVar("T")
 
@@ -395,7 +395,7 @@ BATCH_RUN_SIZE = Option(
     MemorySize,
 )
 SQL_BATCH_ENGINE = Option(
-    "millstream.sql.batch-engine",
+    "millstream.sql.catalyst-engine",
     "catalyst",
     "Who plans the queries of a batch job: Spark's optimizer, with our operators for what it does not know, or our "
     "operators alone.",

@@ -6,7 +6,7 @@ from sources import imported, trees
 SHARED = {"registry"}
 
 
-@pytest.mark.parametrize("family", ["connectors", "sql/rules"])
+@pytest.mark.parametrize("family", ["connectors", "sql/logical/rules"])
 def test_members_of_a_family_are_strangers(family):
     package = f"millstream.{family.replace('/', '.')}."
     met = []

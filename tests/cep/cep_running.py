@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.cep.pattern import Pattern
 from millstream.errors import UserError
-from millstream.libraries.cep.pattern import Pattern
 from millstream.runtime.nfa.compile import automaton
 from millstream.runtime.nfa.match import Matcher
 

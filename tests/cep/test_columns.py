@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.cep import CEP, Pattern, field
+from millstream.cep.columns import comparisons
+from millstream.cep.expressions import Comparison
 from millstream.common import Row, Types
 from millstream.datastream import DataStream, OutputTag
-from millstream.libraries.cep.columns import comparisons
-from millstream.libraries.cep.expressions import Comparison
-from millstream.model.type_hints import type_of_hint
 from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.conditions import Ask
 from millstream.testing import OperatorHarness
 from millstream.testing.ends import Mark, Rows
+from millstream.types.type_hints import type_of_hint
 
 OVER = OutputTag("over")
 

@@ -19,9 +19,9 @@ from millstream.cep import (
 )
 from millstream.datastream import DataStream, OutputTag, RuntimeContext
 from millstream.errors import UserError
-from millstream.model.type_hints import type_of_hint
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.testing import OperatorHarness
+from millstream.types.type_hints import type_of_hint
 
 LATE, OVER = OutputTag("late"), OutputTag("over")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from millstream.connectors.files.filesystems import Files, LocalFiles
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.case_sinks import SINKS, SimulatedFiles
 from millstream.testing.faults import CRASHES, Mode
 from millstream.testing.power import POWER_LOSSES

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from millstream.model.evictors import CountEvictor
 from millstream.testing import chaos_clocks, chaos_driven, expected, simulation
 from millstream.testing.chaos_job import Specification, Windowed, write_input
 from millstream.testing.sample_programs import Longer
 from millstream.testing.simulation import Setup, reference
+from millstream.windows.evictors import CountEvictor
 
 
 def test_the_output_of_every_program_is_computed() -> None:

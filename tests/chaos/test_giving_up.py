@@ -15,7 +15,7 @@ from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.engine.contract import Deployment, EngineGone, EpochRequest, EpochResult
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 
 

@@ -24,7 +24,7 @@ from millstream.common import Types, WatermarkStrategy
 from millstream.datastream import DataStream, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import MapFunction
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership, zombies
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.sample_programs import PROGRAMS

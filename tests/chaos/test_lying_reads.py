@@ -9,7 +9,7 @@ import pytest
 
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.cluster import finding
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.crash_states import damaged, recorded
 from millstream.testing.faults import FaultyFileSystem, Reading, ReadMode
 from millstream.testing.memory_files import MemoryFileSystem

@@ -22,13 +22,13 @@ from millstream.checkpoint.storage_errors import (
     StorageFailure,
 )
 from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files.filesystems import RemoteFiles
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
 from millstream.testing.feed import Feed
 from millstream.testing.memory_files import MemoryFileSystem, Named
 from millstream.testing.visible_output import VisibleOutput, shown

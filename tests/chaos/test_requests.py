@@ -14,7 +14,7 @@ from millstream.cluster.observations import EpochDone, RescaleDone, StatusChange
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import ROOT, Faults, Setup, World, live, reference, run

@@ -13,7 +13,7 @@ from millstream.cluster.rescale import Adaptive, NoSuchOperator, UnusableParalle
 from millstream.common import Configuration, Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_job import Specification, build, write_input
 from millstream.testing.chaos_output import disorder, lines_by_file
 from millstream.testing.inline_engine import InlineEngine

@@ -17,7 +17,7 @@ from millstream.cluster.lease import FileLease, Outcome
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.s3 import FaultyStore, client_variables, s3_server
 

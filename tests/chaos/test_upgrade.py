@@ -15,11 +15,9 @@ from typing import Any
 
 import pytest
 
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.type_hints import type_of_hint
-from millstream.model.types import Types
+from millstream.functions import KeyedProcessFunction
+from millstream.job.job_status import JobStatus
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing import expected
 from millstream.testing.crash_states import History, recorded
 from millstream.testing.faults import Mode
@@ -27,6 +25,8 @@ from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import by_key, one_split
 from millstream.testing.simulation import Faults, Setup, World, point, run
 from millstream.testing.storage_points import Script
+from millstream.types.factory import Types
+from millstream.types.type_hints import type_of_hint
 
 HERE = Path(__file__).parent / "golden"
 RELEASES = sorted(HERE.glob("release-*.zip"))

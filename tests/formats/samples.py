@@ -11,8 +11,8 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 
 from millstream.formats import Format, format_named
-from millstream.model.row import Row
-from millstream.model.types import Types
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["id", "name", "score"], [Types.LONG(), Types.STRING(), Types.DOUBLE()])
 

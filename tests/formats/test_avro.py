@@ -16,8 +16,8 @@ from millstream.errors import UserError
 from millstream.formats import Shape, avro_schemas, format_named
 from millstream.formats.avro import ContainerFile
 from millstream.formats.schema_registry import RegistryRefused, RegistryUnreachable, SchemaRegistry
-from millstream.model.row import Row
-from millstream.model.types import Types
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 EVERYTHING = (

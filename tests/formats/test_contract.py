@@ -26,9 +26,9 @@ from millstream.formats import (
     format_options,
 )
 from millstream.formats.contract import UnknownPolicy
-from millstream.model.row import Row, RowKind
-from millstream.model.time import Instant
-from millstream.model.types import Types
+from millstream.times import Instant
+from millstream.types.factory import Types
+from millstream.types.row import Row, RowKind
 
 KIND = Types.ROW_NAMED(["id"], [Types.INT()])
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import SAMPLES
 
 from millstream.formats import format_named
-from millstream.model.row import KINDS, Row
+from millstream.types.row import KINDS, Row
 
 FLAT = "b BOOLEAN, t TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, c STRING"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

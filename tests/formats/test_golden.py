@@ -10,8 +10,8 @@ import pytest
 from format_cases import AVRO_ROWS, AVRO_SCHEMA, DECODED, ENCODED, schema_of
 
 from millstream.formats import UnencodableRecord, format_named
-from millstream.model.row import KINDS, Row
-from millstream.model.time import Instant
+from millstream.times import Instant
+from millstream.types.row import KINDS, Row
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -17,8 +17,8 @@ from millstream.datastream.formats.decoding import DEAD_LETTERS, Decode, decode
 from millstream.datastream.formats.parquet import ParquetBulkWriters
 from millstream.errors import UserError
 from millstream.formats import format_named
-from millstream.model.row import Row
 from millstream.testing.harness import OperatorHarness
+from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())

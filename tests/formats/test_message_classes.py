@@ -10,7 +10,7 @@ import pytest
 
 from millstream.formats import format_named
 from millstream.formats.protobuf import MessageClassRefused
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 SECONDS = Types.ROW_NAMED(["seconds"], [Types.LONG()])
 GENERATED = "from google.protobuf.timestamp_pb2 import Timestamp as Moment\n"

@@ -48,8 +48,8 @@ from millstream.datastream.formats.parquet import (
 from millstream.datastream.formats.row_types import NoRowType
 from millstream.errors import UserError
 from millstream.formats import UndecodableRecord
-from millstream.model.row import Row
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
+from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 ROWS = [Row(id=number, name=f"n{number}") for number in range(20)]

@@ -25,15 +25,15 @@ from millstream.connectors.jdbc.cdc.pgoutput import Decoder
 from millstream.errors import MillstreamError
 from millstream.formats import Format, format_named
 from millstream.formats.schema_registry import RegistryUnreachable, SchemaRegistry, parse_answer
-from millstream.model import codec
-from millstream.model.row import Row
-from millstream.model.types import Types
 from millstream.runtime import block as blocks
+from millstream.serialization import codec
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax.parse import parse_expression, parse_statements, parse_type
 from millstream.state import deltas
 from millstream.state.handles import Lineage
 from millstream.testing.memory_files import MemoryFileSystem
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 COLUMNS = pa.schema(
     [

@@ -12,10 +12,18 @@ import pytest
 
 from millstream.cep import CEP, Pattern
 from millstream.common import Configuration, Time, Types, WatermarkStrategy
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 from millstream.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 from millstream.datastream.window import CountTrigger, GlobalWindows, Trigger, TriggerResult
 from millstream.errors import UserError
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
 
 # ------------------------------------------------------------------------------------------ a source that goes back
 

@@ -15,7 +15,7 @@ from millstream.datastream.window import (
     TumblingEventTimeWindows,
 )
 from millstream.errors import UserError
-from millstream.model.aggregations import Aggregations, Count, Sum
+from millstream.functions.aggregations import Aggregations, Count, Sum
 
 KIND = Types.ROW_NAMED(["key", "at", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
 ROWS = [(f"k{i % 3}", i * 7 % 40, i) for i in range(60)]

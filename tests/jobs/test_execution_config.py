@@ -13,7 +13,7 @@ from millstream.datastream import KeyedProcessFunction, ProcessFunction, Runtime
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.event_time.watermarks import MIN_WATERMARK
 
 
 def test_without_generic_types_an_undeclared_type_is_refused(env: StreamExecutionEnvironment) -> None:

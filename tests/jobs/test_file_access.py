@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Encoder, Types
+from millstream.config.file_access import UnknownFileAccess, use_access
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files.filesystems import LocalFiles
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.receiver.log import SegmentedLog
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
-from millstream.model.file_access import UnknownFileAccess, use_access
-from millstream.model.sink import WriterContext
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.connector.source import Boundedness, Budget, ReaderContext, SplitRange
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.hybrid_source import HybridSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import UserError
-from millstream.model.source import Boundedness, Budget, ReaderContext, SplitRange
 
 
 def collection(*values: int) -> CollectionSource:

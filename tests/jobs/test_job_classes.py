@@ -10,7 +10,7 @@ from millstream.common import Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.engine import slot
 from millstream.errors import MillstreamError
-from millstream.model import codec
+from millstream.serialization import codec
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.common import Configuration, Types
+from millstream.connector.sink import Sink, SinkWriter
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.functions import (
     CheckpointedFunction,
@@ -16,7 +17,6 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.errors import UserError
-from millstream.model.sink import Sink, SinkWriter
 from millstream.testing.harness import OperatorHarness
 
 LISTED = ListStateDescriptor("listed", Types.LONG())

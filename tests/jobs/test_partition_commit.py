@@ -8,6 +8,7 @@ import pytest
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.common.serialization import Encoder
 from millstream.common.watermark_strategy import TimestampAssigner
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files import BucketAssigner, FileSink, PartitionCommit, PartitionTime
 from millstream.connectors.files.buckets import BadBucket, BadTimePattern, DateTimeBucketAssigner
 from millstream.connectors.files.partition_time import NoPartitionTime
@@ -15,8 +16,7 @@ from millstream.connectors.files.partitions import OPTIONS, BadPartitionCommit, 
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 
 HOUR = 3_600_000
 

@@ -16,6 +16,7 @@ from millstream.checkpoint.frames import OVERHEAD, framed
 from millstream.cluster.entrypoint import plan_of
 from millstream.cluster.sources import Sources
 from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.connector.source import Budget, ReaderContext
 from millstream.connectors.receiver import LogDamaged, LogTaken, LogTruncated, ReceiverFailed, SegmentedLog
 from millstream.connectors.receiver.enumerator import ReceiverEnumerator
 from millstream.connectors.receiver.log import read_frames, segment_path
@@ -23,7 +24,6 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.receiver import Receiver, ReceiverSource, SocketTextReceiver
 from millstream.datastream.functions import ProcessFunction
 from millstream.errors import ExternalError, UserError
-from millstream.model.source import Budget, ReaderContext
 
 
 class Emits(Receiver):

@@ -17,7 +17,7 @@ from millstream.datastream.window import (
     TumblingEventTimeWindows,
 )
 from millstream.errors import UserError
-from millstream.model.aggregations import Aggregations, Avg, Count, Max, Min, Sum
+from millstream.functions.aggregations import Aggregations, Avg, Count, Max, Min, Sum
 from millstream.options import PRE_AGGREGATION
 from millstream.testing.harness import OperatorHarness
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common import Configuration, SimpleStringSchema, WatermarkStrategy
+from millstream.connector.sink import WriterContext
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import (
@@ -17,7 +18,6 @@ from millstream.datastream.connectors.kafka import (
     KafkaSource,
     KafkaSourceBuilder,
 )
-from millstream.model.sink import WriterContext
 from millstream.testing.kafka import KafkaBroker
 
 LATEST = KafkaOffsetsInitializer.latest()

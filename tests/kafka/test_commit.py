@@ -16,6 +16,8 @@ from kafka_running import PowerCut, cut, staged, waited_for, writing
 
 from millstream.cli.main import main
 from millstream.cluster.leadership import LeadershipLost
+from millstream.connector.sink import ThisProcess
+from millstream.connector.staged import NotStaged
 from millstream.connectors.kafka import commit_task
 from millstream.connectors.kafka.client import KafkaFailure
 from millstream.connectors.kafka.commit import KafkaCommitter
@@ -24,8 +26,6 @@ from millstream.connectors.kafka.marks import TOPIC, Marks, MarkUnreadable
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged
 from millstream.connectors.kafka.staging import StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
-from millstream.model.sink import ThisProcess
-from millstream.model.staged import NotStaged
 
 
 def left(staging: str) -> list[str]:

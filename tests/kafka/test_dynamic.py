@@ -6,6 +6,7 @@ import pytest
 from kafka_running import LATEST, collected
 
 from millstream.common import SimpleStringSchema
+from millstream.connector.source import Budget, ReaderContext, SplitRange
 from millstream.connectors.kafka.source import IncompleteKafkaSource
 from millstream.datastream.connectors.kafka import (
     ClusterMetadata,
@@ -15,7 +16,6 @@ from millstream.datastream.connectors.kafka import (
     SingleClusterTopicMetadataService,
 )
 from millstream.errors import ExternalError
-from millstream.model.source import Budget, ReaderContext, SplitRange
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

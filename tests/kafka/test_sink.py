@@ -11,6 +11,7 @@ from kafka_running import cut, environment, reading, writing
 from millstream.checkpoint.object_store import NoObjectStore
 from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
+from millstream.connector.serialization_schema import SerializationSchema
 from millstream.connectors.kafka.cluster import TopicMissing
 from millstream.connectors.kafka.properties import BadKafkaProperty
 from millstream.connectors.kafka.sink import IncompleteKafkaSink
@@ -21,8 +22,7 @@ from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, Kafk
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import InternalError
-from millstream.model.job_status import JobStatus
-from millstream.model.serialization import SerializationSchema
+from millstream.job.job_status import JobStatus
 from millstream.testing.simulation import Setup, World, run
 
 pytestmark = pytest.mark.usefixtures("inline_engine")

@@ -9,6 +9,7 @@ import pytest
 from kafka_running import LATEST, collected, environment, reading, waited_for
 
 from millstream.common import Types, WatermarkStrategy
+from millstream.connector.source import Budget, ReaderContext, SplitRange
 from millstream.connectors.kafka import cluster, reader
 from millstream.connectors.kafka.client import BrokerUnreachable
 from millstream.connectors.kafka.cluster import NoOffset, TopicMissing
@@ -25,7 +26,6 @@ from millstream.datastream.connectors.kafka import (
 from millstream.datastream.formats.json import JsonRowDeserializationSchema
 from millstream.datastream.functions import ProcessFunction
 from millstream.errors import ExternalError, UserError
-from millstream.model.source import Budget, ReaderContext, SplitRange
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

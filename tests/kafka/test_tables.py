@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka_running import waited_for
 
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 pytestmark = pytest.mark.usefixtures("inline_engine")

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Row, RowKind, Types, WatermarkStrategy
+from millstream.connector.sink import WriterContext
+from millstream.connector.source import Budget, ReaderContext, SplitRange
 from millstream.connectors.lakehouse.commits import CommittedByAnother
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.delta import DeltaSink, DeltaSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
-from millstream.model.source import Budget, ReaderContext, SplitRange
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 deltalake = pytest.importorskip("deltalake")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.connector.sink import WriterContext
 from millstream.connectors.lakehouse import iceberg_sink
 from millstream.connectors.lakehouse.commits import CommittedByAnother
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
@@ -20,8 +21,7 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 pyiceberg = pytest.importorskip("pyiceberg")
 pytest.importorskip("sqlalchemy")

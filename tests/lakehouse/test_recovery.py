@@ -13,11 +13,11 @@ import pytest
 
 from millstream.cluster.observations import CheckpointDone, EpochDone, RescaleDone
 from millstream.common import Row, Types, WatermarkStrategy
+from millstream.connector.sink import WriterContext
 from millstream.datastream.connectors.delta import DeltaSink
 from millstream.datastream.connectors.iceberg import IcebergSink, TableLoader
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
-from millstream.model.sink import WriterContext
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import Faults, Setup, World, run

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Row, Types
+from millstream.connector.sink import WriterContext
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
 from millstream.datastream.connectors.delta import DeltaSink
 from millstream.datastream.connectors.iceberg import IcebergSink
 from millstream.errors import MillstreamError
-from millstream.model.sink import WriterContext
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.sql.errors import SqlError
 from millstream.table import EnvironmentSettings, TableEnvironment
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.connector.source import Budget, ReaderContext, SplitRange
 from millstream.connectors.jdbc.cdc.source import PostgresSource
-from millstream.model.row import Row, RowKind
-from millstream.model.source import Budget, ReaderContext, SplitRange
+from millstream.types.row import Row, RowKind
 
 
 class Mirror:

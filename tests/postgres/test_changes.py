@@ -20,7 +20,7 @@ from millstream.datastream.connectors.postgres_cdc import (
     StartupOptions,
 )
 from millstream.errors import UserError
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 
 def builder(database, *tables):

@@ -18,7 +18,7 @@ from millstream.datastream import KeyedProcessFunction
 from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcExecutionOptions, JdbcSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.simulation import Setup, World, run
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.connector.sink import WriterContext
 from millstream.connectors.jdbc import proofs
 from millstream.connectors.jdbc.prepared import leftovers, roll_back
 from millstream.connectors.jdbc.proofs import CommittedByAnother, Gid, OutputLost
@@ -20,7 +21,6 @@ from millstream.datastream.connectors.jdbc import (
 )
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.model.sink import WriterContext
 from millstream.testing.postgres import postgres_server
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])

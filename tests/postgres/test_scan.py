@@ -9,12 +9,12 @@ from decimal import Decimal
 import pytest
 
 from millstream.common import Configuration, Row, Time, Types, WatermarkStrategy
+from millstream.connector.source import Budget, ReaderContext, SplitRange
 from millstream.datastream import AsyncDataStream, StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import JdbcAsyncLookupFunction, JdbcLookupFunction, JdbcSource
 from millstream.datastream.functions import MapFunction
 from millstream.errors import UserError
-from millstream.model.source import Budget, ReaderContext, SplitRange
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from millstream.connectors.jdbc.options import JdbcConnectionOptions
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcExecutionOptions, JdbcSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.proxy import Proxy
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from millstream.common import Row, RowKind, Types
+from millstream.connector.sink import WriterContext
 from millstream.connectors.jdbc import driver
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import (
@@ -17,8 +18,7 @@ from millstream.datastream.connectors.jdbc import (
     JdbcSink,
 )
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 ONCE = JdbcExecutionOptions.builder().with_max_retries(0).build()

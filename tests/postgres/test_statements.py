@@ -7,6 +7,8 @@ import pickle
 import pytest
 
 from millstream.common import Row, Types
+from millstream.connector.sink import WriterContext
+from millstream.connector.staged import NotStaged
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.proofs import Gid
 from millstream.connectors.jdbc.statements import quoted_table, statement
@@ -15,8 +17,6 @@ from millstream.connectors.jdbc.types import pg_type
 from millstream.connectors.jdbc.values import WrongWidth, parameters
 from millstream.datastream.connectors.jdbc import JdbcSink
 from millstream.errors import UserError
-from millstream.model.sink import WriterContext
-from millstream.model.staged import NotStaged
 
 
 @pytest.mark.parametrize(

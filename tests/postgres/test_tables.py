@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from millstream.errors import MillstreamError
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.jdbc import JdbcLookup
+from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
-from millstream.sql.jdbc_connector import JdbcLookup
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 ITEMS = "id INT, name STRING, price DECIMAL(10, 2), made TIMESTAMP_LTZ(3)"

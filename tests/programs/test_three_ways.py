@@ -13,7 +13,7 @@ from millstream.cluster.observations import CheckpointDone
 from millstream.common import Configuration
 from millstream.connectors.collect import CollectSink, forget, results_of
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 COMPAT = Path(__file__).parent.parent / "compat"
 

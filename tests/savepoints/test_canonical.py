@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.row import Row
-from millstream.model.types import Types
-from millstream.model.windows import CountWindow, TimeWindow
 from millstream.state import canonical, deltas
 from millstream.state.deltas import Changes, TableSchema
+from millstream.types.factory import Types
+from millstream.types.row import Row
+from millstream.windows.window import CountWindow, TimeWindow
 
 OBJECTS = Types.PICKLED_BYTE_ARRAY()
 

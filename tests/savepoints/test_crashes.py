@@ -8,8 +8,8 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.observations import EpochDone
-from millstream.model.job_status import JobStatus
-from millstream.model.savepoints import SavepointFormatType
+from millstream.job.job_status import JobStatus
+from millstream.job.savepoints import SavepointFormatType
 from millstream.testing import sample_programs
 from millstream.testing.simulation import Faults, Setup, World, live, reference, run
 

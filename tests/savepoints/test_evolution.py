@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.evolution import NoSuchField, renamed
-from millstream.model.row import Row
-from millstream.model.type_hints import type_of_hint
-from millstream.model.types import Types
 from millstream.state.evolution import Unresolvable, resolve, resolve_key, resolve_stored, stamped
+from millstream.types.evolution import NoSuchField, renamed
+from millstream.types.factory import Types
+from millstream.types.row import Row
+from millstream.types.type_hints import type_of_hint
 
 
 def migrated(old, new, values, now=0):

@@ -15,9 +15,8 @@ from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.observations import EpochDone
-from millstream.model.job_status import JobStatus
-from millstream.model.savepoints import SavepointFormatType
-from millstream.model.types import Types
+from millstream.job.job_status import JobStatus
+from millstream.job.savepoints import SavepointFormatType
 from millstream.state import deltas
 from millstream.state.deltas import Changes, Patch, Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage, Part
@@ -26,6 +25,7 @@ from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream.types.factory import Types
 
 RESTARTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "5"}
 KEYED = TableSchema("user/count", Types.LONG(), Types.LONG(), Redistribution.KEYED, "value")

@@ -12,9 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.checkpoint import contents
-from millstream.model.state import MapStateDescriptor, StateTtlConfig
-from millstream.model.time import Time
-from millstream.model.types import Types
 from millstream.state import table as state_table
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Patch
@@ -23,6 +20,9 @@ from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
 from millstream.state.saving import save
 from millstream.state.views import Scope, view_of
+from millstream.state_descriptors.descriptors import MapStateDescriptor, StateTtlConfig
+from millstream.times import Time
+from millstream.types.factory import Types
 
 STEPS = st.lists(
     st.one_of(

@@ -6,7 +6,7 @@ from millstream.checkpoint.restore import MaxParallelismChanged
 from millstream.cluster.adoption import MoreSubtasksThanState
 from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.cluster.rescale import Adaptive, Rescaling
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, reference, run
 

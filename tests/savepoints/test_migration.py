@@ -16,8 +16,8 @@ from millstream.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from millstream.model.time import Time
 from millstream.testing.feed import Feed
+from millstream.times import Time
 
 SEEN: list = []
 STORED: list = []

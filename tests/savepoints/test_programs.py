@@ -8,8 +8,8 @@ import dataclasses
 import pytest
 
 from millstream.cluster.observations import EpochDone
-from millstream.model.job_status import JobStatus
-from millstream.model.savepoints import SavepointFormatType
+from millstream.job.job_status import JobStatus
+from millstream.job.savepoints import SavepointFormatType
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Setup, World, reference, run
 

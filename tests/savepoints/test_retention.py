@@ -15,13 +15,13 @@ from millstream.checkpoint.storage_errors import CorruptFile
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged
-from millstream.model.types import Types
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage
 from millstream.state.saving import StateFileDamaged
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ManualClock
+from millstream.types.factory import Types
 
 ROOT, SAVED = "/checkpoints", "/savepoints"
 SCHEMA = TableSchema("user/x", Types.LONG(), Types.LONG())

@@ -18,7 +18,7 @@ from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStr
 from millstream.datastream.functions import KeyedProcessFunction
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.feed import Feed
 from millstream.testing.memory_files import MemoryFileSystem, Named
 from millstream.testing.visible_output import VisibleOutput, shown

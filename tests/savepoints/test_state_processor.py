@@ -24,7 +24,6 @@ from millstream.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from millstream.model.time import Time
 from millstream.state_processor import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
@@ -39,6 +38,7 @@ from millstream.state_processor import (
 from millstream.state_processor.snapshot import NoSuchOperator, NoSuchState
 from millstream.state_processor.writer import OperatorThere
 from millstream.testing.feed import Feed
+from millstream.times import Time
 
 SEEN: list = []
 

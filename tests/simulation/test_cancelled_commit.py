@@ -13,11 +13,11 @@ import pytest
 
 from millstream.cluster import entrypoint
 from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 
 

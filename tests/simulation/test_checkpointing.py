@@ -11,7 +11,7 @@ from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster import progress
 from millstream.cluster.observations import CheckpointDone, EpochDone
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.state.parts import Rewrite
 from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split
 from millstream.testing.simulation import OUTPUT, ROOT, Faults, Setup, World, point, reference, run

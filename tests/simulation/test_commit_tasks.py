@@ -10,11 +10,11 @@ import pytest
 
 from millstream.cluster.leadership import LeadershipLost
 from millstream.common import Types, WatermarkStrategy
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.connector.slot_task import SlotTask
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.slot_task import SlotTask
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import Setup, World, run

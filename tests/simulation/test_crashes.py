@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.faults import ERRORS
 from millstream.testing.sample_programs import Running, by_key, one_split
 from millstream.testing.simulation import Faults, Setup, World, history, live, reference, run

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Setup, World, reference, run
 

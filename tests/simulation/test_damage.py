@@ -17,8 +17,8 @@ from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.engine import slot
-from millstream.model.functions import ProcessFunction
-from millstream.model.job_status import JobStatus
+from millstream.functions import ProcessFunction
+from millstream.job.job_status import JobStatus
 from millstream.state.saving import StateFileDamaged
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS, many_splits

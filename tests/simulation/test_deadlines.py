@@ -16,13 +16,13 @@ from millstream.cluster.deadlines import watched, without_deadlines
 from millstream.cluster.observations import StatusChanged
 from millstream.cluster.sinks import Sinks
 from millstream.common import Configuration, WatermarkStrategy
+from millstream.connector.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
+from millstream.connector.source import Budget, SplitEnumerator
 from millstream.connectors.sequence import SequenceEnumerator
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
-from millstream.model.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
-from millstream.model.source import Budget, SplitEnumerator
+from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 
 

@@ -12,11 +12,11 @@ import pytest
 from millstream.cluster.lease import FileLease
 from millstream.cluster.observations import EpochDone
 from millstream.common import Types, WatermarkStrategy
+from millstream.connector.serialization_schema import Encoder
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.files import BucketAssigner, FileCompactor, FileCompactStrategy, FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
-from millstream.model.serialization import Encoder
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.simulation import Faults, Life, Setup, World, run
 

@@ -9,15 +9,15 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from millstream.model.assigners import TumblingEventTimeWindows
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.model.time import Time
-from millstream.model.types import Types
+from millstream.functions import KeyedProcessFunction
+from millstream.job.job_status import JobStatus
 from millstream.state import deltas
+from millstream.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
 from millstream.testing.sample_programs import Collect, one_split
 from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
+from millstream.times import Time
+from millstream.types.factory import Types
+from millstream.windows.assigners import TumblingEventTimeWindows
 
 EXECUTED = []
 

@@ -11,9 +11,9 @@ import pytest
 from millstream.cluster.leadership import GENERATIONS
 from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.common import Types, WatermarkStrategy
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run

@@ -24,7 +24,7 @@ from millstream.connectors.files.commit import FileCommitter
 from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.simulation import ROOT, Life, Setup, World, run
 

@@ -11,7 +11,7 @@ from millstream.common.serialization import Encoder
 from millstream.connectors.files import FileSink, RollingPolicy
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ROOT, Setup, World, run

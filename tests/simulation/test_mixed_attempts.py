@@ -10,8 +10,8 @@ from millstream.common import Time, Types, WatermarkStrategy
 from millstream.datastream import AsyncDataStream
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import AsyncFunction, FilterFunction, KeyedProcessFunction, MapFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.state import ValueStateDescriptor
+from millstream.job.job_status import JobStatus
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, reference, run
 

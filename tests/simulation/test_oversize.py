@@ -9,7 +9,7 @@ from millstream.cluster.observations import EpochCut, EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import ProcessFunction
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.faults import SimulatedCrash
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, reference, run

@@ -20,7 +20,7 @@ from millstream.common.serialization import Encoder
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership
 from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
 

@@ -9,11 +9,10 @@ from millstream.checkpoint.restore import MaxParallelismChanged, StateNotClaimed
 from millstream.checkpoint.storage_errors import StorageFailure
 from millstream.cluster.checkpoints import NoSuchCheckpoint
 from millstream.cluster.observations import StatusChanged
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.types import Types
+from millstream.functions import KeyedProcessFunction
+from millstream.job.job_status import JobStatus
 from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.sample_input import events
 from millstream.testing.sample_programs import (
@@ -28,6 +27,7 @@ from millstream.testing.sample_programs import (
     strategy,
 )
 from millstream.testing.simulation import ROOT, EngineLost, Faults, Setup, Stumble, World, point, reference, run
+from millstream.types.factory import Types
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
 RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}

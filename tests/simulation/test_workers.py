@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Setup, World, reference, run
 

@@ -20,12 +20,12 @@ from sql_cases import GOLDEN, changelog, content, environment, materialised
 
 from millstream.engine.spark.catalyst import QuerySession
 from millstream.errors import UserError
-from millstream.sql import logical as l
-from millstream.sql.batch import spelling
-from millstream.sql.batch.expressions import spelled
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.catalyst import spelling
+from millstream.sql.catalyst.expressions import spelled
 from millstream.sql.columns import arrow_type, internal_values
-from millstream.sql.evaluate import Frame, Projection
+from millstream.sql.connectors.simple import offered
+from millstream.sql.evaluation.evaluate import Frame, Projection
+from millstream.sql.logical import nodes as l
 from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.udf import udf
 

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from millstream.client.progress import Progress, bytes_text, progress, watermark_text
 from millstream.cluster.observations import CheckpointDone, EpochDone, StatusChanged
-from millstream.model.job_status import JobStatus
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.job.job_status import JobStatus
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

@@ -21,7 +21,7 @@ from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import ExternalError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 pytestmark = pytest.mark.usefixtures("spark_context")
 

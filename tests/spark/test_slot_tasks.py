@@ -11,11 +11,11 @@ import pytest
 
 from millstream.cluster.entrypoint import plan_of
 from millstream.common import Types
+from millstream.connector.slot_task import SlotTask
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment
 from millstream.engine.spark.engine import SparkEngine, SparkFailed
 from millstream.errors import ExternalError, InternalError, UserError
-from millstream.model.slot_task import SlotTask
 from millstream.testing.inline_engine import InlineEngine
 
 

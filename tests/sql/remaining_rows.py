@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.model.row import RowKind
+from millstream.types.row import RowKind
 
 
 def rows(table: Any) -> list[tuple[Any, ...]]:

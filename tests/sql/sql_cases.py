@@ -11,11 +11,11 @@ from typing import Any
 import yaml
 from case_columns import declared_columns
 
-from millstream.sql import types as t
-from millstream.sql.builtin_connectors import offered
 from millstream.sql.columns import converter
+from millstream.sql.connectors.simple import offered
 from millstream.sql.functions import text
 from millstream.sql.syntax import parse_type
+from millstream.sql.types import data_types as t
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 GOLDEN = Path(__file__).parent / "golden"

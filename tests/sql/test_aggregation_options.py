@@ -12,7 +12,7 @@ from test_restart import program
 
 from millstream.client import local
 from millstream.cluster.settings import job_settings
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.sql.errors import SqlError
 from millstream.sql.operators.expiry import Expiry
 from millstream.state.backend import OperatorState

@@ -10,7 +10,7 @@ import pytest
 from sql_cases import changelog
 
 from millstream.errors import UserError
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import AsyncTableFunction, DataTypes, EnvironmentSettings, FunctionContext, TableEnvironment
 from millstream.table.expressions import col
 from millstream.table.udf import udtf

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from millstream.errors import UserError
-from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.errors import SqlError
-from millstream.sql.expressions import AggregateCall
+from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions import aggregation, bitmap_aggregates, library
 from millstream.sql.functions.aggregates import aggregation as made
 from millstream.sql.functions.spark import spark_type
 from millstream.sql.syntax import parse_type
+from millstream.sql.types import data_types as t
 from millstream.table import Bitmap, DataTypes, TableEnvironment
 from millstream.table.udf import udf
 

@@ -10,16 +10,16 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from millstream.connector.sink import WriterContext
+from millstream.connector.source import Boundedness
 from millstream.connectors.kafka.records import KafkaRecord
 from millstream.errors import MillstreamError
 from millstream.formats import format_names
-from millstream.model.row import Row, RowKind
-from millstream.model.sink import WriterContext
-from millstream.model.source import Boundedness
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.connectors import connector_of
+from millstream.sql.connector.table_connector import connector_of
+from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
 from millstream.table import EnvironmentSettings, ExplainDetail, TableEnvironment
+from millstream.types.row import Row, RowKind
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

@@ -16,10 +16,10 @@ import pytest
 
 from millstream.connectors.files.buckets import BucketContext
 from millstream.formats import format_named
-from millstream.sql import types as t
 from millstream.sql.columns import row_type_info, struct_of
-from millstream.sql.file_partitions import ColumnsEncoder, PartitionBuckets
-from millstream.sql.table_formats import Columns, arrow_schema, named_arrow_type
+from millstream.sql.connector.table_formats import Columns, arrow_schema, named_arrow_type
+from millstream.sql.connectors.file_partitions import ColumnsEncoder, PartitionBuckets
+from millstream.sql.types import data_types as t
 
 _TEXTS = (
     "", "a", "plain", "x,y", 'say "so"', '"', "line\nline", "\r", " ", "a b", "é→😀", "😀" * 24, "😀" * 25, "a" * 24,

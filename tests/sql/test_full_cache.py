@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from sql_cases import changelog, materialised
 
-from millstream.model.row import Row
-from millstream.sql.bind.queries import QueryBinder
-from millstream.sql.builtin_connectors import offered
 from millstream.sql.columns import row_type_info
+from millstream.sql.connector.lookup_reload import PeriodicReload, TimedReload
+from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
-from millstream.sql.lookup_reload import PeriodicReload, TimedReload
-from millstream.sql.operators.lookup_join import LookupJoinSpec
-from millstream.sql.physical import Operation
+from millstream.sql.logical.bind.queries import QueryBinder
+from millstream.sql.operators.join.lookup_join import LookupJoinSpec
+from millstream.sql.physical.nodes import Operation
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax.tree import SelectStatement
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.testing.harness import OperatorHarness
+from millstream.types.row import Row
 
 JOIN = "SELECT o.id, d.name, d.tag FROM orders AS o {} JOIN dim FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.item{}"
 FULL = "'lookup.cache'='FULL', 'lookup.full-cache.periodic-reload.interval'='10 s'"

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from sql_cases import GOLDEN, content
 
-from millstream.sql import types as t
-from millstream.sql.bind.expressions import ExpressionBinder, Session
-from millstream.sql.bind.scope import Scope
-from millstream.sql.catalog import Catalogs
+from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.errors import SqlError
-from millstream.sql.evaluate import EvaluationFailed, constant
+from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
 from millstream.sql.functions.registry import all_functions
 from millstream.sql.functions.text import to_text
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
+from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.syntax import parse_expression
+from millstream.sql.types import data_types as t
 
 CASES = [
     pytest.param(case, id=case["sql"])

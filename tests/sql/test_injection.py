@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableEnvironment
 from millstream.table.expressions import col, lit
 

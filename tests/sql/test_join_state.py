@@ -16,15 +16,16 @@ from sql_cases import as_text
 from millstream.cluster import progress
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
-from millstream.model.job_status import JobStatus
-from millstream.model.types import Types
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.operators import join, row_runs
+from millstream.job.job_status import JobStatus
+from millstream.sql.connectors.simple import offered
+from millstream.sql.operators import row_runs
+from millstream.sql.operators.join import regular_join as join
 from millstream.state import lmdb
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction, Rewrite
 from millstream.table import StreamTableEnvironment
 from millstream.testing.simulation import Faults, Setup, World, run
+from millstream.types.factory import Types
 
 Table = list[tuple[str | None, int | None, int, str]]
 CONDITIONS = ("one.n = other.n", "one.k = other.k AND one.n = other.n", "one.k = other.k AND one.v < other.v")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.arrow_types import python_values
 from millstream.sql.operators.key_tuples import tuple_hashes
 from millstream.state.key_groups import stable_hash
+from millstream.types.arrow_types import python_values
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
 MOMENTS = st.integers(-(10**13), 10**13)

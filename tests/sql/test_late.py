@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sql_cases import content, materialised
 from test_restart import program
 
-from millstream.model.job_status import JobStatus
-from millstream.sql.logical import WindowSpec
-from millstream.sql.operators.lateness import rows_dropped
-from millstream.sql.operators.windows import assigned
+from millstream.job.job_status import JobStatus
+from millstream.sql.logical.nodes import WindowSpec
+from millstream.sql.operators.window.lateness import rows_dropped
+from millstream.sql.operators.window.window_aggregate import assigned
 from millstream.testing.simulation import Life, Setup, World, run
 
 TOPICS = ("late/rows", "late/joins")

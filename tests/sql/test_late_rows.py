@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.connectors.blackhole import Forgetting
-from millstream.model.arrow_streams import stream_bytes, stream_pieces
-from millstream.model.types import Types
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator
 from millstream.runtime.operators.sink import SinkOperator
-from millstream.sql import types as t
 from millstream.sql.columns import row_type_info
 from millstream.sql.operators.late_rows import Beside, LateBatch, LateRows, Picked, Plain, Several, Some
-from millstream.sql.operators.local_rank import LocalRankOperator, LocalRankSpec
 from millstream.sql.operators.number_tuples import number_tuple_hashes
-from millstream.sql.operators.stable_order import stable_order
+from millstream.sql.operators.rank.local_rank import LocalRankOperator, LocalRankSpec
+from millstream.sql.operators.rank.stable_order import stable_order
+from millstream.sql.types import data_types as t
 from millstream.state.key_groups import stable_hash
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.types.arrow_streams import stream_bytes, stream_pieces
+from millstream.types.factory import Types
 
 SCHEMA = t.row_of(["k", "v", "n"], [t.BigIntType(), t.BigIntType(), t.BigIntType()], null=True)
 NUMBERED = "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY {}) AS r FROM {}) WHERE r <= 2"

@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.sql import types as t
 from millstream.sql.columns import array_of, struct_of
-from millstream.sql.expressions import AggregateCall
+from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators import moments
-from millstream.sql.operators.local_sessions import SessionParts, Sessions, session_schema
+from millstream.sql.operators.window.local_sessions import SessionParts, Sessions, session_schema
+from millstream.sql.types import data_types as t
 
 SCHEMA = t.row_of(["k", "ts", "v"], [t.STRING, t.TimestampType(3), t.BIGINT], null=False)
 CALLS = (

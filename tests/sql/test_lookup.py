@@ -12,14 +12,23 @@ from hypothesis import strategies as st
 from sql_cases import changelog, materialised
 
 from millstream.errors import MillstreamError
-from millstream.model.row import Row, RowKind
-from millstream.sql import types as t
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.connectors import TableConnector, TableContext, register
+from millstream.sql.connector.lookup import (
+    CACHE_OPTIONS,
+    CachePolicy,
+    Found,
+    Key,
+    Lookup,
+    LookupCache,
+    TableLookup,
+    cache_policy,
+)
+from millstream.sql.connector.table_connector import TableConnector, TableContext, register
+from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
-from millstream.sql.lookup import CACHE_OPTIONS, CachePolicy, Found, Key, Lookup, LookupCache, TableLookup, cache_policy
-from millstream.sql.operators.lookup_join import distinct
+from millstream.sql.operators.join.lookup_join import distinct
+from millstream.sql.types import data_types as t
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.types.row import Row, RowKind
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

@@ -10,13 +10,13 @@ import pytest
 from remaining_rows import rows
 
 from millstream.errors import UserError
-from millstream.model.row import Row
-from millstream.sql import types as t
+from millstream.sql.compiled.codec import Reader, Writer
 from millstream.sql.errors import SqlError
-from millstream.sql.plans.codec import Reader, Writer
 from millstream.sql.syntax import parse_type
+from millstream.sql.types import data_types as t
 from millstream.table import TableEnvironment
 from millstream.table.udf import udf
+from millstream.types.row import Row
 
 
 @dataclass(frozen=True)

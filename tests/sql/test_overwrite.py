@@ -7,16 +7,16 @@ import pytest
 import yaml
 from overwrites import GOLDEN, files_below, filled
 
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files.overwriting import OverwritingSink
 from millstream.errors import MillstreamError
-from millstream.model.row import Row
-from millstream.model.sink import WriterContext
-from millstream.model.watermarks import MAX_WATERMARK
-from millstream.sql.catalog import ColumnDefinition, TableDefinition
-from millstream.sql.connectors import TableContext, connector_of
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
+from millstream.sql.connector.table_connector import TableContext, connector_of
 from millstream.sql.errors import SqlError
-from millstream.sql.types import INT
+from millstream.sql.types.data_types import INT
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.types.row import Row
 
 CASES = yaml.safe_load(GOLDEN.read_text())["cases"]
 

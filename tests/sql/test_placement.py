@@ -18,14 +18,14 @@ from millstream.datastream.program import Program
 from millstream.graph.batch import as_batch
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input
-from millstream.model.job_status import JobStatus
-from millstream.model.types import Types
+from millstream.job.job_status import JobStatus
 from millstream.runtime.operators.reinterpret import ReinterpretSpec
 from millstream.runtime.partitioners import Hash, Kept
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.planning.placement import Placements
+from millstream.sql.connectors.simple import offered
+from millstream.sql.physical.planning.placement import Placements
 from millstream.table import StreamTableEnvironment, Table
 from millstream.testing.simulation import Setup, World, run
+from millstream.types.factory import Types
 
 BEGIN = datetime.datetime(2026, 1, 1)  # noqa: DTZ001
 ROWS = [

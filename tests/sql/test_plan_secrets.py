@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.sql.plans.secrets import PlanSecretMissing, secret_key
+from millstream.sql.compiled.secrets import PlanSecretMissing, secret_key
 from millstream.table import EnvironmentSettings, PlanReference, TableEnvironment
 
 PASSWORD, TOKEN = "hunter2", "open-sesame"

@@ -17,10 +17,10 @@ from sql_cases import content, environment
 from millstream.errors import UserError
 from millstream.runtime.operator import OperatorSpec
 from millstream.sql import operators
-from millstream.sql.plans import codec
-from millstream.sql.plans.codec import Writer
-from millstream.sql.plans.objects import NamedFunctions
-from millstream.sql.plans.stored import written
+from millstream.sql.compiled import codec
+from millstream.sql.compiled.codec import Writer
+from millstream.sql.compiled.objects import NamedFunctions
+from millstream.sql.compiled.stored import written
 from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableDescriptor, TableEnvironment
 from millstream.table.udf import udf
 
@@ -137,7 +137,7 @@ def test_a_planner_that_has_changed_does_not_change_it(
 ) -> None:
     tables(env, tmp_path)
     plan = env.compile_plan_sql(JOIN)
-    monkeypatch.setattr("millstream.sql.rules.RULES", ())
+    monkeypatch.setattr("millstream.sql.logical.rules.RULES", ())
     later = fresh()
     tables(later, tmp_path)
     assert [each["type"] for each in later.compile_plan_sql(JOIN)._content["nodes"]] != [

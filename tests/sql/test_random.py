@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from millstream.runtime.draws import Draws
-from millstream.sql import types as t
-from millstream.sql.evaluate import Frame, Projection
-from millstream.sql.expressions import Apply, Lit
+from millstream.sql.evaluation.evaluate import Frame, Projection
+from millstream.sql.expressions.nodes import Apply, Lit
 from millstream.sql.functions.java_random import JavaRandom
+from millstream.sql.types import data_types as t
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 NUMBERS = (

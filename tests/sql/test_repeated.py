@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.model.arrow_types import TypeMismatch
-from millstream.sql import types as t
 from millstream.sql.columns import SqlTypeInfo
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
-from millstream.sql.expressions import Apply, Choose, Expression, Lit, Ref, UserCall
+from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
+from millstream.sql.evaluation.repeated import repeated
+from millstream.sql.expressions.nodes import Apply, Choose, Expression, Lit, Ref, UserCall
 from millstream.sql.functions import registry
-from millstream.sql.repeated import repeated
+from millstream.sql.types import data_types as t
+from millstream.types.arrow_types import TypeMismatch
 
 WORD = Ref(t.STRING, 0)
 LOWER = Apply(t.STRING, "LOWER", (WORD,))

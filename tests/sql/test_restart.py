@@ -18,10 +18,10 @@ from sql_cases import GOLDEN, as_text, content, furnished, materialised
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
-from millstream.model.job_status import JobStatus
-from millstream.model.types import Types
+from millstream.job.job_status import JobStatus
 from millstream.table import StreamTableEnvironment
 from millstream.testing.simulation import Faults, Setup, World, run
+from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_cases import changelog, materialised
 
-from millstream.model.row import Row, RowKind
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.types.row import Row, RowKind
 
 QUERIES = [
     "SELECT k, COUNT(*), SUM(v), MIN(v), MAX(v), COUNT(DISTINCT v) FROM a GROUP BY k",

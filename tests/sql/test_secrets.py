@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.config.configuration import Configuration
+from millstream.config.secrets import HIDDEN, hidden_in, is_secret, shown
 from millstream.connectors.kafka.source import KafkaSource
-from millstream.model.configuration import Configuration
-from millstream.model.secrets import HIDDEN, hidden_in, is_secret, shown
 from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
 from millstream.table import EnvironmentSettings, TableDescriptor, TableEnvironment

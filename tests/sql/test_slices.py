@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sql_cases import changelog, content, environment, materialised
 
-from millstream.sql.logical import WindowSpec
-from millstream.sql.operators.slices import can_slice, last_ends, slice_ends, start_of, window_ends
-from millstream.sql.operators.windows import assigned
+from millstream.sql.logical.nodes import WindowSpec
+from millstream.sql.operators.window.slices import can_slice, last_ends, slice_ends, start_of, window_ends
+from millstream.sql.operators.window.window_aggregate import assigned
 
 MOMENTS = st.lists(st.integers(-200, 200), min_size=1)
 WINDOWS = st.builds(

@@ -13,12 +13,12 @@ from sql_cases import as_text, materialised
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
-from millstream.model.job_status import JobStatus
-from millstream.model.types import Types
-from millstream.sql.builtin_connectors import offered
+from millstream.job.job_status import JobStatus
+from millstream.sql.connectors.simple import offered
 from millstream.sql.operators.row_runs import KeyColumns
 from millstream.table import StreamTableEnvironment
 from millstream.testing.simulation import Setup, World, run
+from millstream.types.factory import Types
 
 ROWS = [(f"k{i * i % 7}", None if i % 11 == 0 else i % 5, i * 37 % 50) for i in range(60)]
 COLUMNS = "k STRING, n INT, v BIGINT, p AS PROCTIME()"

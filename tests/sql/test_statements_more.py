@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import MillstreamError
-from millstream.sql import modules
+from millstream.sql.catalog import modules
 from millstream.sql.errors import SqlError
 from millstream.table import DataTypes, EnvironmentSettings, Module, TableEnvironment
 from millstream.table.udf import udf

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from millstream.errors import MillstreamError
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 

@@ -9,8 +9,6 @@ import pytest
 from remaining_rows import rows
 
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.model.row import Row, RowKind
-from millstream.model.types import Types
 from millstream.sql.errors import SqlError
 from millstream.table import (
     AggregateFunction,
@@ -25,6 +23,8 @@ from millstream.table import (
 from millstream.table.expressions import call, col, lit, row_interval
 from millstream.table.udf import udaf, udf, udtf
 from millstream.table.window import Over, Session, Slide, Tumble
+from millstream.types.factory import Types
+from millstream.types.row import Row, RowKind
 
 ORDERS = [(1, "a", 10.0), (2, "b", 20.0), (3, "a", 30.0)]
 

@@ -13,9 +13,6 @@ from remaining_rows import rows
 from millstream.common import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.row import Row
-from millstream.model.time import Duration
-from millstream.model.types import Types
 from millstream.table import (
     DataTypes,
     EnvironmentSettings,
@@ -55,6 +52,9 @@ from millstream.table.expressions import (
 from millstream.table.table_schema import TableSchema
 from millstream.table.udf import udf, udtf
 from millstream.table.window import Over
+from millstream.times import Duration
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 INCREMENT = udf(lambda n: n + 1, result_type="BIGINT", name="increment")
 ORDERS = [(1, "a", 10), (2, "b", 20), (3, "a", 30)]

@@ -15,8 +15,6 @@ from remaining_rows import rows
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.row import Row
-from millstream.model.types import Types
 from millstream.table import (
     AggregateFunction,
     DataTypes,
@@ -32,6 +30,8 @@ from millstream.table import (
 from millstream.table.expressions import array, call, col, lit, row
 from millstream.table.udf import AsyncScalarFunction, FunctionContext, udaf, udf, udtaf, udtf
 from millstream.table.window import Session, Slide, Tumble
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 LIVES: list[tuple[str, str]] = []
 RUNNING = [0, 0]  # calls under way, and the most of them so far

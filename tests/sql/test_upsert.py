@@ -12,12 +12,12 @@ from sql_cases import changelog
 
 from millstream.connectors.collect import CollectSink, forget, results_of
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.connectors import TableConnector, TableContext, TableSink, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, register
+from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
-from millstream.sql.physical import ChangelogMode
+from millstream.sql.physical.nodes import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.types.row import Row, RowKind
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import UserError
-from millstream.sql.variants import VariantTypeError
+from millstream.sql.types.variants import VariantTypeError
 from millstream.table import TableEnvironment, Variant
 from millstream.table.udf import udf
 

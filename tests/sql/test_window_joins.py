@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sql_cases import changelog, materialised
 
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.operators import window_tables
+from millstream.sql.connectors.simple import offered
+from millstream.sql.operators.join import window_tables
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 START = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)

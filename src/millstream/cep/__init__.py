@@ -1,15 +1,15 @@
 """Complex event processing: find patterns in streams of events."""
 
-from millstream.libraries.cep.conditions import (
+from millstream.cep.conditions import (
     ConditionRegistry,
     IterativeCondition,
     NotACondition,
     RichIterativeCondition,
     SimpleCondition,
 )
-from millstream.libraries.cep.dynamic import DynamicMatchContext
-from millstream.libraries.cep.expressions import InvalidExpression, earlier, field
-from millstream.libraries.cep.functions import (
+from millstream.cep.dynamic import DynamicMatchContext
+from millstream.cep.expressions import InvalidExpression, earlier, field
+from millstream.cep.functions import (
     PatternFlatSelectFunction,
     PatternFlatTimeoutFunction,
     PatternProcessFunction,
@@ -17,10 +17,10 @@ from millstream.libraries.cep.functions import (
     PatternTimeoutFunction,
     TimedOutPartialMatchHandler,
 )
-from millstream.libraries.cep.pattern import Pattern, WithinType
-from millstream.libraries.cep.pattern_json import InvalidPatternJson, NotData
-from millstream.libraries.cep.skip import AfterMatchSkipStrategy
-from millstream.libraries.cep.stream import CEP, DynamicPatternStream, PatternStream
+from millstream.cep.pattern import Pattern, WithinType
+from millstream.cep.pattern_json import InvalidPatternJson, NotData
+from millstream.cep.skip import AfterMatchSkipStrategy
+from millstream.cep.stream import CEP, DynamicPatternStream, PatternStream
 from millstream.runtime.nfa.match import CouldNotSkip
 from millstream.runtime.nfa.pattern import MalformedPatternException
 

@@ -12,7 +12,7 @@ from enum import Enum
 from millstream.checkpoint.contents import Read, descriptions
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape
-from millstream.model.traits import OperatorTraits
+from millstream.job.traits import OperatorTraits
 from millstream.state.deltas import IncompatibleState, TableSchema, shown_name
 
 

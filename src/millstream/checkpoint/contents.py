@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.checkpoint.metadata import OperatorSnapshot
-from millstream.model.types import TypeInformation
 from millstream.state import deltas
 from millstream.state.deltas import Changes, Keys, Patch, Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange, range_of
+from millstream.types.factory import TypeInformation
 
 Read = Callable[[Handle], bytes]
 _ROWS = 200_000  # entries of a slice, about

@@ -21,7 +21,7 @@ from millstream.checkpoint.metadata import NATIVE, CheckpointMetadata, OperatorS
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import ExternalError
-from millstream.model import codec
+from millstream.serialization import codec
 from millstream.state import canonical, deltas
 from millstream.state.deltas import Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from millstream.model.file_access import directory_mode, opener, sync_directory
+from millstream.config.file_access import directory_mode, opener, sync_directory
 
 
 class FileSystem(Protocol):

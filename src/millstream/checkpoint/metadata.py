@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.errors import ExternalError, InternalError
-from millstream.model.traits import OperatorTraits
+from millstream.job.traits import OperatorTraits
 from millstream.state.handles import Handle, Lineage
 
 FORMAT = 1

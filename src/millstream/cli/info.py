@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from millstream.cli.run import add_program, guarded, take_program
 from millstream.client.program import run_program
+from millstream.config.configuration import Configuration
 from millstream.errors import ExternalError, UserError
 from millstream.graph import explain
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.picture import svg
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

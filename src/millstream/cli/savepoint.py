@@ -23,12 +23,12 @@ from millstream.cli.run import guarded, setting
 from millstream.client.program import run_program
 from millstream.cluster.adoption import adopted
 from millstream.cluster.probe import declared
+from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import aligned, printable
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millstream.graph.explain import aligned, printable
-from millstream.model.codec_errors import UnsafeData
+from millstream.serialization.codec_errors import UnsafeData
 from millstream.state_processor import Savepoint, SavepointOperator, SavepointState
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from threading import Thread
 from typing import Any, Protocol
 
 from millstream.errors import MillstreamError, UserError
-from millstream.model.futures import CompletableFuture
-from millstream.model.ids import JobID
-from millstream.model.job_status import JobStatus
-from millstream.model.savepoints import SavepointFormatType
+from millstream.job.futures import CompletableFuture
+from millstream.job.ids import JobID
+from millstream.job.job_status import JobStatus
+from millstream.job.savepoints import SavepointFormatType
 
 
 class JobCancelled(UserError):

@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from millstream.client.job_client import JobClient
+from millstream.config.configuration import Configuration
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 OnExecute = Callable[[StreamGraph, Configuration, str], None]
 

@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
-from millstream.model.job_status import JobStatus
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.job.job_status import JobStatus
 
 _RATE_OVER = 5.0  # seconds over which rows per second are averaged
 _LINE_EVERY = 1.0

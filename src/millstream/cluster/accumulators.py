@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.model.accumulators import Accumulator, merged
+from millstream.job.accumulators import Accumulator, merged
 from millstream.runtime.metrics import combined
 
 _USER = "user."

@@ -16,9 +16,9 @@ from millstream.cluster.job_master import JobMaster
 from millstream.cluster.restarts import restart_strategy
 from millstream.cluster.settings import JobSettings
 from millstream.cluster.sources import EpochPlan
+from millstream.config.configuration import Configuration
+from millstream.connector.source import Budget
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
-from millstream.model.source import Budget
 
 _ALL = 1 << 62
 _NO_DEADLINE = 365 * 24 * 3_600_000

@@ -16,9 +16,9 @@ from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from millstream.cluster.deadlines import begun, has_no_deadlines
+from millstream.connector.sink import Committer
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model.sink import Committer
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 T = TypeVar("T")
 

@@ -28,9 +28,9 @@ from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest, fin
 from millstream.cluster.leadership import GENERATIONS
 from millstream.cluster.publishing import Publisher
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model.time import Clock
 from millstream.state.handles import Handle
 from millstream.state.saving import StateFileDamaged
+from millstream.times import Clock
 
 T = TypeVar("T")
 

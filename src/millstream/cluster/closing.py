@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from millstream.cluster.sinks import Sinks
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 _log = logging.getLogger("millstream.job")
 

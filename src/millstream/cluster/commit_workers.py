@@ -12,9 +12,9 @@ from typing import Any
 
 from millstream.cluster.deadlines import watched
 from millstream.cluster.leadership import Leadership
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Engine
 from millstream.errors import ExternalError
-from millstream.model.slot_task import SlotTask
 
 
 class CommitTimedOut(ExternalError):

@@ -18,9 +18,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from millstream import options
+from millstream.config.configuration import Configuration, parse_list, parse_map
 from millstream.engine.dependencies import ARCHIVES, CACHED, FILES, MANIFEST, SITE, Dependencies
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration, parse_list, parse_map
 
 _INSTALL_SECONDS = 900
 _ZIPS = (".zip", ".whl", ".egg", ".jar")

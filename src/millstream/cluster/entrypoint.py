@@ -35,6 +35,8 @@ from millstream.cluster.observations import CheckpointDone, EpochDone, Observati
 from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.submission import SubmittedJob
+from millstream.config.configuration import Configuration
+from millstream.config.file_access import make_directories, use_access
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.scratch import PREFIX, Hold
 from millstream.engine.spark.engine import SparkEngine
@@ -42,10 +44,8 @@ from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model import codec
-from millstream.model.configuration import Configuration
-from millstream.model.file_access import make_directories, use_access
-from millstream.model.types import TypeInformation
+from millstream.serialization import codec
+from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 
 @dataclass(frozen=True)

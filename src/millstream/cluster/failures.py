@@ -12,9 +12,9 @@ from millstream.cluster.events import EpochFailed, Superseded
 from millstream.cluster.finding import CannotRecover
 from millstream.cluster.leadership import NotLeading
 from millstream.cluster.lease import Outcome
+from millstream.connector.sink import OutputRefused
 from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
-from millstream.model.sink import OutputRefused
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.saving import StateFileDamaged
 

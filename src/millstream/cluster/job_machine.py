@@ -25,7 +25,7 @@ from millstream.cluster.events import (
 )
 from millstream.cluster.restarts import NoRestart, RestartStrategy
 from millstream.errors import InternalError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 
 class UnexpectedEvent(InternalError):

@@ -54,12 +54,12 @@ from millstream.cluster.sinks import Sinks
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.cluster.submission import SubmittedJob
+from millstream.connector.source import Budget
 from millstream.engine.contract import Engine, EpochResult
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model.job_status import JobStatus
-from millstream.model.source import Budget
-from millstream.model.time import Clock
+from millstream.job.job_status import JobStatus
 from millstream.state.saving import StateFileDamaged
+from millstream.times import Clock
 
 _log = logging.getLogger("millstream.job")
 

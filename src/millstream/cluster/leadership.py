@@ -26,7 +26,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.lease import Lease, Outcome, Watch
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 _log = logging.getLogger("millstream.leadership")
 

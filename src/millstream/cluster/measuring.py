@@ -11,9 +11,9 @@ from typing import Any
 from millstream.cluster.observations import EpochDone
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.contract import EpochResult
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.accumulators import merged
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.job.accumulators import merged
 from millstream.runtime.metrics import combined
 
 

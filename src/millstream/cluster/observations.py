@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.model.accumulators import Accumulator
-from millstream.model.job_status import JobStatus
+from millstream.job.accumulators import Accumulator
+from millstream.job.job_status import JobStatus
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from millstream import options
-from millstream.model.configuration import Configuration
+from millstream.config.configuration import Configuration
 
 
 class RestartStrategy(Protocol):

@@ -21,10 +21,10 @@ from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.object_store import located
 from millstream.checkpoint.savepoint import Snapshot, publish, write_savepoint
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.connector.slot_task import SlotTask
 from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.model.savepoints import SavepointFormatType
-from millstream.model.slot_task import SlotTask
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.job.savepoints import SavepointFormatType
 
 _log = logging.getLogger("millstream.savepoints")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from millstream import options
 from millstream.cluster.restarts import RestartStrategy, restart_strategy
+from millstream.config.configuration import Configuration
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
-from millstream.model.time import millis
+from millstream.times import millis
 
 MOST_COMMIT_GRACE = 10_000
 

@@ -19,10 +19,10 @@ from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.cluster.bounded import BoundedCommitter
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import MOST_COMMIT_GRACE, JobSettings
+from millstream.connector.sink import Committer, Sink, Workers
 from millstream.errors import MillstreamError
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.sink import Committer, Sink, Workers
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.options import CHECKPOINT_TIMEOUT, TASK_CANCELLATION_TIMEOUT
 from millstream.runtime.operators.sink import SinkSpec
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from millstream.cluster.bounded import BoundedEnumerator
 from millstream.cluster.settings import JobSettings
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
-from millstream.model.watermarks import MIN_WATERMARK
 from millstream.options import EPOCH_DEADLINE
 from millstream.runtime.operators.source import SourceSpec
 

@@ -1,6 +1,6 @@
 """Flink's `api.common.accumulators`: what a job adds up, for `JobExecutionResult.get_accumulator_result`."""
 
-from millstream.model.accumulators import (
+from millstream.job.accumulators import (
     Accumulator,
     AverageAccumulator,
     DoubleCounter,

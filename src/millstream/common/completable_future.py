@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: CompletableFuture, from `millstream.model.futures`."""
+"""PyFlink's module of this name: CompletableFuture, from `millstream.job.futures`."""
 
 from __future__ import annotations
 
-from millstream.model.futures import CompletableFuture
+from millstream.job.futures import CompletableFuture
 
 __all__ = ["CompletableFuture"]

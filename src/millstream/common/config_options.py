@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: options and their builder, from `millstream.model.configuration`."""
+"""PyFlink's module of this name: options and their builder, from `millstream.config.configuration`."""
 
 from __future__ import annotations
 
-from millstream.model.configuration import ConfigOption, ConfigOptions
+from millstream.config.configuration import ConfigOption, ConfigOptions
 
 __all__ = ["ConfigOption", "ConfigOptions"]

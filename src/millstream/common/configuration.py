@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: Configuration, from `millstream.model.configuration`."""
+"""PyFlink's module of this name: Configuration, from `millstream.config.configuration`."""
 
 from __future__ import annotations
 
-from millstream.model.configuration import Configuration
+from millstream.config.configuration import Configuration
 
 __all__ = ["Configuration"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from millstream import options
+from millstream.config.configuration import Configuration
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
-from millstream.model.time import Duration
+from millstream.times import Duration
 
 __all__ = ["ExecutionConfig"]
 

@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: InputFormat, from `millstream.model.serialization`."""
+"""PyFlink's module of this name: InputFormat, from `millstream.connector.serialization_schema`."""
 
 from __future__ import annotations
 
-from millstream.model.serialization import InputFormat
+from millstream.connector.serialization_schema import InputFormat
 
 __all__ = ["InputFormat"]

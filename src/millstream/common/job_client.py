@@ -1,6 +1,6 @@
 """PyFlink's `pyflink.common.job_client`."""
 
 from millstream.client.job_client import JobClient
-from millstream.model.savepoints import SavepointFormatType
+from millstream.job.savepoints import SavepointFormatType
 
 __all__ = ["JobClient", "SavepointFormatType"]

@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: JobID, from `millstream.model.ids`."""
+"""PyFlink's module of this name: JobID, from `millstream.job.ids`."""
 
 from __future__ import annotations
 
-from millstream.model.ids import JobID
+from millstream.job.ids import JobID
 
 __all__ = ["JobID"]

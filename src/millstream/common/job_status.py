@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: JobStatus, from `millstream.model.job_status`."""
+"""PyFlink's module of this name: JobStatus, from `millstream.job.job_status`."""
 
 from __future__ import annotations
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 __all__ = ["JobStatus"]

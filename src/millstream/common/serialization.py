@@ -1,8 +1,8 @@
-"""PyFlink's module of this name: schemas and encoders, from `millstream.model.serialization`."""
+"""PyFlink's module of this name: schemas and encoders, from `millstream.connector.serialization_schema`."""
 
 from __future__ import annotations
 
-from millstream.model.serialization import (
+from millstream.connector.serialization_schema import (
     BulkWriterFactory,
     ByteArraySchema,
     DeserializationSchema,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from millstream.model.serializer import TypeSerializer
+from millstream.serialization.serializer import TypeSerializer
 
 __all__ = ["TypeSerializer", "VoidNamespaceSerializer"]
 

@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: Duration, Instant and Time, from `millstream.model.time`."""
+"""PyFlink's module of this name: Duration, Instant and Time, from `millstream.times`."""
 
 from __future__ import annotations
 
-from millstream.model.time import Duration, Instant, Time
+from millstream.times import Duration, Instant, Time
 
 __all__ = ["Duration", "Instant", "Time"]

@@ -1,8 +1,8 @@
-"""PyFlink's module of this name: the type system, from `millstream.model.types`."""
+"""PyFlink's module of this name: the type system, from `millstream.types.factory`."""
 
 from __future__ import annotations
 
-from millstream.model.types import (
+from millstream.types.factory import (
     BasicArrayTypeInfo,
     BasicType,
     BasicTypeInfo,

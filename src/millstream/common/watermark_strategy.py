@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: watermark strategies, from `millstream.model.watermarks`."""
+"""PyFlink's module of this name: watermark strategies, from `millstream.event_time.watermarks`."""
 
 from __future__ import annotations
 
-from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.event_time.watermarks import TimestampAssigner, WatermarkStrategy
 
 __all__ = ["TimestampAssigner", "WatermarkStrategy"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.sink import Sink, SinkWriter, WriterContext
+from millstream.connector.sink import Sink, SinkWriter, WriterContext
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 from millstream.errors import ExternalError
-from millstream.model import codec
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import TypeInformation
+from millstream.serialization import codec
+from millstream.types.factory import TypeInformation
 
 _LENGTH = struct.Struct("<Q")
 _MANIFEST = "manifest.json"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 
 MOST = 100_000  # results that wait to be read before the job waits
 

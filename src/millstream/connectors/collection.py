@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.source import (
+from millstream.connector.source import (
     Budget,
     ReaderContext,
     Records,
@@ -18,7 +18,7 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _SPLIT = "collection"
 

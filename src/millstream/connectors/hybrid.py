@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.errors import UserError
-from millstream.model.source import (
+from millstream.connector.source import (
     Boundedness,
     Budget,
     ReaderContext,
@@ -21,7 +20,8 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation
+from millstream.errors import UserError
+from millstream.types.factory import TypeInformation
 
 
 class NotHybrid(UserError):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from millstream.model.row import Row
-from millstream.model.serialization import text_of
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.types import PickledBytesTypeInfo, RowTypeInfo, TypeInformation
+from millstream.connector.serialization_schema import text_of
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.types.factory import PickledBytesTypeInfo, RowTypeInfo, TypeInformation
+from millstream.types.row import Row
 
 
 class Spelling(Enum):

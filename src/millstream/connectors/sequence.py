@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.errors import UserError
-from millstream.model.source import (
+from millstream.connector.source import (
     Budget,
     ReaderContext,
     Records,
@@ -23,7 +22,8 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation, Types
+from millstream.errors import UserError
+from millstream.types.factory import TypeInformation, Types
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.fields import field_of
-from millstream.model.functions import ReduceFunction
-from millstream.model.row import Row
+from millstream.functions import ReduceFunction
+from millstream.types.fields import field_of
+from millstream.types.row import Row
 
 
 class NoSuchPosition(UserError):

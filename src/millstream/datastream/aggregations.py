@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from millstream.model.aggregations import Aggregate, Aggregations, Avg, Count, Max, Min, Sum
+from millstream.functions.aggregations import Aggregate, Aggregations, Avg, Count, Max, Min, Sum
 
 __all__ = ["Aggregate", "Aggregations", "Avg", "Count", "Max", "Min", "Sum"]

@@ -11,10 +11,10 @@ from typing import Any
 from millstream.datastream.call_types import result_type
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
-from millstream.model.functions import NO_RETRY_STRATEGY, AsyncFunction, AsyncRetryStrategy, as_function
-from millstream.model.time import Duration, Time
-from millstream.model.types import TypeInformation
+from millstream.functions import NO_RETRY_STRATEGY, AsyncFunction, AsyncRetryStrategy, as_function
 from millstream.runtime.operators.async_io import AsyncSpec
+from millstream.times import Duration, Time
+from millstream.types.factory import TypeInformation
 
 __all__ = ["AsyncDataStream"]
 

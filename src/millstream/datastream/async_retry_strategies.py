@@ -1,6 +1,6 @@
 """PyFlink's `datastream.async_retry_strategies`: when a failed asynchronous call is tried again."""
 
-from millstream.model.functions import (
+from millstream.functions import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

@@ -16,17 +16,17 @@ from typing import Any
 from millstream import options
 from millstream.checkpoint.object_store import is_uri
 from millstream.client.job_client import JobClient
+from millstream.config.configuration import Configuration
+from millstream.connector.source import Boundedness
 from millstream.connectors.cached import CacheSink, CacheSource
 from millstream.datastream.program import Program
 from millstream.errors import UserError
+from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.graph.transformations import Input, Transformation
-from millstream.model.configuration import Configuration
-from millstream.model.job_status import JobStatus
-from millstream.model.source import Boundedness
-from millstream.model.types import TypeInformation
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.job.job_status import JobStatus
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
+from millstream.types.factory import TypeInformation
 
 _PATIENCE = 1.0  # seconds for a job whose results were just read to its end to be over
 

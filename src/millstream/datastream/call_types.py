@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
-from millstream.model.functions import KeySelector, as_function
-from millstream.model.state import as_type
-from millstream.model.type_hints import return_type_of
-from millstream.model.types import TypeInformation, Types
+from millstream.functions import KeySelector, as_function
 from millstream.runtime.keys import KeySelection
+from millstream.state_descriptors.descriptors import as_type
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.type_hints import return_type_of
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream

@@ -6,11 +6,11 @@ Does not know: who takes checkpoints."""
 from __future__ import annotations
 
 from millstream import options
+from millstream.config.configuration import ConfigOption, Configuration
 from millstream.datastream.checkpointing_mode import CheckpointingMode
 from millstream.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from millstream.errors import UserError
-from millstream.model.configuration import ConfigOption, Configuration
-from millstream.model.time import Duration
+from millstream.times import Duration
 
 __all__ = ["CheckpointConfig", "ExternalizedCheckpointRetention"]
 

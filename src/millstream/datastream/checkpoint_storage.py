@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from millstream import options
+from millstream.config.configuration import Configuration
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.client.job_client import JobClient
 from millstream.connectors import collect as collecting
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream

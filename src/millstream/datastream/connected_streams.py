@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.datastream.call_types import result_type
 from millstream.errors import UserError
-from millstream.graph.transformations import Input
-from millstream.model.functions import (
+from millstream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -21,11 +20,12 @@ from millstream.model.functions import (
     KeySelector,
     as_function,
 )
-from millstream.model.state import MapStateDescriptor
-from millstream.model.types import TypeInformation
+from millstream.graph.transformations import Input
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.broadcast import BroadcastSpec
 from millstream.runtime.operators.process import CoElementwiseSpec, ProcessSpec
+from millstream.state_descriptors.descriptors import MapStateDescriptor
+from millstream.types.factory import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from millstream.connector.sink import Sink
 from millstream.connectors.printing import PrintSink, Spelling
 from millstream.datastream.caching import Cache
 from millstream.datastream.call_types import key_selection, output_type_of
@@ -18,9 +19,8 @@ from millstream.datastream.operator_settings import Named, NoOperator, NotHere
 from millstream.datastream.running_aggregates import RunningAggregates
 from millstream.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from millstream.errors import UserError
-from millstream.graph.transformations import Chaining, Input
-from millstream.model.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
-from millstream.model.functions import (
+from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -33,11 +33,7 @@ from millstream.model.functions import (
     SinkFunction,
     as_function,
 )
-from millstream.model.output import OutputTag
-from millstream.model.sink import Sink
-from millstream.model.state import MapStateDescriptor
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.graph.transformations import Chaining, Input
 from millstream.runtime import partitioners
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.map import ElementwiseSpec
@@ -46,6 +42,10 @@ from millstream.runtime.operators.reduce import ReduceSpec
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.sink_function import SinkFunctionSpec
 from millstream.runtime.operators.timestamps import TimestampsSpec
+from millstream.state_descriptors.descriptors import MapStateDescriptor
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.types.factory import TypeInformation, Types
+from millstream.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 
 if TYPE_CHECKING:
     from millstream.common.execution_config import ExecutionConfig

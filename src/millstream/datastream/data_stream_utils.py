@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.datastream.data_stream import DataStream, KeyedStream
+from millstream.functions import KeySelector
 from millstream.graph.transformations import Input
-from millstream.model.functions import KeySelector
-from millstream.model.types import TypeInformation
 from millstream.runtime.operators.reinterpret import ReinterpretSpec
 from millstream.runtime.partitioners import Forward
+from millstream.types.factory import TypeInformation
 
 
 class DataStreamUtils:

@@ -1,6 +1,7 @@
 """PyFlink's `datastream.functions`: the functions users subclass, and their contexts."""
 
-from millstream.model.functions import (
+from millstream.event_time.timers import TimerService
+from millstream.functions import (
     AggregateFunction,
     AllWindowFunction,
     AsyncFunction,
@@ -42,7 +43,6 @@ from millstream.model.functions import (
     TaggedUnion,
     WindowFunction,
 )
-from millstream.model.timers import TimerService
 
 __all__ = [
     "AggregateFunction",

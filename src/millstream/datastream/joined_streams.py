@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from millstream.datastream.call_types import result_type
 from millstream.datastream.windowed_stream import Windows
 from millstream.errors import UserError
+from millstream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, KeySelector, as_function
+from millstream.functions.join import ProcessJoinFunction
 from millstream.graph.transformations import Input
-from millstream.model.assigners import WindowAssigner
-from millstream.model.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, KeySelector, as_function
-from millstream.model.functions.join import ProcessJoinFunction
-from millstream.model.output import OutputTag
-from millstream.model.time import Duration, Time, millis
-from millstream.model.types import TypeInformation, Types
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.interval_join import IntervalJoinSpec
 from millstream.runtime.operators.window_join import CallJoin, WindowJoinSpec, union_type
 from millstream.runtime.partitioners import Hash
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.times import Duration, Time, millis
+from millstream.types.factory import TypeInformation, Types
+from millstream.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream, KeyedStream

@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from millstream.config.resources import SlotSharingGroup
 from millstream.errors import UserError
 from millstream.graph.transformations import Chaining, Input
-from millstream.model.resources import SlotSharingGroup
 
 if TYPE_CHECKING:
     from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment

@@ -1,5 +1,5 @@
 """PyFlink's `datastream.output_tag`: names of side outputs."""
 
-from millstream.model.output import OutputTag
+from millstream.state_descriptors.output_tag import OutputTag
 
 __all__ = ["OutputTag"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.graph.transformations import Input, Transformation
-from millstream.model.types import TypeInformation, Types
+from millstream.types.factory import TypeInformation, Types
 
 
 class StreamOfClosedEnvironment(UserError):

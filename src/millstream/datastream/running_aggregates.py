@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.datastream.aggregating import FieldAggregate
 from millstream.errors import UserError
-from millstream.model.functions import ReduceFunction
+from millstream.functions import ReduceFunction
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream

@@ -12,12 +12,12 @@ from typing import Any
 
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
+from millstream.functions import CheckpointedFunction, KeySelector, MapFunction, ReduceFunction, as_function
 from millstream.graph.transformations import Input
-from millstream.model.assigners import TumblingEventTimeWindows
-from millstream.model.functions import CheckpointedFunction, KeySelector, MapFunction, ReduceFunction, as_function
-from millstream.model.state import ListStateDescriptor
-from millstream.model.types import TypeInformation, Types
 from millstream.runtime.operators.map import ElementwiseSpec
+from millstream.state_descriptors.descriptors import ListStateDescriptor
+from millstream.types.factory import TypeInformation, Types
+from millstream.windows.assigners import TumblingEventTimeWindows
 
 
 class NotSalted(UserError):

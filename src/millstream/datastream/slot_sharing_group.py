@@ -1,5 +1,5 @@
 """PyFlink's `datastream.slot_sharing_group`: which operators share a slot, and what a slot may use."""
 
-from millstream.model.resources import MemorySize, SlotSharingGroup
+from millstream.config.resources import MemorySize, SlotSharingGroup
 
 __all__ = ["MemorySize", "SlotSharingGroup"]

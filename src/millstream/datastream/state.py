@@ -1,7 +1,6 @@
 """PyFlink's `datastream.state`: state descriptors, state interfaces and time to live; `renamed` fields of records."""
 
-from millstream.model.evolution import renamed
-from millstream.model.state import (
+from millstream.state_descriptors.descriptors import (
     AggregatingState,
     AggregatingStateDescriptor,
     AppendingState,
@@ -20,7 +19,8 @@ from millstream.model.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from millstream.model.state_ttl import StateTtlConfig
+from millstream.state_descriptors.ttl import StateTtlConfig
+from millstream.types.evolution import renamed
 
 __all__ = [
     "AggregatingState",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from millstream import options
+from millstream.config.configuration import Configuration
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 

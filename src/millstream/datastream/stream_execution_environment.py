@@ -18,6 +18,9 @@ from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, tell
 from millstream.common.execution_config import ExecutionConfig
+from millstream.config.configuration import Configuration, parse_list, parse_map, quoted
+from millstream.config.resources import SlotSharingGroup
+from millstream.connector.source import Source
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.receiver import ReceiverSource, SocketTextReceiver
 from millstream.datastream.caching import Caches
@@ -27,21 +30,18 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.program import Program
 from millstream.errors import MillstreamError, UserError
+from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.graph.batch import for_mode
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input, Transformation
-from millstream.model import codec
-from millstream.model.basic_types import PickledBytesTypeInfo
-from millstream.model.configuration import Configuration, parse_list, parse_map, quoted
-from millstream.model.resources import SlotSharingGroup
-from millstream.model.source import Source
-from millstream.model.state import as_type
-from millstream.model.type_hints import type_of_hint
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import WatermarkStrategy
 from millstream.runtime.operators.source import SourceSpec
 from millstream.runtime.operators.timestamps import TimestampsSpec
+from millstream.serialization import codec
+from millstream.state_descriptors.descriptors import as_type
+from millstream.types.basic_types import PickledBytesTypeInfo
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.type_hints import type_of_hint
 
 _log = logging.getLogger("millstream.job")
 

@@ -1,5 +1,5 @@
 """PyFlink's `datastream.time_domain`: which clock a timer follows."""
 
-from millstream.model.timers import TimeDomain
+from millstream.event_time.timers import TimeDomain
 
 __all__ = ["TimeDomain"]

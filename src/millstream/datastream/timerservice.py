@@ -1,5 +1,5 @@
 """PyFlink's `datastream.timerservice`: reads time and sets timers."""
 
-from millstream.model.timers import TimerService
+from millstream.event_time.timers import TimerService
 
 __all__ = ["TimerService"]

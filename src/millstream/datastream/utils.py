@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 __all__ = ["ResultTypeQueryable"]
 

@@ -1,6 +1,6 @@
 """PyFlink's `datastream.window`: windows, assigners and triggers; and from Flink's Java API, evictors."""
 
-from millstream.model.assigners import (
+from millstream.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     GlobalWindows,
@@ -12,15 +12,16 @@ from millstream.model.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from millstream.model.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
-from millstream.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from millstream.model.sessions import (
+from millstream.windows.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from millstream.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from millstream.windows.serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
+from millstream.windows.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
 )
-from millstream.model.triggers import (
+from millstream.windows.triggers import (
     CountTrigger,
     DeltaTrigger,
     EndOfStreamTrigger,
@@ -31,8 +32,7 @@ from millstream.model.triggers import (
     Trigger,
     TriggerResult,
 )
-from millstream.model.window_serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
-from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from millstream.windows.window import CountWindow, GlobalWindow, TimeWindow, Window
 
 __all__ = [
     "ContinuousEventTimeTrigger",

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream import options
 from millstream.errors import UserError
-from millstream.model.aggregations import Aggregations
-from millstream.model.assigners import (
-    MergingWindowAssigner,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
-from millstream.model.evictors import Evictor
-from millstream.model.functions import (
+from millstream.functions import (
     AggregateFunction,
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -29,13 +21,7 @@ from millstream.model.functions import (
     WindowFunction,
     as_function,
 )
-from millstream.model.output import OutputTag
-from millstream.model.row import Row
-from millstream.model.state import as_type
-from millstream.model.time import Duration, Time, millis
-from millstream.model.triggers import CannotMerge, Trigger
-from millstream.model.type_hints import return_type_of
-from millstream.model.types import TypeInformation, Types
+from millstream.functions.aggregations import Aggregations
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.columnar_window import ColumnarWindowSpec
 from millstream.runtime.operators.pre_aggregate import (
@@ -48,6 +34,20 @@ from millstream.runtime.operators.pre_aggregate import (
 )
 from millstream.runtime.operators.window import CallApply, CallProcess, WindowSpec
 from millstream.runtime.partitioners import Hash
+from millstream.state_descriptors.descriptors import as_type
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.times import Duration, Time, millis
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.row import Row
+from millstream.types.type_hints import return_type_of
+from millstream.windows.assigners import (
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from millstream.windows.evictors import Evictor
+from millstream.windows.triggers import CannotMerge, Trigger
 
 if TYPE_CHECKING:
     from datetime import timedelta

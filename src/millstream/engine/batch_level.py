@@ -14,12 +14,12 @@ from itertools import groupby
 from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import at_work
 from millstream.engine.slot import LevelRequest, classes_of, environment_of, own_spec, without_cycle_collection
-from millstream.model import codec
 from millstream.runtime import block as blocks
 from millstream.runtime.batch_task import BatchTask, Placed
 from millstream.runtime.block import BlockKind
 from millstream.runtime.places import rank_of
 from millstream.runtime.task import TaskRequest
+from millstream.serialization import codec
 
 _BLOCKS_BETWEEN_COLLECTIONS = 1 << 14
 

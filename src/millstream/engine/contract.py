@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.dependencies import Dependencies
 from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan
-from millstream.model.slot_task import SlotTask
 from millstream.runtime.task import TaskRequest
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction

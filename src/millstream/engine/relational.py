@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.errors import UserError
-from millstream.model.source import (
+from millstream.connector.source import (
     Budget,
     ReaderContext,
     Records,
@@ -24,7 +23,8 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation
+from millstream.errors import UserError
+from millstream.types.factory import TypeInformation
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -82,7 +82,7 @@ class Relation:
 class NoOptimizer(UserError):
     """An engine without an optimizer was given a relation."""
 
-    hint = "set millstream.sql.batch-engine to operators"
+    hint = "set millstream.sql.catalyst-engine to operators"
 
     def __init__(self) -> None:
         super().__init__("this engine cannot run queries of tables as a whole")

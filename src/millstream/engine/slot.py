@@ -12,15 +12,15 @@ import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from millstream.config.file_access import use_access
 from millstream.engine import scratch
 from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
 from millstream.engine.fresh_copy import Original
-from millstream.model import codec
-from millstream.model.file_access import use_access
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.task import Task, TaskEnvironment, TaskRequest, TaskSpec
+from millstream.serialization import codec
 from millstream.state.lmdb import LmdbStore
 from millstream.state.store import OpenStore
 

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
+from millstream.connector.slot_task import SlotTask
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
-from millstream.model.slot_task import SlotTask
 
 _DOMAINS: dict[str, type[MillstreamError]] = {"user": UserError, "external": ExternalError}
 

@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats import avro_schemas
 from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
 from millstream.formats.options import Settings
 from millstream.formats.shapes import Shape
-from millstream.model.configuration import ConfigOption
 
 ENCODING = ConfigOption(
     "encoding", "binary", "How records are written: binary or json.", str, choices=("binary", "json")

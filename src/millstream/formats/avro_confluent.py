@@ -13,6 +13,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats import avro_schemas
 from millstream.formats.avro import REFUSED, library, parsed_schema
 from millstream.formats.avro_names import matched
@@ -20,7 +21,6 @@ from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableR
 from millstream.formats.options import Settings
 from millstream.formats.schema_registry import RegistryRefused, SchemaRegistry
 from millstream.formats.shapes import Shape
-from millstream.model.configuration import ConfigOption
 
 URL = ConfigOption("url", None, "The addresses of the schema registry, separated by commas.", str)
 SUBJECT = ConfigOption("subject", None, "The subject under which the schema of what is written is registered.", str)

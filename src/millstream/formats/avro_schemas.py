@@ -15,7 +15,7 @@ from typing import Any
 from millstream.formats.contract import BadFormat
 from millstream.formats.shapes import BITS, Kind, Shape
 from millstream.formats.texts import fitted
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 _NAME = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
     MOMENT,
     SHARED_OPTIONS,
@@ -23,8 +24,7 @@ from millstream.formats.changelog import (
     object_of,
 )
 from millstream.formats.shapes import Kind, Shape
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import RowKind
+from millstream.types.row import RowKind
 
 DATABASE_INCLUDE = ConfigOption("database.include", None, "A pattern of the databases whose changes are read.", str)
 TABLE_INCLUDE = ConfigOption("table.include", None, "A pattern of the tables whose changes are read.", str)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats import texts
 from millstream.formats.contract import BadFormat, BadRecord, Decoded, Format, UnencodableRecord, reason_of
 from millstream.formats.json import FAIL_ON_MISSING_FIELD, reader_of, writer_of
@@ -25,10 +26,9 @@ from millstream.formats.options import (
     Settings,
 )
 from millstream.formats.shapes import Kind, Shape
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import Row, RowKind
-from millstream.model.time import Instant
-from millstream.model.types import RowTypeInfo
+from millstream.times import Instant
+from millstream.types.factory import RowTypeInfo
+from millstream.types.row import Row, RowKind
 
 SHARED_OPTIONS: tuple[ConfigOption[Any], ...] = (
     IGNORE_PARSE_ERRORS,

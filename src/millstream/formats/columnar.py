@@ -13,9 +13,9 @@ import pyarrow as pa
 from millstream.formats.contract import BadFormat, BadRecord, Decoded, reason_of
 from millstream.formats.shapes import Kind, Shape
 from millstream.formats.texts import fitted
-from millstream.model.arrow_types import python_values
-from millstream.model.time import Instant
-from millstream.model.types import TypeMismatch
+from millstream.times import Instant
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import TypeMismatch
 
 _TARGETS: dict[Kind, Callable[[Shape], pa.DataType]] = {
     Kind.STRING: lambda _: pa.string(),

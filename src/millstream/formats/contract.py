@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millstream.errors import UserError
 from millstream.formats.shapes import Shape, Wanted
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _SHOWN = 200
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats import texts
 from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
 from millstream.formats.csv_columns import LONG, ColumnWriter, Signs
 from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
 from millstream.formats.shapes import BITS, Kind, Shape
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import Row, RowKind
+from millstream.types.row import Row, RowKind
 
 FIELD_DELIMITER = ConfigOption("field-delimiter", ",", "The sign between fields.", str)
 DISABLE_QUOTE = ConfigOption("disable-quote-character", False, "Whether no sign stands around fields.", bool)

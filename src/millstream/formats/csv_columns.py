@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.formats.shapes import BITS, Kind, Shape
-from millstream.model.arrow_types import python_values
+from millstream.types.arrow_types import python_values
 
 #: Texts with more signs than this stand in quotes.
 LONG = 24

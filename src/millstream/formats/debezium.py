@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
     MOMENT,
     SHARED_OPTIONS,
@@ -20,8 +21,7 @@ from millstream.formats.changelog import (
     object_of,
 )
 from millstream.formats.shapes import Kind, Shape
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import Row, RowKind
+from millstream.types.row import Row, RowKind
 
 SCHEMA_INCLUDE = ConfigOption("schema-include", False, "Whether messages hold their schema beside the payload.", bool)
 OPTIONS: tuple[ConfigOption[Any], ...] = (SCHEMA_INCLUDE, *SHARED_OPTIONS)

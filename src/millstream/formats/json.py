@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
 from millstream.formats.json_lines import FormReader
 from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
@@ -28,8 +29,7 @@ from millstream.formats.options import (
 )
 from millstream.formats.shapes import Kind, Shape, Wanted
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import Row, RowKind
+from millstream.types.row import Row, RowKind
 
 _OPENING, _CLOSING, _FEED = b"{}\n"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
     MOMENT,
     SHARED_OPTIONS,
@@ -20,8 +21,7 @@ from millstream.formats.changelog import (
     Metadata,
     object_of,
 )
-from millstream.model.configuration import ConfigOption
-from millstream.model.row import RowKind
+from millstream.types.row import RowKind
 
 OPTIONS: tuple[ConfigOption[Any], ...] = SHARED_OPTIONS
 

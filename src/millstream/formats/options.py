@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadFormat, OnError
-from millstream.model.configuration import ConfigOption
 
 _log = logging.getLogger("millstream.formats")
 

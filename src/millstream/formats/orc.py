@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import orc as arrow_orc
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.columnar import file_schema, records_of, table_of
 from millstream.formats.contract import BadFormat, Decoded
 from millstream.formats.parquet import columns_of, renamed
 from millstream.formats.shapes import Shape
-from millstream.model.configuration import ConfigOption
 
 COMPRESSION = ConfigOption("compress", "ZLIB", "How stripes are compressed: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION,)

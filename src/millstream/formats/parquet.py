@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.columnar import file_schema, records_of, table_of
 from millstream.formats.contract import BadFormat, Decoded
 from millstream.formats.shapes import Shape
-from millstream.model.configuration import ConfigOption
 
 COMPRESSION = ConfigOption(
     "compression", "SNAPPY", "How pages are compressed: UNCOMPRESSED, SNAPPY, GZIP, ZSTD, LZ4 or BROTLI.", str

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
 from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
 from millstream.formats.shapes import BITS, Kind, Shape
-from millstream.model.configuration import ConfigOption
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 MESSAGE_CLASS = ConfigOption(
     "message-class-name",

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
 from millstream.formats.options import Settings
 from millstream.formats.shapes import Kind, Shape
-from millstream.model.configuration import ConfigOption
 
 CHARSET = ConfigOption("charset", "UTF-8", "The character set of text.", str)
 ENDIANNESS = ConfigOption(

@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.config.configuration import ConfigOption
 from millstream.formats import avro, avro_confluent, canal, csv, debezium, json, maxwell, orc, parquet, protobuf, raw
 from millstream.formats.changelog import ChangelogFormat
 from millstream.formats.contract import BadFormat, Format
 from millstream.formats.options import ON_ERROR
 from millstream.formats.shapes import Shape
-from millstream.model.configuration import ConfigOption
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _FORMATS: dict[str, tuple[Callable[[Shape, Mapping[str, Any]], Format], tuple[ConfigOption[Any], ...]]] = {
     "json": (json.JsonFormat, json.OPTIONS),

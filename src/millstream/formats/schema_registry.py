@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
+from millstream.config.secrets import shown
 from millstream.errors import ExternalError, UserError
-from millstream.model.secrets import shown
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _DEADLINE = 10.0

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.connector.serialization_schema import DeserializationSchema, SerializationSchema
 from millstream.formats.contract import Format, settle
-from millstream.model.serialization import DeserializationSchema, SerializationSchema
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 
 class FormatDeserializationSchema(DeserializationSchema):

@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.model.row import KINDS, Row, RowKind
-from millstream.model.types import (
+from millstream.types.factory import (
     DataclassTypeInfo,
     LocalTimeTypeInfo,
     MapTypeInfo,
@@ -27,6 +26,7 @@ from millstream.model.types import (
     TypeInformation,
     Types,
 )
+from millstream.types.row import KINDS, Row, RowKind
 
 _LOCAL = LocalTimeTypeInfo.TimeType
 

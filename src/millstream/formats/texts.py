@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from millstream.connector.serialization_schema import text_of
 from millstream.formats.shapes import BITS, Kind, Shape
-from millstream.model.serialization import text_of
-from millstream.model.time import Instant
+from millstream.times import Instant
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _LOOSE_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from millstream.formats import texts
 from millstream.formats.contract import BadRecord, Decoded
 from millstream.formats.shapes import Kind, Shape
-from millstream.model.arrow_types import python_values
-from millstream.model.types import TypeInformation
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import TypeInformation
 
 _PIECE = 2048
 _LEAVES = {

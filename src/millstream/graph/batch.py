@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from millstream.connector.source import Boundedness
 from millstream.errors import UserError
+from millstream.functions import Function, ReduceFunction
 from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
-from millstream.model.functions import Function, ReduceFunction
-from millstream.model.source import Boundedness
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.operators.final_reduce import FinalReduceSpec
 from millstream.runtime.operators.reduce import ReduceSpec

@@ -10,15 +10,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from millstream.connector.sink import Sink
+from millstream.connector.source import Source
 from millstream.errors import UserError
 from millstream.graph.transformations import DEFAULT_SLOT_GROUP, Chaining, Input, Transformation
-from millstream.model.sink import Sink
-from millstream.model.source import Source
-from millstream.model.traits import OperatorTraits
-from millstream.model.types import TypeInformation
+from millstream.job.traits import OperatorTraits
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Forward, Hash, Kept, Partitioner, Rebalance
 from millstream.state.key_groups import check_parallelism, default_max_parallelism
+from millstream.types.factory import TypeInformation
 
 
 class EmptyProgram(UserError):

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from millstream.model.sink import Sink
-from millstream.model.source import Source
-from millstream.model.traits import OperatorTraits
-from millstream.model.types import TypeInformation
+from millstream.connector.sink import Sink
+from millstream.connector.source import Source
+from millstream.job.traits import OperatorTraits
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Partitioner
+from millstream.types.factory import TypeInformation
 
 DEFAULT_SLOT_GROUP = "default"
 

@@ -1,5 +1,5 @@
 """PyFlink's `metrics.metricbase`: what a user function can measure."""
 
-from millstream.model.metrics import Counter, Distribution, Meter, Metric, MetricGroup
+from millstream.job.metrics import Counter, Distribution, Meter, Metric, MetricGroup
 
 __all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]

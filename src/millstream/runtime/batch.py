@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 NO_TIMESTAMP = -(2**63)
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.exchange import joined

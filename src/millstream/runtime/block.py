@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError
-from millstream.model.arrow_streams import stream_bytes
-from millstream.model.types import DataclassTypeInfo, RowTypeInfo, TypeInformation
 from millstream.runtime.batch import Batch
+from millstream.types.arrow_streams import stream_bytes
+from millstream.types.factory import DataclassTypeInfo, RowTypeInfo, TypeInformation
 
 _HEADER = struct.Struct("<BHHI7s")  # 16 bytes, so that Arrow finds its buffers aligned
 HEADER_SIZE = _HEADER.size

@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.model.functions import Function, KeyedStateStore
-from millstream.model.functions.checkpointed import (
+from millstream.functions import Function, KeyedStateStore
+from millstream.functions.checkpointed import (
     CheckpointedFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     OperatorStateStore,
 )
-from millstream.model.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from millstream.runtime import rowwise
 from millstream.runtime.context import StateNameTaken, StreamingRuntimeContext
 from millstream.runtime.operator import OperatorContext
 from millstream.state.views import broadcast_view, operator_list_view
+from millstream.state_descriptors.descriptors import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateDescriptor,
+)
 
 UNION = "union"  # in memory: a restore must give every subtask the elements of all
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.functions import AsyncFunction, AsyncRetryStrategy
+from millstream.functions import AsyncFunction, AsyncRetryStrategy
 from millstream.runtime import rowwise
 
 _FD_SETSIZE = 1024  # file descriptors from here on are beyond select()

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from millstream import functions
 from millstream.errors import UserError
-from millstream.model import functions, state
-from millstream.model.accumulators import (
+from millstream.event_time.timers import TimeDomain, TimerService
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.job.accumulators import (
     Accumulator,
     AccumulatorsDisagree,
     DoubleCounter,
@@ -19,13 +21,12 @@ from millstream.model.accumulators import (
     IntCounter,
     LongCounter,
 )
-from millstream.model.timers import TimeDomain, TimerService
-from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.timers import Timers
 from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+from millstream.state_descriptors import descriptors as state
 
 TIMERS_DROPPED = "numTimersDropped"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from millstream.model.types import TypeInformation
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.state.key_groups import KeyGrouper, UnusableKey
 from millstream.state.key_hashes import KeyHasher
+from millstream.types.factory import TypeInformation
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model import metrics as model
-from millstream.model.accumulators import Accumulator, AccumulatorNameTaken
+from millstream.job import metrics as model
+from millstream.job.accumulators import Accumulator, AccumulatorNameTaken
 
 
 class GaugeFailed(UserError):

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.model.types import TypeInformation
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.draws import Draws
 from millstream.runtime.metrics import Metrics
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
+from millstream.types.factory import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.runtime.sorted_input import SortedUnit

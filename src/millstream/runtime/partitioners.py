@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import UserError
-from millstream.model.functions import ReduceFunction
+from millstream.functions import ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
-from millstream.model.functions.elements import AggregateFunction
-from millstream.model.output import OutputTag
-from millstream.model.types import TypeInformation, TypeMismatch
+from millstream.functions.elements import AggregateFunction
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.state.key_groups import UnusableKey
 from millstream.state.views import Scope
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.types.factory import TypeInformation, TypeMismatch
 
 _HERE = str(Path(__file__).resolve().parent.parent) + os.sep
 _NOTHING = object()

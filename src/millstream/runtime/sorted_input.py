@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from millstream.model.types import TypeInformation
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.places import Origin, origin_of
 from millstream.runtime.sorted_runs import concatenated, sorted_order, unpack_sorted
 from millstream.state.key_hashes import KeyHashes
+from millstream.types.factory import TypeInformation
 
 UNIT = 1 << 16
 """Records from which on a unit is handed on."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.types import TypeInformation
 from millstream.runtime import block as blocks
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
@@ -25,6 +24,7 @@ from millstream.runtime.partitioners import Hash
 from millstream.runtime.places import Origin, sorted_place
 from millstream.state.key_groups import routing_table
 from millstream.state.key_hashes import KeyHasher, KeyHashes
+from millstream.types.factory import TypeInformation
 
 _ROW_BYTES = 256  # what a record costs as a Python value, roughly
 _ROW_OVERHEAD = 24  # hash, time and place in the order of a record in columns

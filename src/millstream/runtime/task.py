@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.errors import ExternalError, UserError
-from millstream.model.accumulators import Accumulator, merged
-from millstream.model.types import TypeInformation
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.job.accumulators import Accumulator, merged
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
@@ -35,6 +34,7 @@ from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.parts import Compaction
 from millstream.state.saving import StateFileDamaged, StateFiles, save
 from millstream.state.store import OpenStore
+from millstream.types.factory import TypeInformation
 
 
 @dataclass(frozen=True)

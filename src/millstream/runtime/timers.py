@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from operator import eq, itemgetter
 from typing import Any
 
-from millstream.model.types import Types
-from millstream.model.windows import CountWindow, TimeWindow
 from millstream.runtime.agenda import Agenda, Entry
 from millstream.state.backend import OperatorState
 from millstream.state.key_groups import stable_hash
 from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+from millstream.windows.window import CountWindow, TimeWindow
 
 Place = tuple[TimeWindow, Any]  # window and key
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model import codec
-from millstream.model.watermarks import (
+from millstream.event_time.watermarks import (
     MIN_WATERMARK,
     BoundedOutOfOrderness,
     FieldTimestampAssigner,
@@ -21,6 +20,7 @@ from millstream.model.watermarks import (
     WatermarkStrategy,
 )
 from millstream.runtime.batch import Batch
+from millstream.serialization import codec
 
 
 class Combined:

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model import codec
-from millstream.model.arrow_types import TypeMismatch, python_values
-from millstream.model.bitmap import Bitmap
-from millstream.model.composite_types import KIND_FIELD
-from millstream.model.row import Row
-from millstream.model.time import Instant
-from millstream.model.type_information import TypeInformation
-from millstream.model.types import RowTypeInfo, Types
-from millstream.sql import types as t
-from millstream.sql.objects import maker
+from millstream.serialization import codec
 from millstream.sql.syntax import parse_type
-from millstream.sql.variants import Variant
+from millstream.sql.types import data_types as t
+from millstream.sql.types.structured_objects import maker
+from millstream.sql.types.variants import Variant
+from millstream.times import Instant
+from millstream.types.arrow_types import TypeMismatch, python_values
+from millstream.types.bitmap import Bitmap
+from millstream.types.composite_types import KIND_FIELD
+from millstream.types.factory import RowTypeInfo, Types
+from millstream.types.row import Row
+from millstream.types.type_information import TypeInformation
 
 _UTC = datetime.UTC
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=_UTC)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from millstream.config.secrets import HIDDEN, hidden_in
 from millstream.errors import UserError
-from millstream.model.secrets import HIDDEN, hidden_in
 
 
 class SqlError(UserError):

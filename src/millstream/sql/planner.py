@@ -10,28 +10,32 @@ from dataclasses import replace
 
 from millstream.datastream.program import Program
 from millstream.graph.transformations import Input
-from millstream.sql import builtin_connectors, file_connector, jdbc_connector, kafka_connector, lake_connectors
-from millstream.sql import logical as l
-from millstream.sql import types as t
-from millstream.sql.batch.planning import BatchLowering
-from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
-from millstream.sql.bind.scope import Scope
-from millstream.sql.catalog import StreamTable, TableDefinition
-from millstream.sql.changelogs import completed, consumed
-from millstream.sql.connectors import TableConnector, TableContext, TableSource, connector_of
+from millstream.sql.catalog.catalog import StreamTable, TableDefinition
+from millstream.sql.catalyst.fragments import BatchLowering
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource, connector_of
+from millstream.sql.connectors import filesystem as file_connector
+from millstream.sql.connectors import jdbc as jdbc_connector
+from millstream.sql.connectors import kafka as kafka_connector
+from millstream.sql.connectors import lakehouse as lake_connectors
+from millstream.sql.connectors import simple as builtin_connectors
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
-from millstream.sql.expressions import Apply, Convert, Expression, Lit
+from millstream.sql.expressions.nodes import Apply, Convert, Expression, Lit
 from millstream.sql.functions.casts import can_cast
-from millstream.sql.lookup_plan import lookup_join
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerced
+from millstream.sql.logical.bind.scope import Scope
+from millstream.sql.logical.rules import rewritten
 from millstream.sql.operators import calc
 from millstream.sql.operators.enter import EnterSpec, narrowed
-from millstream.sql.operators.sort import MaterializeSpec
-from millstream.sql.physical import FORWARD, SINGLE, ChangelogMode, Operation, Origin, ScanOrigin, by_hash
-from millstream.sql.physical_planner import PhysicalPlanner
-from millstream.sql.planning.contract import Settings
-from millstream.sql.rules import rewritten
+from millstream.sql.operators.rank.sort import MaterializeSpec
+from millstream.sql.physical.changelog import completed, consumed
+from millstream.sql.physical.nodes import FORWARD, SINGLE, ChangelogMode, Operation, Origin, ScanOrigin, by_hash
+from millstream.sql.physical.planner import PhysicalPlanner
+from millstream.sql.physical.planning.contract import Settings
+from millstream.sql.physical.planning.lookup_joins import lookup_join
+from millstream.sql.physical.translate import Translation
 from millstream.sql.syntax import tree as s
-from millstream.sql.translate import Translation
+from millstream.sql.types import data_types as t
 
 assert builtin_connectors  # registers connectors, as all of these do
 assert file_connector

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 
 MAX_WIDTH = 30
 NULL = "<NULL>"

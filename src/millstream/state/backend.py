@@ -13,7 +13,6 @@ from itertools import compress
 from typing import Any
 
 from millstream.errors import ExternalError
-from millstream.model.types import TypeInformation, Types, UnknownType, type_from_json
 from millstream.state import deltas
 from millstream.state.deltas import Changes, IncompatibleState, Patch, Redistribution, TableSchema
 from millstream.state.evolution import without_classes
@@ -22,6 +21,7 @@ from millstream.state.key_groups import KeyGrouper, KeyGroupRange
 from millstream.state.parts import needed
 from millstream.state.store import ABSENT, OpenStore, Store
 from millstream.state.table import StateTable
+from millstream.types.factory import TypeInformation, Types, UnknownType, type_from_json
 
 _STORE_ATTEMPTS = 16
 _HELD_FILES = 16 << 20  # bytes of files that are not read again when store and memory both lack them

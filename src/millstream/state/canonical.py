@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.errors import ExternalError
-from millstream.model import codec
-from millstream.model.arrow_types import TypeMismatch, python_values
-from millstream.model.basic_types import LocalTimeTypeInfo
-from millstream.model.row import Row, RowKind
-from millstream.model.types import TypeInformation, Types
-from millstream.model.windows import CountWindow, TimeWindow
+from millstream.serialization import codec
+from millstream.types.arrow_types import TypeMismatch, python_values
+from millstream.types.basic_types import LocalTimeTypeInfo
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.row import Row, RowKind
+from millstream.windows.window import CountWindow, TimeWindow
 
 MAGIC = b"PAR1"
 DESCRIPTION = b"millstream.state"

@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError, MillstreamError, UserError
-from millstream.model import codec
-from millstream.model.arrow_streams import stream_pieces
-from millstream.model.arrow_types import TypeMismatch
-from millstream.model.types import MapTypeInfo, TypeInformation, Types
-from millstream.model.windows import TimeWindow
+from millstream.serialization import codec
 from millstream.state import canonical
 from millstream.state.evolution import Resolution, Unresolvable, resolve_key, resolve_stored
+from millstream.types.arrow_streams import stream_pieces
+from millstream.types.arrow_types import TypeMismatch
+from millstream.types.factory import MapTypeInfo, TypeInformation, Types
+from millstream.windows.window import TimeWindow
 
 _MAGIC = b"MSD1"
 _REMOVED = "removed"  # a column of tables with patches: null for a whole value

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import UserError
-from millstream.model.composite_types import KIND_FIELD, RowTypeInfo, StructTypeInfo, TupleTypeInfo
-from millstream.model.evolution import default_of, former_names
-from millstream.model.type_information import UnknownType
-from millstream.model.types import ListTypeInfo, MapTypeInfo, TypeInformation, Types
+from millstream.types.composite_types import KIND_FIELD, RowTypeInfo, StructTypeInfo, TupleTypeInfo
+from millstream.types.evolution import default_of, former_names
+from millstream.types.factory import ListTypeInfo, MapTypeInfo, TypeInformation, Types
+from millstream.types.type_information import UnknownType
 
 Convert = Callable[[pa.Array, int], pa.Array]  # the array as written, and the time that new timestamps get
 

@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 import xxhash
 
 from millstream.errors import UserError
-from millstream.model.arrow_types import python_values
-from millstream.model.row import Row, RowKind
 from millstream.state.xxh3 import LONGEST, ShortStrings
+from millstream.types.arrow_types import python_values
+from millstream.types.row import Row, RowKind
 
 MAX_PARALLELISM_LIMIT = 32768
 _MANY = 1 << 16  # keys, as when state is restored: too many to have been seen lately

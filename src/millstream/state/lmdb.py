@@ -22,11 +22,11 @@ from typing import Any
 import lmdb
 
 from millstream.errors import ExternalError
-from millstream.model import codec
-from millstream.model.windows import TimeWindow
+from millstream.serialization import codec
 from millstream.state.deltas import Changes, Patch
 from millstream.state.key_groups import MIN_DEFAULT_MAX_PARALLELISM, KeyGrouper, key_bytes, key_group
 from millstream.state.store import ABSENT, StoredGroup
+from millstream.windows.window import TimeWindow
 
 _VERSION = b"\0version"
 _LAYOUT = b"\0layout"

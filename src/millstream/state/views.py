@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model import codec
-from millstream.model import state as model
-from millstream.model.functions import AggregateFunction, ReduceFunction
-from millstream.model.types import TypeInformation, Types
+from millstream.functions import AggregateFunction, ReduceFunction
+from millstream.serialization import codec
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.evolution import classes_in, stamped
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
+from millstream.state_descriptors import descriptors as model
+from millstream.types.factory import TypeInformation, Types
 
 
 class Scope:

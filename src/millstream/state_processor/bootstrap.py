@@ -12,14 +12,14 @@ from typing import Any
 
 from millstream.checkpoint.contents import Tables
 from millstream.errors import UserError
-from millstream.model.functions import Function
-from millstream.model.state import MapStateDescriptor, as_type
-from millstream.model.timers import TimerService
-from millstream.model.types import TypeInformation
+from millstream.event_time.timers import TimerService
+from millstream.functions import Function
 from millstream.runtime.checkpointed import OperatorStates
 from millstream.state.views import broadcast_view
+from millstream.state_descriptors.descriptors import MapStateDescriptor, as_type
 from millstream.state_processor.data import records
 from millstream.state_processor.harness import LoneOperator
+from millstream.types.factory import TypeInformation
 
 
 class KeysMissing(UserError):

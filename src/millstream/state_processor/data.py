@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.model.arrow_types import python_values
-from millstream.model.row import rows_of
-from millstream.model.types import DataclassTypeInfo, ListTypeInfo, MapTypeInfo, NamedTupleTypeInfo, TypeInformation
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import DataclassTypeInfo, ListTypeInfo, MapTypeInfo, NamedTupleTypeInfo, TypeInformation
+from millstream.types.row import rows_of
 
 
 class NotTabular(UserError):

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.context import KeyedTimerService, StreamingRuntimeContext
 from millstream.runtime.operator import OperatorContext
@@ -18,6 +17,7 @@ from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.evolution import unstamped
 from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.types.factory import TypeInformation, Types
 
 
 class _Nowhere:

@@ -9,15 +9,15 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from millstream.model.functions import Function
-from millstream.model.state import ListStateDescriptor, MapStateDescriptor
-from millstream.model.types import TypeInformation
+from millstream.functions import Function
 from millstream.state.handles import Lineage
 from millstream.state.store import ABSENT
 from millstream.state.views import broadcast_view, operator_list_view
+from millstream.state_descriptors.descriptors import ListStateDescriptor, MapStateDescriptor
 from millstream.state_processor.harness import LoneOperator
 from millstream.state_processor.identifier import OperatorIdentifier
 from millstream.state_processor.snapshot import Savepoint, SavepointOperator
+from millstream.types.factory import TypeInformation
 
 
 class ReadContext:

@@ -16,12 +16,12 @@ from millstream.checkpoint.export import as_table
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import Snapshot, open_snapshot
 from millstream.errors import UserError
-from millstream.model import codec
-from millstream.model.types import TypeInformation
+from millstream.serialization import codec
 from millstream.state.deltas import Changes, Redistribution, TableSchema, shown_name
 from millstream.state.evolution import unstamped, without_times
 from millstream.state.key_groups import KeyGrouper
 from millstream.state_processor.identifier import OperatorIdentifier
+from millstream.types.factory import TypeInformation
 
 
 class NoSuchOperator(UserError):

@@ -19,17 +19,17 @@ from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import publish
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import UserError
-from millstream.model.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, as_type
-from millstream.model.types import TypeInformation, Types
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes
 from millstream.state.handles import Lineage
 from millstream.state.key_groups import KeyGrouper, check_parallelism, range_of
 from millstream.state.views import broadcast_view, kind_of, operator_list_view
+from millstream.state_descriptors.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, as_type
 from millstream.state_processor.bootstrap import StateBootstrapTransformation
 from millstream.state_processor.data import arrow, column, declared, keys_and_values
 from millstream.state_processor.identifier import OperatorIdentifier
 from millstream.state_processor.snapshot import NoSuchOperator, Savepoint, SavepointOperator
+from millstream.types.factory import TypeInformation, Types
 
 
 class OperatorThere(UserError):

@@ -5,9 +5,7 @@ Does not know: how queries are planned."""
 
 from __future__ import annotations
 
-from millstream.model.bitmap import Bitmap
-from millstream.model.row import Row, RowKind
-from millstream.sql.variants import Variant
+from millstream.sql.types.variants import Variant
 from millstream.table.changelog_mode import ChangelogMode
 from millstream.table.compiled_plan import CompiledPlan
 from millstream.table.data_view import DataView, ListView, MapView
@@ -37,6 +35,8 @@ from millstream.table.udf import (
     TableAggregateFunction,
     TableFunction,
 )
+from millstream.types.bitmap import Bitmap
+from millstream.types.row import Row, RowKind
 
 __all__ = [
     "AggregateFunction",

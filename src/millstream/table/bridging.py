@@ -19,29 +19,29 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
 from millstream.errors import UserError
 from millstream.graph.transformations import Input, Transformation
-from millstream.model import basic_types as basic
-from millstream.model.collection_types import ListTypeInfo, MapTypeInfo
-from millstream.model.composite_types import StructTypeInfo
-from millstream.model.row import Row, RowKind
-from millstream.model.types import RowTypeInfo, TypeInformation, Types
-from millstream.sql import logical as l
-from millstream.sql import types as t
-from millstream.sql.bind.expressions import ExpressionBinder, Session, coerced
-from millstream.sql.bind.tables import scope_of, watermarked
-from millstream.sql.catalog import ColumnDefinition, StreamTable, TableDefinition
+from millstream.sql.catalog.catalog import ColumnDefinition, StreamTable, TableDefinition
 from millstream.sql.columns import SqlTypeInfo, internal_values, row_type_info
-from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.expressions import Expression as Bound
-from millstream.sql.expressions import Ref
+from millstream.sql.expressions.nodes import Expression as Bound
+from millstream.sql.expressions.nodes import Ref
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerced
+from millstream.sql.logical.bind.tables import scope_of, watermarked
 from millstream.sql.operators.enter import EnterSpec
-from millstream.sql.operators.stamp import StampSpec
-from millstream.sql.physical import FORWARD, ChangelogMode, Operation
+from millstream.sql.operators.pattern.stamp import StampSpec
+from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation
 from millstream.sql.syntax import parse_expression
-from millstream.sql.variants import Variant
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
+from millstream.sql.types.variants import Variant
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
 from millstream.table.schema import Schema
+from millstream.types import basic_types as basic
+from millstream.types.collection_types import ListTypeInfo, MapTypeInfo
+from millstream.types.composite_types import StructTypeInfo
+from millstream.types.factory import RowTypeInfo, TypeInformation, Types
+from millstream.types.row import Row, RowKind
 
 # -------------------------------------------------------------------------------------------------------- Python values
 

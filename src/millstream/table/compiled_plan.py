@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from millstream import __version__
 from millstream.cluster.probe import built
+from millstream.config.file_access import opener
+from millstream.config.secrets import hidden_in
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import flink_json
 from millstream.graph.job_graph import job_graph
-from millstream.model.file_access import opener
-from millstream.model.secrets import hidden_in
-from millstream.sql import logical as l
+from millstream.sql.compiled.codec import Reader, UnreadablePlan, Writer
+from millstream.sql.compiled.objects import FORCE_RECOMPILE, NamedFunctions, Tables, written_tables
+from millstream.sql.compiled.stored import PlanNoLongerFits, PlanReader, written
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.explain import explained_operations
-from millstream.sql.physical import Operation
-from millstream.sql.plans.codec import Reader, UnreadablePlan, Writer
-from millstream.sql.plans.objects import FORCE_RECOMPILE, NamedFunctions, Tables, written_tables
-from millstream.sql.plans.stored import PlanNoLongerFits, PlanReader, written
+from millstream.sql.logical import nodes as l
+from millstream.sql.physical.explain import explained_operations
+from millstream.sql.physical.nodes import Operation
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import tokens
 from millstream.state.deltas import IncompatibleState, TableSchema

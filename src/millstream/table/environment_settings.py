@@ -6,8 +6,8 @@ Does not know: environments."""
 from __future__ import annotations
 
 from millstream import options
-from millstream.model.configuration import Configuration
-from millstream.sql.catalog import DEFAULT_CATALOG, DEFAULT_DATABASE
+from millstream.config.configuration import Configuration
+from millstream.sql.catalog.catalog import DEFAULT_CATALOG, DEFAULT_DATABASE
 
 
 class EnvironmentSettings:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.sql import types as t
 from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression, JsonOnNull, TimePointUnit
 from millstream.table.expression.expression import made
 from millstream.table.expression.terms import node, symbol

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
-from millstream.sql import logical as l
-from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
+from millstream.sql.functions.user_functions import AGGREGATE, TABLE_AGGREGATE, UserFunction
+from millstream.sql.logical import nodes as l
 from millstream.sql.syntax import tree as s
-from millstream.sql.user_functions import AGGREGATE, TABLE_AGGREGATE, UserFunction
+from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
 from millstream.table.window import GroupWindow, OverWindow

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from millstream import options
-from millstream.model.configuration import Configuration
-from millstream.sql.bind.tables import duration_millis
+from millstream.config.configuration import Configuration
+from millstream.sql.logical.bind.tables import duration_millis
 from millstream.table.table_config import MINI_BATCH, MINI_BATCH_LATENCY
 
 

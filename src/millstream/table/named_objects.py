@@ -11,14 +11,14 @@ from typing import Any
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.sql import types as t
-from millstream.sql.bind.expressions import Session
-from millstream.sql.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
+from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
 from millstream.sql.ddl import Definitions
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.functions.listing import built_in_names
+from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table import bridging
 from millstream.table.catalog import Catalog, CatalogDescriptor
 from millstream.table.environment_settings import EnvironmentSettings

@@ -18,24 +18,23 @@ from millstream.datastream.stream_execution_environment import StreamExecutionEn
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph
 from millstream.graph.transformations import Input
-from millstream.model.row import Row
 from millstream.runtime.operators.sink import SinkSpec
-from millstream.sql import logical as l
-from millstream.sql import types as t
-from millstream.sql.bind.hints import check_table_hints
-from millstream.sql.bind.queries import QueryBinder
-from millstream.sql.bind.tables import duration_millis
-from millstream.sql.catalog import ColumnDefinition, TableDefinition
+from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.columns import row_type_info
 from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
-from millstream.sql.explain import explained, warnings
-from millstream.sql.function_context import TABLE_FUNCTIONS, async_options
-from millstream.sql.phases import distinct_buckets, two_phase_wanted
-from millstream.sql.physical import Operation, Origin
+from millstream.sql.functions.function_context import TABLE_FUNCTIONS, async_options
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.hints import check_table_hints
+from millstream.sql.logical.bind.queries import QueryBinder
+from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.physical.explain import explained, warnings
+from millstream.sql.physical.nodes import Operation, Origin
+from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, two_phase_wanted
+from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.planner import Planner
-from millstream.sql.planning.contract import Settings
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import place_of
+from millstream.sql.types import data_types as t
 from millstream.table import bridging
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
@@ -43,6 +42,7 @@ from millstream.table.mini_batches import paced
 from millstream.table.named_objects import NamedObjects
 from millstream.table.table_config import MINI_BATCH, MINI_BATCH_SIZE, STATE_TTL
 from millstream.table.table_result import TableResult
+from millstream.types.row import Row
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -5,8 +5,8 @@ Does not know: plans."""
 
 from __future__ import annotations
 
-from millstream.sql import types as t
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import text_of
 

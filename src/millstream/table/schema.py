@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 from millstream.table.catalog.columns import quoted
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import text_of

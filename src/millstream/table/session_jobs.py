@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
-from millstream.sql import types as t
 from millstream.sql.ddl import OK, Answer, table_of
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 
 _ENDED_KEPT = 100
 _COLUMNS = t.row_of(

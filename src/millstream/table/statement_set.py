@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.sql import logical as l
 from millstream.sql.errors import SqlValidationError
+from millstream.sql.logical import nodes as l
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
 from millstream.table.explain_detail import ExplainDetail

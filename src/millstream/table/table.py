@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UserError
-from millstream.sql import logical as l
-from millstream.sql import types as t
-from millstream.sql.bind.queries import QueryBinder
 from millstream.sql.errors import SqlValidationError, nearest
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.expression import Expression

@@ -6,10 +6,10 @@ Does not know: what options mean."""
 from __future__ import annotations
 
 from millstream import options
-from millstream.model.configuration import Configuration
-from millstream.model.time import Duration
-from millstream.sql.bind.tables import duration_millis
+from millstream.config.configuration import Configuration
+from millstream.sql.logical.bind.tables import duration_millis
 from millstream.table.sql_dialect import SqlDialect
+from millstream.times import Duration
 
 LOCAL_TIME_ZONE = "table.local-time-zone"
 STATE_TTL = "table.exec.state.ttl"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from millstream.model.configuration import ConfigOption
-from millstream.model.secrets import shown_all
+from millstream.config.configuration import ConfigOption
+from millstream.config.secrets import shown_all
 from millstream.table.schema import Schema
 
 

@@ -9,22 +9,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from millstream import options as runtime_options
+from millstream.config.secrets import shown_all
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.row import Row
-from millstream.model.secrets import shown_all
-from millstream.model.types import TypeInformation
-from millstream.sql import logical as l
-from millstream.sql import types as t
-from millstream.sql.bind.queries import QueryBinder
-from millstream.sql.bind.tables import table_plan
-from millstream.sql.catalog import StreamTable, TableDefinition
+from millstream.sql.catalog.catalog import StreamTable, TableDefinition
 from millstream.sql.columns import row_type_info
 from millstream.sql.ddl import Answer
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.physical import ChangelogMode, Operation
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.queries import QueryBinder
+from millstream.sql.logical.bind.tables import table_plan
+from millstream.sql.physical.nodes import ChangelogMode, Operation
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table import bridging
 from millstream.table.changelog_mode import ChangelogMode as UserMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
@@ -41,6 +39,8 @@ from millstream.table.table_config import TableConfig
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.table_pipeline import TablePipeline
 from millstream.table.table_result import TableResult
+from millstream.types.factory import TypeInformation
+from millstream.types.row import Row
 
 
 class TableEnvironment(PlanningSession):

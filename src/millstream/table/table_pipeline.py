@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.sql import logical as l
+from millstream.sql.logical import nodes as l
 from millstream.table.catalog import ObjectIdentifier
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.table_result import TableResult

@@ -11,14 +11,14 @@ from typing import Any
 
 from millstream.client.job_client import JobClient
 from millstream.datastream.collecting import CloseableIterator as _Results
-from millstream.model.row import Row
 from millstream.sql import tableau
-from millstream.sql import types as t
 from millstream.sql.columns import converter
 from millstream.sql.functions.text import to_text
+from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.result_kind import ResultKind
 from millstream.table.table_schema import TableSchema
+from millstream.types.row import Row
 
 
 class CloseableIterator:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.errors import UserError
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 
 
 class TableSchema:

@@ -10,7 +10,7 @@ import inspect
 from dataclasses import MISSING, fields
 from typing import Any
 
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 
 _NAMES = {"element": "element_type", "key": "key_type", "value": "value_type", "fraction": "fractional_precision"}
 _OURS = ("attribute",)  # parameters that PyFlink does not have

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from millstream.model.row import Row, RowKind
-from millstream.sql import types as t
-from millstream.sql.types import (
+from millstream.sql.types import data_types as t
+from millstream.sql.types.data_types import (
     ArrayType,
     AtomicType,
     BigIntType,
@@ -39,10 +38,11 @@ from millstream.sql.types import (
     VarBinaryType,
     VarCharType,
 )
-from millstream.sql.types import DayTimeIntervalType as _DayTime
-from millstream.sql.types import IntegerType as IntegralType
-from millstream.sql.types import YearMonthIntervalType as _YearMonth
+from millstream.sql.types.data_types import DayTimeIntervalType as _DayTime
+from millstream.sql.types.data_types import IntegerType as IntegralType
+from millstream.sql.types.data_types import YearMonthIntervalType as _YearMonth
 from millstream.table.type_calls import take_pyflink_calls
+from millstream.types.row import Row, RowKind
 
 __all__ = [
     "ArrayType",

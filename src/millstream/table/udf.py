@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.model.row import Row
-from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
-from millstream.sql.function_context import FunctionContext
+from millstream.sql.functions.function_context import FunctionContext
+from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
 from millstream.sql.syntax import parse_type
 from millstream.sql.syntax import tree as s
-from millstream.sql.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
+from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression
 from millstream.table.expression.terms import node
+from millstream.types.row import Row
 
 __all__ = [
     "AggregateFunction",

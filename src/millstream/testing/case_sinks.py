@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from millstream.checkpoint.file_system import FileSystem
+from millstream.connector.serialization_schema import Encoder
+from millstream.connector.sink import Sink
 from millstream.connectors.files import FileSink
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.filesystems import Files, register
-from millstream.model.serialization import Encoder
-from millstream.model.sink import Sink
 from millstream.testing.memory_files import Named
 from millstream.testing.visible_output import VisibleOutput, shown
 

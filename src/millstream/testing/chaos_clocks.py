@@ -15,17 +15,17 @@ import numpy as np
 
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import EpochDone, Observation
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.assigners import TumblingEventTimeWindows
-from millstream.model.job_status import JobStatus
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
-from millstream.model.time import Duration, Time
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.job.job_status import JobStatus
 from millstream.testing import sample_input
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.sample_programs import PROGRAMS, Collect, EventTime, Longer, SplitsSource
 from millstream.testing.simulation import Faults, ManualClock, Setup, World, reference, run
+from millstream.times import Duration, Time
+from millstream.windows.assigners import TumblingEventTimeWindows
 
 HOUR, DAY = 3_600_000, 86_400_000
 _SIZES = {"ci": (5, 1), "normal": (20, 2), "long": (40, 4)}  # jumps of each program, and how long its input is

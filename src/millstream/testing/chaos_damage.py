@@ -21,7 +21,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_sinks import SINKS, Output
 from millstream.testing.faults import SimulatedCrash

@@ -20,9 +20,9 @@ from typing import Any
 from millstream.client import local
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint
+from millstream.config.configuration import Configuration
 from millstream.errors import ExternalError, InternalError
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
 from millstream.testing.chaos_job import BUCKET, WINDOW, Specification, build
 from millstream.testing.chaos_output import differences, lines_by_file
 from millstream.testing.expected import chaos_lines

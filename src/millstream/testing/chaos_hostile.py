@@ -27,14 +27,14 @@ from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import EpochDone, Observation
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.model.types import Types
+from millstream.functions import KeyedProcessFunction
+from millstream.job.job_status import JobStatus
+from millstream.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import one_split
 from millstream.testing.simulation import ROOT, Faults, Setup, World, point, reference, run
+from millstream.types.factory import Types
 
 PLACES = (
     *("metadata", "field", "state file", "cell", "log", "everything"),

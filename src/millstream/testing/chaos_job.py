@@ -20,24 +20,24 @@ import numpy as np
 
 from millstream.client.job_client import JobClient
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
+from millstream.config.configuration import Configuration
+from millstream.connector.serialization_schema import Encoder, SerializationSchema, SimpleStringSchema
+from millstream.connector.sink import Sink
+from millstream.connector.source import Source
 from millstream.connectors.files import FileSink, FileSource, StreamFormat
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from millstream.datastream.connectors.base import DeliveryGuarantee
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import MillstreamError
-from millstream.model.assigners import TumblingEventTimeWindows
-from millstream.model.configuration import Configuration
-from millstream.model.functions import KeyedProcessFunction, MapFunction, ProcessWindowFunction
-from millstream.model.job_status import JobStatus
-from millstream.model.serialization import Encoder, SerializationSchema, SimpleStringSchema
-from millstream.model.sink import Sink
-from millstream.model.source import Source
-from millstream.model.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.model.time import Duration, Time
-from millstream.model.types import Types
-from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.event_time.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.functions import KeyedProcessFunction, MapFunction, ProcessWindowFunction
+from millstream.job.job_status import JobStatus
+from millstream.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
 from millstream.testing.chaos_sql import add_statements
 from millstream.testing.network import LOCALHOST, Host
+from millstream.times import Duration, Time
+from millstream.types.factory import Types
+from millstream.windows.assigners import TumblingEventTimeWindows
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])  # key, sequence, time, value
 BUCKET = 1_000

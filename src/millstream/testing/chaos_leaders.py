@@ -15,7 +15,7 @@ import numpy as np
 
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.sample_programs import PROGRAMS
 from millstream.testing.simulation import Faults, Life, Setup, World, reference, run

@@ -23,14 +23,14 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.formats.decoding import DEAD_LETTERS, decode
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import MillstreamError
+from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.formats import Format, format_named
-from millstream.model.row import Row
-from millstream.model.types import Types
-from millstream.model.watermarks import WatermarkStrategy
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_driven import inline
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.schema_registry import running_registry
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 _SIZES = {
     "ci": {"records": 5_000, "share": 0.05, "kafka": False},

@@ -19,20 +19,20 @@ from typing import Any
 import numpy as np
 
 from millstream.cluster.observations import EpochDone, Observation
+from millstream.config.configuration import Configuration
+from millstream.connector.sink import Sink, SinkWriter, WriterContext
 from millstream.connectors.datagen import DataGenSource, RandomInt
 from millstream.connectors.datagen import Sequence as Counting
 from millstream.connectors.files import FileSource, StreamFormat
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import ExternalError
-from millstream.model.configuration import Configuration
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.sink import Sink, SinkWriter, WriterContext
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.types import Types
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.functions import KeyedProcessFunction
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.process_usage import resident_memory
 from millstream.testing.spark_cluster import descendants
+from millstream.types.factory import Types
 
 _SIZES = {"ci": 80, "normal": 300, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20

@@ -14,7 +14,7 @@ import numpy as np
 
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import EpochDone, Observation, RescaleDone
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.faults import CRASHES
 from millstream.testing.sample_programs import PROGRAMS, Longer

@@ -29,9 +29,9 @@ from millstream.datastream.connectors.jdbc import (
 from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.arrow_types import python_values
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.postgres import PostgresServer, postgres_server
+from millstream.types.arrow_types import python_values
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
 

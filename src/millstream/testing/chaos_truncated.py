@@ -10,13 +10,13 @@ from pathlib import Path
 
 from millstream.client.job_client import JobClient
 from millstream.cluster.observations import EpochDone, Observation
+from millstream.config.configuration import Configuration
+from millstream.connector.serialization_schema import SimpleStringSchema
 from millstream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from millstream.datastream.connectors.base import DeliveryGuarantee
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import MillstreamError
-from millstream.model.configuration import Configuration
-from millstream.model.serialization import SimpleStringSchema
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.testing.chaos_driven import ChaosStuck
 from millstream.testing.kafka import KafkaBroker
 

@@ -20,7 +20,7 @@ from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import CheckpointDone, Observation, StatusChanged
 from millstream.errors import MillstreamError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.faults import Mode, Operation
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.power import POWER_LOSSES

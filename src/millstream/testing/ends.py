@@ -13,10 +13,10 @@ from typing import Any
 
 import cloudpickle
 
-from millstream.model.types import TypeInformation
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch, timestamps_of
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.types.factory import TypeInformation
 
 
 @dataclass(frozen=True)

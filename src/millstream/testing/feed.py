@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.source import (
+from millstream.connector.source import (
     Boundedness,
     Budget,
     ReaderContext,
@@ -20,7 +20,7 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation, Types
+from millstream.types.factory import TypeInformation, Types
 
 _numbers = itertools.count()
 _records: dict[str, list[tuple[Any, int | None]]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
-from millstream.model.functions import (
+from millstream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -24,9 +24,9 @@ from millstream.model.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from millstream.model.state import MapStateDescriptor
-from millstream.model.types import TypeInformation
+from millstream.state_descriptors.descriptors import MapStateDescriptor
 from millstream.testing.harness import OperatorHarness
+from millstream.types.factory import TypeInformation
 
 Selector = Callable[[Any], Any] | str | int
 

@@ -23,13 +23,11 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.event_time.timers import TimeDomain
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.transformations import Chaining, Input
-from millstream.model.output import OutputTag
-from millstream.model.timers import TimeDomain
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Hash
@@ -38,9 +36,11 @@ from millstream.state.backend import OperatorState
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.parts import Compaction
+from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing.clock import ManualClock
 from millstream.testing.ends import CatchSpec, FeedSpec, Mark, Rows
 from millstream.testing.inline_engine import InlineEngine
+from millstream.types.factory import TypeInformation, Types
 
 _numbers = itertools.count(1)
 _files: dict[str, dict[str, bytes]] = {}

@@ -12,13 +12,13 @@ from typing import Any
 
 import cloudpickle
 
+from millstream.connector.slot_task import SlotTask
 from millstream.engine import slot
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.dependencies import activate
 from millstream.engine.packing import packed
 from millstream.engine.slot_tasks import collect_results, run_task
-from millstream.model.slot_task import SlotTask
 from millstream.runtime import block as blocks
 from millstream.runtime.batch_task import Placed
 from millstream.runtime.block import BlockKind

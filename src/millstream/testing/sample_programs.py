@@ -11,12 +11,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.source import (
+    Budget,
+    ReaderContext,
+    Records,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.aggregations import Aggregations, Count, Max, Sum
-from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from millstream.model.evictors import CountEvictor
-from millstream.model.functions import (
+from millstream.event_time.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.functions import (
     AggregateFunction,
     CheckpointedFunction,
     KeyedBroadcastProcessFunction,
@@ -27,20 +34,21 @@ from millstream.model.functions import (
     ProcessJoinFunction,
     ProcessWindowFunction,
 )
-from millstream.model.output import OutputTag
-from millstream.model.sessions import EventTimeSessionWindows
-from millstream.model.source import Budget, ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.state import (
+from millstream.functions.aggregations import Aggregations, Count, Max, Sum
+from millstream.state_descriptors.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from millstream.model.time import Duration, Time
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import TimestampAssigner, WatermarkStrategy
+from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing import sample_input
 from millstream.testing.sample_input import Event
+from millstream.times import Duration, Time
+from millstream.types.factory import TypeInformation, Types
+from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.windows.evictors import CountEvictor
+from millstream.windows.sessions import EventTimeSessionWindows
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])

@@ -32,17 +32,17 @@ from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
 from millstream.cluster.settings import job_settings
 from millstream.cluster.submission import SubmittedJob
+from millstream.config.configuration import Configuration
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.engine import slot
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.errors import ExternalError, InternalError
+from millstream.functions import MapFunction
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
-from millstream.model.functions import MapFunction
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing import expected, sample_programs
 from millstream.testing.case_sinks import SINKS
 from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, Operation, Reading, ReadMode, SimulatedCrash

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
+from millstream.config.configuration import Configuration
+from millstream.connector.serialization_schema import SerializationSchema, SimpleStringSchema
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from millstream.datastream.connectors.base import DeliveryGuarantee
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.configuration import Configuration
-from millstream.model.functions import KeyedProcessFunction
-from millstream.model.serialization import SerializationSchema, SimpleStringSchema
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.types import Types
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.functions import KeyedProcessFunction
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
+from millstream.types.factory import Types
 
 INPUT, OUTPUT = "soak-input", "soak-output"
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])  # key, number, value

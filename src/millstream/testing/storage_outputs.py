@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_sinks import Output
 from millstream.testing.faults import Mode
 from millstream.testing.sample_programs import PROGRAMS

@@ -15,7 +15,7 @@ from typing import Any
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.observations import EpochDone, Observation
 from millstream.errors import ExternalError, UserError
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 from millstream.testing.crash_states import History, Left, damaged, fingerprint, recorded, shape
 from millstream.testing.faults import CRASHES, Mode, ReadMode
 from millstream.testing.memory_files import MemoryFileSystem

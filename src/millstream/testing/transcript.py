@@ -20,13 +20,13 @@ from typing import Any
 import yaml
 
 from millstream.errors import UserError
-from millstream.model.row import Row
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction, Rewrite
 from millstream.testing.ends import Mark, Rows
 from millstream.testing.harness import OperatorHarness, Record
 from millstream.testing.vocabulary import LATE, NAMED_PAIR, UnderTest, Word, operator
+from millstream.types.row import Row
 
 _KEYS = {"rows", "side", "watermark", "processing_time", "end", "emits", "late", "dropped", "forwards"}
 

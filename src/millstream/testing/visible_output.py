@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.checkpoint.file_system import FileSystem
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.errors import ExternalError, InternalError
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
 
 class StagedFileLost(ExternalError):

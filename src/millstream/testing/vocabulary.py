@@ -12,8 +12,31 @@ from typing import Any
 
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import UserError
-from millstream.model.aggregations import Aggregate, Aggregations, Avg, Count, Max, Min, Sum
-from millstream.model.assigners import (
+from millstream.event_time.timers import TimeDomain
+from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.functions import (
+    AggregateFunction,
+    CoGroupFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+)
+from millstream.functions.aggregations import Aggregate, Aggregations, Avg, Count, Max, Min, Sum
+from millstream.state_descriptors.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.times import Duration, Time
+from millstream.types.factory import TypeInformation, Types
+from millstream.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     GlobalWindows,
@@ -23,34 +46,11 @@ from millstream.model.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from millstream.model.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
-from millstream.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from millstream.model.functions import (
-    AggregateFunction,
-    CoGroupFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    ProcessJoinFunction,
-    ProcessWindowFunction,
-)
-from millstream.model.output import OutputTag
-from millstream.model.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
-from millstream.model.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    StateTtlConfig,
-    ValueStateDescriptor,
-)
-from millstream.model.time import Duration, Time
-from millstream.model.timers import TimeDomain
-from millstream.model.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import WatermarkStrategy
-from millstream.model.windows import CountWindow, TimeWindow
+from millstream.windows.continuous_triggers import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from millstream.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from millstream.windows.sessions import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from millstream.windows.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger, Trigger, TriggerResult
+from millstream.windows.window import CountWindow, TimeWindow
 
 LATE = OutputTag("late")
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -27,8 +27,8 @@ from millstream.datastream.state import (
     ValueStateDescriptor,
 )
 from millstream.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from millstream.model.time import Time
 from millstream.testing.feed import Feed
+from millstream.times import Time
 
 FIRST = [("ann", 1, 10), ("bob", 2, 20), ("ann", 3, 30), ("cid", 4, 40), ("bob", 5, 95)]
 LATER = [("ann", 6, 120), ("cid", 7, 130), ("bob", 8, 400), ("ann", 9, 2000)]

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from millstream.model.sink import SinkWriter, WriterContext
+from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.sql.columns import row_type_info
-from millstream.sql.connectors import TableConnector, TableContext, TableSink, TableSource, register
-from millstream.sql.physical import ChangelogMode
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.physical.nodes import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.testing.feed import Feed
 from millstream.testing.memory_files import MemoryFileSystem, Named

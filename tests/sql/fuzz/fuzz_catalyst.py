@@ -13,7 +13,7 @@ from fuzz_runs import Answer, environment, settled, shown
 
 from millstream.engine.relational import LocalTable, Step
 from millstream.engine.spark.catalyst import QuerySession
-from millstream.sql.batch.lowering import lowered
+from millstream.sql.catalyst.lowering import lowered
 
 _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",

@@ -15,7 +15,7 @@ from typing import Any
 from fuzz_queries import KINDS, Case, Table
 
 from millstream.common import Row, RowKind
-from millstream.sql.builtin_connectors import offered
+from millstream.sql.connectors.simple import offered
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 CASES = pathlib.Path(__file__).parent / "cases"

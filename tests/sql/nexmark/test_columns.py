@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from millstream.connector.source import Budget
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.source import FileSource
 from millstream.formats import format_named
-from millstream.model.source import Budget
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
-from millstream.sql.evaluate import Frame
+from millstream.sql.evaluation.evaluate import Frame
 from millstream.sql.functions import plain_regex
 from millstream.sql.functions.library import function_named
+from millstream.sql.types import data_types as t
 
 TEXTS = [
     "",

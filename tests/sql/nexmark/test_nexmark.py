@@ -20,12 +20,12 @@ from sql_cases import as_text
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
-from millstream.model.job_status import JobStatus
-from millstream.model.types import Types
-from millstream.sql.builtin_connectors import offered
+from millstream.job.job_status import JobStatus
+from millstream.sql.connectors.simple import offered
 from millstream.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableEnvironment
 from millstream.table.udf import udf
 from millstream.testing.simulation import Setup, World, run
+from millstream.types.factory import Types
 
 ALL = (*program.QUERIES, *program.PATTERNS)
 

@@ -24,11 +24,11 @@ from millstream.cli.shell.shell import Leave, Shell
 from millstream.cli.shell.status import StatusLine
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.job_status import JobStatus
-from millstream.model.row import Row, RowKind
+from millstream.job.job_status import JobStatus
 from millstream.sql.errors import SqlSyntaxError
 from millstream.sql.syntax import parse_statement
 from millstream.table import StreamTableEnvironment
+from millstream.types.row import Row, RowKind
 
 PARTS = [
     *("SELECT ", "* ", "FROM ", "t ", "WHERE ", "1", "'", "`", ";", "(", ")", ",", "--", "\n", "/*", "*/", "/*+ "),

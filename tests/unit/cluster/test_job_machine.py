@@ -16,7 +16,7 @@ from millstream.cluster.events import (
 )
 from millstream.cluster.job_machine import Job, UnexpectedEvent, on_event
 from millstream.cluster.restarts import FixedDelay
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 EVENTS = (Started(), EpochFailed("x", 0), Restarted(), InputEnded(), CancelRequested(), Stopped())
 EXPECTED = {

@@ -3,7 +3,7 @@
 import pytest
 
 from millstream.cluster.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_strategy
-from millstream.model.configuration import Configuration
+from millstream.config.configuration import Configuration
 
 
 def delays(strategy, *times):

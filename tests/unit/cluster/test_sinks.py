@@ -7,8 +7,8 @@ import pytest
 
 from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.sinks import OutputNotClaimed, Sinks
-from millstream.model.sink import Committer, Sink, ThisProcess
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.connector.sink import Committer, Sink, ThisProcess
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.operators.sink import SinkSpec
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.cluster.sources import EpochPlan, Sources, _owners
-from millstream.model.source import Budget
-from millstream.model.time import Duration
+from millstream.connector.source import Budget
 from millstream.runtime.operators.source import SourceSpec
 from millstream.testing.sample_input import events
 from millstream.testing.sample_programs import SplitsSource, strategy
+from millstream.times import Duration
 
 COUNTS = (5, 2, 9, 4)
 

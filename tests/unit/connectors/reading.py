@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.model.source import Budget, ReaderContext, Source, SplitEnumerator, SplitRange
+from millstream.connector.source import Budget, ReaderContext, Source, SplitEnumerator, SplitRange
 
 MANY = 1 << 40
 

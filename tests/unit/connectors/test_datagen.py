@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import budgets, everything, restarting, values
 
+from millstream.connector.source import Boundedness, Budget, ReaderContext, SplitRange
 from millstream.connectors.datagen import (
     Choice,
     Computed,
@@ -29,8 +30,7 @@ from millstream.connectors.datagen import (
     Sequence,
 )
 from millstream.connectors.datagen.positions import InvalidGenerator
-from millstream.model.source import Boundedness, Budget, ReaderContext, SplitRange
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 
 def doubled(columns):

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Row, Types
+from millstream.config.file_access import make_directories
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files.filesystems import LocalFiles
 from millstream.connectors.lakehouse.staging import ParquetWriter
-from millstream.model.file_access import make_directories
-from millstream.model.sink import WriterContext
 
 
 @pytest.fixture

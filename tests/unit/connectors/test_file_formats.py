@@ -15,6 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import MANY, everything, restarting, values
 
+from millstream.connector.serialization_schema import Encoder
+from millstream.connector.sink import WriterContext
+from millstream.connector.source import Budget, ReaderContext
 from millstream.connectors.files import (
     AvroFiles,
     AvroWriterFactory,
@@ -34,12 +37,9 @@ from millstream.connectors.files import (
 )
 from millstream.connectors.files import enumerator as planning
 from millstream.formats import BadFormat, Shape, UnencodableRecord, avro_schemas, format_named
-from millstream.model.row import Row, RowKind
-from millstream.model.serialization import Encoder
-from millstream.model.sink import WriterContext
-from millstream.model.source import Budget, ReaderContext
-from millstream.model.time import Instant
-from millstream.model.types import Types
+from millstream.times import Instant
+from millstream.types.factory import Types
+from millstream.types.row import Row, RowKind
 
 KIND = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 COUNT = 2000

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from millstream.connector.serialization_schema import Encoder, NotSerializable
+from millstream.connector.sink import WriterContext
 from millstream.connectors.files import (
     BucketAssigner,
     FileSink,
@@ -28,10 +30,8 @@ from millstream.connectors.files.commit import OutputDamaged, OutputLost
 from millstream.connectors.files.paths import UnusablePath
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import NotAPath
-from millstream.model.row import Row, RowKind
-from millstream.model.serialization import Encoder, NotSerializable
-from millstream.model.sink import WriterContext
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.types.row import Row, RowKind
 
 
 def told(sink, subtask, parallelism, epoch, attempt, now=0, job="job"):

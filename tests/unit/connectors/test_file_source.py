@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import MANY, budgets, everything, replaying, restarting, values
 
+from millstream.connector.serialization_schema import UnknownCharset
+from millstream.connector.source import Boundedness, Budget, ReaderContext
 from millstream.connectors.files import FileEnumeratorProvider, FileSource, MalformedLine, StreamFormat
 from millstream.connectors.files import enumerator as planning
 from millstream.connectors.files.filesystems import UnknownFileSystem
 from millstream.connectors.files.formats import BadFormatOption
 from millstream.connectors.files.paths import FileChanged, FileVanished, UnusablePath
 from millstream.connectors.files.source import DamagedFile
-from millstream.model.row import Row
-from millstream.model.serialization import UnknownCharset
-from millstream.model.source import Boundedness, Budget, ReaderContext
-from millstream.model.time import Duration
-from millstream.model.types import Types
+from millstream.times import Duration
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 TEXT = StreamFormat.text_line_format()
 

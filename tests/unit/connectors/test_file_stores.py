@@ -10,6 +10,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from reading import everything, values
 from stores import Crash, DyingFiles, ObjectStore
 
+from millstream.connector.serialization_schema import Encoder
+from millstream.connector.sink import WriterContext
+from millstream.connector.source import Budget
 from millstream.connectors.files import (
     AvroFiles,
     AvroWriterFactory,
@@ -34,11 +37,8 @@ from millstream.connectors.files.paths import FileChanged
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import OutputFailure
 from millstream.formats import Shape, avro_schemas, format_named
-from millstream.model.row import Row
-from millstream.model.serialization import Encoder
-from millstream.model.sink import WriterContext
-from millstream.model.source import Budget
-from millstream.model.types import Types
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
 SCHEMA = avro_schemas.record_schema(Shape.of(KIND))

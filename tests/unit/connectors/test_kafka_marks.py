@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from millstream.connector.sink import OutputRefused
 from millstream.connectors.kafka import marks
 from millstream.connectors.kafka.mark import JobMark, Mark
 from millstream.connectors.kafka.marks import TOPIC, Marks, MarkUnreadable, TopicNotDescribed
-from millstream.model.sink import OutputRefused
 
 kafka = pytest.importorskip("confluent_kafka")
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from reading import MANY, budgets, everything, through_json, values
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.files import FileSource, StreamFormat
 from millstream.connectors.hybrid import HybridSource
@@ -13,8 +14,7 @@ from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTo
 from millstream.connectors.lakehouse.file_splits import FileEnumerator as TableFiles
 from millstream.datastream.connectors.datagen import DataGenSource, Sequence
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 
 def files(directory):

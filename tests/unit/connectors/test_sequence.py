@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import budgets, everything, replaying, restarting
 
+from millstream.connector.source import Budget
 from millstream.connectors.sequence import BadSequence, NumberSequenceSource
-from millstream.model.source import Budget
 
 
 @given(

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from millstream.cluster.commit_workers import CommitTimedOut, CommitWorkers
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.spark.engine import SparkEngine
 from millstream.engine.spark.health import SparkLost
-from millstream.model.slot_task import SlotTask
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millstream.connectors.collection import CollectionSource
 from millstream.engine.fresh_copy import Original
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 CALLS = []
 

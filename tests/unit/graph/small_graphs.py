@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.sink import Sink, SinkWriter, WriterContext
+from millstream.connector.source import ReaderContext, Source, SourceReader, SplitEnumerator
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input, Transformation
-from millstream.model.sink import Sink, SinkWriter, WriterContext
-from millstream.model.source import ReaderContext, Source, SourceReader, SplitEnumerator
-from millstream.model.types import Types
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Hash, Partitioner, Rebalance
+from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from millstream.errors import UserError
 from millstream.graph.chaining import ChainBreak, chain_break
 from millstream.graph.stream_graph import StreamGraph
 from millstream.graph.transformations import Chaining, Input
-from millstream.model.types import Types
 from millstream.runtime.partitioners import Broadcast, Forward, Global, Rebalance, Rescale, Shuffle
+from millstream.types.factory import Types
 
 
 def reason(program: StreamGraph, upstream: int = 1, downstream: int = 2) -> ChainBreak | None:

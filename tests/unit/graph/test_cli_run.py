@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from small_graphs import graph, sink, source
 from millstream.client import local
-from millstream.model.configuration import Configuration
+from millstream.config.configuration import Configuration
 print("a word of the program", *sys.argv[1:])
 local.submit(graph(source(1, "Source: s"), sink(2, "Sink: out", 1)), Configuration(), "planned")
 raise SystemExit("the program went on")

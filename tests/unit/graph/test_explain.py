@@ -7,8 +7,8 @@ from small_graphs import by_key, dealt, diamond, graph, linear, plan, sink, sour
 
 from millstream.graph import explain
 from millstream.graph.transformations import Input
-from millstream.model.types import Types
 from millstream.runtime.partitioners import Broadcast, Custom, Forward, Global, Rebalance, Rescale, Shuffle
+from millstream.types.factory import Types
 
 RECORDED = Path(__file__).parent / "flink_plan.json"
 

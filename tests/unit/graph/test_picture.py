@@ -7,7 +7,7 @@ from small_graphs import by_key, diamond, linear, plan, sink, source, step, wide
 
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.graph.picture import svg
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.model import codec
-from millstream.model.bitmap import Bitmap
-from millstream.model.roaring import CorruptBitmap, decode, encode
+from millstream.serialization import codec
+from millstream.types.bitmap import Bitmap
+from millstream.types.roaring import CorruptBitmap, decode, encode
 
 _EDGES = [0, 1, 65535, 65536, 131071, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
 _STARTS = st.sampled_from(_EDGES) | st.integers(0, (1 << 32) - 1)

@@ -32,8 +32,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.model import codec
-from millstream.model.codec import (
+from millstream.serialization import codec
+from millstream.serialization.codec import (
     CorruptData,
     NotDeclarable,
     NotEncodable,
@@ -46,8 +46,8 @@ from millstream.model.codec import (
     encode,
     encode_many,
 )
-from millstream.model.row import Row, RowKind
-from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
+from millstream.types.row import Row, RowKind
+from millstream.windows.window import CountWindow, GlobalWindow, TimeWindow
 
 
 class Color(enum.Enum):
@@ -386,7 +386,7 @@ def test_classes_of_the_driver_are_matched_by_name_not_by_import() -> None:
 
 def test_bytes_are_read_in_another_process_that_declares_the_class() -> None:
     script = (
-        "import sys, cloudpickle; from millstream.model.codec import *\n"
+        "import sys, cloudpickle; from millstream.serialization.codec import *\n"
         "classes, data = cloudpickle.load(sys.stdin.buffer); declare(*classes)\n"
         "back = decode(data); assert type(back) is classes[0], back; sys.stdout.buffer.write(encode(back))"
     )

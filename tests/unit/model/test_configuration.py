@@ -9,8 +9,8 @@ import pytest
 
 from millstream import options
 from millstream.common import ExecutionConfig, RestartStrategies, Time
-from millstream.model.configuration import ConfigOption, ConfigOptions, Configuration, MalformedValue, MemorySize
-from millstream.model.time import Duration, MalformedDuration, millis
+from millstream.config.configuration import ConfigOption, ConfigOptions, Configuration, MalformedValue, MemorySize
+from millstream.times import Duration, MalformedDuration, millis
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.model import codec
-from millstream.model.codec import CorruptData, UnsafeData
-from millstream.model.pickles import MAX_DEPTH, BadPickle, check_depth, inspect
+from millstream.serialization import codec
+from millstream.serialization.codec import CorruptData, UnsafeData
+from millstream.serialization.pickles import MAX_DEPTH, BadPickle, check_depth, inspect
 
 MANY = 1 << 21  # of anything: far more than the bytes of a test
 SOME = 1 << 18

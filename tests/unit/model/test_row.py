@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from millstream.model.row import Row, RowKind, UnknownRowField, rows_of
+from millstream.types.row import Row, RowKind, UnknownRowField, rows_of
 
 
 def test_texts() -> None:

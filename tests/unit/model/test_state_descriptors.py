@@ -7,7 +7,8 @@ import pickle
 
 import pytest
 
-from millstream.model.functions import (
+from millstream.config.resources import IncompleteResources, MemorySize, SlotSharingGroup
+from millstream.functions import (
     AggregateFunction,
     AsyncRetryStrategy,
     FlatMapFunction,
@@ -17,9 +18,7 @@ from millstream.model.functions import (
     ReduceFunction,
     as_function,
 )
-from millstream.model.output import InvalidOutputTag, OutputTag
-from millstream.model.resources import IncompleteResources, MemorySize, SlotSharingGroup
-from millstream.model.state import (
+from millstream.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     InvalidStateDescriptor,
     ListStateDescriptor,
@@ -28,9 +27,10 @@ from millstream.model.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from millstream.model.state_ttl import InvalidTimeToLive, StateTtlConfig
-from millstream.model.time import Duration, Time
-from millstream.model.types import Types
+from millstream.state_descriptors.output_tag import InvalidOutputTag, OutputTag
+from millstream.state_descriptors.ttl import InvalidTimeToLive, StateTtlConfig
+from millstream.times import Duration, Time
+from millstream.types.factory import Types
 
 
 class AddOne(MapFunction):

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.row import Row, RowKind
-from millstream.model.time import Instant
-from millstream.model.type_hints import return_type_of, type_of_hint
-from millstream.model.types import InvalidTypeArgument, TypeInformation, TypeMismatch, Types, UnknownType
+from millstream.times import Instant
+from millstream.types.factory import InvalidTypeArgument, TypeInformation, TypeMismatch, Types, UnknownType
+from millstream.types.row import Row, RowKind
+from millstream.types.type_hints import return_type_of, type_of_hint
 
 ZONE = datetime.timezone(datetime.timedelta(hours=2))
 

@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.fields import NoSuchField
-from millstream.model.row import Row
-from millstream.model.time import Duration
-from millstream.model.watermarks import (
+from millstream.event_time.watermarks import (
     MIN_WATERMARK,
     BoundedOutOfOrderness,
     FieldTimestampAssigner,
@@ -23,6 +20,9 @@ from millstream.model.watermarks import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
+from millstream.times import Duration
+from millstream.types.fields import NoSuchField
+from millstream.types.row import Row
 
 
 class Emitted(list):

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model import assigners, continuous_triggers, evictors, sessions, triggers
-from millstream.model.aggregations import Aggregations, Avg, Count, InvalidAggregations, Max, Min, Sum
-from millstream.model.evictors import TimestampedValue
-from millstream.model.row import Row
-from millstream.model.time import Duration, Time
-from millstream.model.triggers import TriggerResult
-from millstream.model.watermarks import MIN_WATERMARK
-from millstream.model.windows import CountWindow, GlobalWindow, MergeCallback, TimeWindow, merged
+from millstream.event_time.watermarks import MIN_WATERMARK
+from millstream.functions.aggregations import Aggregations, Avg, Count, InvalidAggregations, Max, Min, Sum
+from millstream.times import Duration, Time
+from millstream.types.row import Row
+from millstream.windows import assigners, continuous_triggers, evictors, sessions, triggers
+from millstream.windows.evictors import TimestampedValue
+from millstream.windows.triggers import TriggerResult
+from millstream.windows.window import CountWindow, GlobalWindow, MergeCallback, TimeWindow, merged
 
 times = st.integers(-(10**15), 10**15)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from millstream.model import codec
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.compile import automaton
 from millstream.runtime.nfa.conditions import ALWAYS, Ask, Both, Either, Negation, check_of, is_simple
 from millstream.runtime.nfa.match import Live, Matcher
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
+from millstream.serialization import codec
 
 
 def _is(letter: str) -> Ask:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.row import Row, RowKind
-from millstream.model.types import Types
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
+from millstream.types.factory import Types
+from millstream.types.row import Row, RowKind
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 ROW = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
@@ -94,7 +94,7 @@ PROGRAM = """
 import sys, types
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
-from millstream.model.types import Types
+from millstream.types.factory import Types
 
 class Event:  # of the main module, which a worker's main module is not
     def __init__(self, n): self.n = n

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from millstream.model.types import Types
 from millstream.runtime import combining
 from millstream.runtime.batch import Batch
 from millstream.runtime.combining import Combining
 from millstream.runtime.keys import KeySelection
+from millstream.types.factory import Types
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 KEY = KeySelection(Types.STRING(), field=0)

@@ -15,13 +15,13 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.errors import ExternalError, InternalError, UserError
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.time import Time
-from millstream.model.triggers import EventTimeTrigger
-from millstream.model.types import Types
 from millstream.runtime import task as runtime_task
 from millstream.runtime.rowwise import UserFunctionFailed, user_traceback
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing import OperatorHarness, harness_for
+from millstream.times import Time
+from millstream.types.factory import Types
+from millstream.windows.triggers import EventTimeTrigger
 
 
 def refuse(value):

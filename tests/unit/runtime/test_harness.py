@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from millstream.connector.sink import Sink, SinkWriter
 from millstream.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -16,14 +17,8 @@ from millstream.datastream.functions import (
     ReduceFunction,
 )
 from millstream.datastream.window import TumblingEventTimeWindows
-from millstream.model.output import OutputTag
-from millstream.model.sink import Sink, SinkWriter
-from millstream.model.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from millstream.model.time import Duration, Time
-from millstream.model.timers import TimeDomain
-from millstream.model.types import Types
-from millstream.model.watermarks import MAX_WATERMARK, WatermarkStrategy
-from millstream.model.windows import TimeWindow
+from millstream.event_time.timers import TimeDomain
+from millstream.event_time.watermarks import MAX_WATERMARK, WatermarkStrategy
 from millstream.runtime import block as blocks
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.process import ProcessSpec
@@ -33,10 +28,15 @@ from millstream.runtime.partitioners import Forward
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.task import ChainedEdge, InEdge, OperatorNode, Task, TaskEnvironment, TaskRequest, TaskSpec
 from millstream.state.handles import Lineage
+from millstream.state_descriptors.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing import HarnessMisused, ManualClock, OperatorHarness, Record, Timer, harness_for
 from millstream.testing.clock import ClockWentBack
 from millstream.testing.functions import NoHarness
 from millstream.testing.harness import MemoryFiles
+from millstream.times import Duration, Time
+from millstream.types.factory import Types
+from millstream.windows.window import TimeWindow
 
 ODD = OutputTag("odd")
 FIRST = KeySelection(Types.STRING(), selector=lambda value: value[0])

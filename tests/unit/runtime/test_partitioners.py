@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.row import Row
-from millstream.model.types import Types
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.partitioners import (
@@ -23,6 +21,8 @@ from millstream.runtime.partitioners import (
 )
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.key_groups import key_group, subtask_of
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 ITSELF = KeySelection(ANY, selector=lambda value: value)

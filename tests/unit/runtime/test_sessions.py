@@ -6,17 +6,17 @@ from hypothesis import strategies as st
 
 from millstream.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from millstream.datastream.window import EventTimeSessionWindows
-from millstream.model.output import OutputTag
-from millstream.model.state import ValueStateDescriptor
-from millstream.model.time import Time
-from millstream.model.triggers import EventTimeTrigger
-from millstream.model.types import Types
-from millstream.model.watermarks import MAX_WATERMARK
-from millstream.model.windows import TimeWindow
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.windows.merging import mapping_of, stored_form
+from millstream.state_descriptors.descriptors import ValueStateDescriptor
+from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing import OperatorHarness
 from millstream.testing.ends import Mark, Rows
+from millstream.times import Time
+from millstream.types.factory import Types
+from millstream.windows.triggers import EventTimeTrigger
+from millstream.windows.window import TimeWindow
 
 LATE = OutputTag("late")
 TABLES = ("windows/merging", "window/elements", "window/reduced", "window/accumulator", "ended")

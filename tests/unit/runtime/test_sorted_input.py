@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.types import Types
 from millstream.runtime import sorted_runs
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
@@ -19,6 +18,7 @@ from millstream.runtime.places import rank_of
 from millstream.runtime.sorted_input import SortedEdge, SortedInput, SortedUnit
 from millstream.runtime.sorted_runs import SortedRuns
 from millstream.state.key_groups import stable_hash
+from millstream.types.factory import Types
 
 KEY = KeySelection(Types.STRING(), selector=lambda record: record[0])
 ROWS = Types.PICKLED_BYTE_ARRAY()

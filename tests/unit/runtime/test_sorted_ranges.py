@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from millstream.model.sessions import EventTimeSessionWindows
 from millstream.runtime.windows.sorted_ranges import window_ranges
+from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.windows.sessions import EventTimeSessionWindows
 
 ASSIGNERS = [
     TumblingEventTimeWindows(7, 0),

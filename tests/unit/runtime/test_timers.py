@@ -5,12 +5,12 @@ import hashlib
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from millstream.model.types import Types
-from millstream.model.windows import TimeWindow
 from millstream.runtime.timers import Timers
 from millstream.state.backend import OperatorState
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.types.factory import Types
+from millstream.windows.window import TimeWindow
 
 
 class Subtask:

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.watermarks import Combined
 
 CHANNELS = ["0/0", "0/1", "1/0"]

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.model.types import Types
-from millstream.model.windows import TimeWindow
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Handle, Lineage
@@ -19,6 +17,8 @@ from millstream.state.lmdb import LmdbStore
 from millstream.state.parts import Rewrite
 from millstream.state.saving import save
 from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+from millstream.windows.window import TimeWindow
 
 MAX_PARALLELISM = 16
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.model.types import Types
-from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
+from millstream.types.factory import Types
+from millstream.windows.window import CountWindow, GlobalWindow, TimeWindow
 
 SCHEMA = TableSchema("totals", Types.STRING(), Types.LONG())
 

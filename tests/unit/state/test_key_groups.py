@@ -23,7 +23,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
 from millstream.state.key_groups import (
     BadParallelism,
     KeyGrouper,
@@ -38,6 +37,7 @@ from millstream.state.key_groups import (
     stable_hash,
     subtask_of,
 )
+from millstream.types.row import Row, RowKind
 
 quick = settings(deadline=None, max_examples=80)
 

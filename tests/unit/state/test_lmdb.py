@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.model.windows import CountWindow, GlobalWindow, TimeWindow
 from millstream.state.deltas import Changes
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.lmdb import LmdbStore, LocalDiskFull
 from millstream.state.store import ABSENT
+from millstream.windows.window import CountWindow, GlobalWindow, TimeWindow
 
 
 def changes(entries):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.checkpoint import contents
-from millstream.model.types import Types
 from millstream.state import backend
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
@@ -19,6 +18,7 @@ from millstream.state.lmdb import LmdbStore
 from millstream.state.parts import Rewrite
 from millstream.state.saving import save
 from millstream.state.store import ABSENT
+from millstream.types.factory import Types
 
 GROUPS = 16
 WINDOW = "a window"

@@ -3,11 +3,11 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from millstream.model.types import Types
-from millstream.model.windows import TimeWindow
 from millstream.state.deltas import TableSchema
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
+from millstream.types.factory import Types
+from millstream.windows.window import TimeWindow
 
 NAMESPACES = (None, TimeWindow(0, 10), 7)
 

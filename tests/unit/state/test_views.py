@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.model.functions import AggregateFunction
-from millstream.model.state import (
+from millstream.functions import AggregateFunction
+from millstream.state.backend import OperatorState
+from millstream.state.key_groups import KeyGrouper, range_of
+from millstream.state.store import ABSENT
+from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+from millstream.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -15,12 +19,8 @@ from millstream.model.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from millstream.model.time import Time
-from millstream.model.types import Types
-from millstream.state.backend import OperatorState
-from millstream.state.key_groups import KeyGrouper, range_of
-from millstream.state.store import ABSENT
-from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+from millstream.times import Time
+from millstream.types.factory import Types
 
 LONG = Types.LONG()
 

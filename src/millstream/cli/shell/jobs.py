@@ -16,7 +16,7 @@ from millstream.cli.shell.status import StatusLine
 from millstream.client.job_client import JobCancelled, JobClient
 from millstream.client.progress import Progress
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.model.job_status import JobStatus
+from millstream.job.job_status import JobStatus
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from millstream.model.row import Row
 from millstream.sql import tableau
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
+from millstream.types.row import Row
 
 HEAD = 3  # a border, the names, a border
 

@@ -15,9 +15,9 @@ from millstream.cli.shell.screen import Screen
 from millstream.cli.shell.script import Piece
 from millstream.cli.shell.shell import Leave, Shell, read
 from millstream.client import local
+from millstream.config.configuration import Configuration
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.graph.stream_graph import StreamGraph
-from millstream.model.configuration import Configuration
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.table_environment import StreamTableEnvironment
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
 
-from millstream.model.row import Row, RowKind
+from millstream.types.row import Row, RowKind
 
 _GAPS = 1000  # updates that are under way at once; an older gap closes
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.config.configuration import ConfigOption
 from millstream.errors import UserError
-from millstream.model.configuration import ConfigOption
 from millstream.sql.errors import nearest
 from millstream.sql.tableau import MAX_WIDTH
 

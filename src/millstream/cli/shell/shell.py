@@ -30,13 +30,13 @@ from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import printable
 from millstream.graph.job_graph import job_graph
 from millstream.graph.picture import svg
-from millstream.model.row import Row
 from millstream.sql import tableau
 from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
 from millstream.table.table_environment import StreamTableEnvironment
 from millstream.table.table_result import TableResult
+from millstream.types.row import Row
 
 View = Callable[[TableResult, Columns, Kept, Progress], None]
 _NESTED = 10

@@ -16,9 +16,9 @@ from millstream.cli.shell.interactive import interact
 from millstream.cli.shell.names import names_of
 from millstream.cli.shell.screen import Screen
 from millstream.cli.shell.shell import Shell, read
+from millstream.config.configuration import Configuration
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import UserError
-from millstream.model.configuration import Configuration
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.table_environment import StreamTableEnvironment
 

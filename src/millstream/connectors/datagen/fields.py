@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from millstream.connectors.datagen import chance
 from millstream.connectors.datagen.chance import Hashes, Integers
 from millstream.errors import UserError
-from millstream.model.types import TypeInformation, Types
+from millstream.types.factory import TypeInformation, Types
 
 _DICTIONARY = 1 << 16  # as many different strings are made once and looked up
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
 from millstream.connectors.datagen.positions import InvalidGenerator, PositionEnumerator, check_generator
-from millstream.model.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import TypeInformation, Types
+from millstream.types.factory import TypeInformation, Types
 
 
 @dataclass(frozen=True)

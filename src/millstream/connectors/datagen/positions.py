@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 
 class InvalidGenerator(UserError):

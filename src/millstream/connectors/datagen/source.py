@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.datagen import chance
-from millstream.connectors.datagen.fields import EventTime, Field, InvalidField
-from millstream.connectors.datagen.positions import PositionEnumerator, check_generator
-from millstream.model.source import (
+from millstream.connector.source import (
     Boundedness,
     ReaderContext,
     Records,
@@ -26,7 +23,10 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import RowTypeInfo, StructTypeInfo, TypeInformation, Types
+from millstream.connectors.datagen import chance
+from millstream.connectors.datagen.fields import EventTime, Field, InvalidField
+from millstream.connectors.datagen.positions import PositionEnumerator, check_generator
+from millstream.types.factory import RowTypeInfo, StructTypeInfo, TypeInformation, Types
 
 
 @dataclass(frozen=True)

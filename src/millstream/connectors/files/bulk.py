@@ -17,7 +17,7 @@ from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rej
 from millstream.errors import UserError
 from millstream.formats import OnError, Shape, avro, avro_schemas, orc, parquet
 from millstream.formats.contract import BadRecord, Decoded, reason_of
-from millstream.model.types import TypeInformation, TypeMismatch
+from millstream.types.factory import TypeInformation, TypeMismatch
 
 _BATCH = 8192
 

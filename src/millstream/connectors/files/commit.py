@@ -34,13 +34,13 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, BinaryIO
 
+from millstream.connector.sink import Committer
+from millstream.connector.staged import outlived
 from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.notes import CommitNotes
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import ExternalError
-from millstream.model.sink import Committer
-from millstream.model.staged import outlived
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 
 _log = logging.getLogger("millstream.files")
 

@@ -29,11 +29,11 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
 
+from millstream.connector.sink import Committer
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import BadOutputFile, OutputFileConfig
 from millstream.connectors.files.staging import STAGING, NotAPath, OutputFailure
-from millstream.model.sink import Committer
 
 _log = logging.getLogger("millstream.files")
 

@@ -11,7 +11,7 @@ from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.lines import blocks
 from millstream.connectors.files.ranges import Found, OpenRange, Rejected
 from millstream.formats import Format
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _AT_ONCE = 10_000
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, BinaryIO
 
+from millstream.connector.serialization_schema import Encoder, NotSerializable, SimpleStringEncoder
 from millstream.formats import Format
-from millstream.model.composite_types import is_named_tuple
-from millstream.model.row import Row, RowKind
-from millstream.model.serialization import Encoder, NotSerializable, SimpleStringEncoder
+from millstream.types.composite_types import is_named_tuple
+from millstream.types.row import Row, RowKind
 
 
 class JsonLinesEncoder(Encoder):

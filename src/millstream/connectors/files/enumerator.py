@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.files import paths
 from millstream.connectors.files.bulk import DamagedFile
 from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.ranges import FileFormat
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 _REGIONS = 32
 _LEAST_REGION, _GREATEST_REGION = 1 << 20, 128 << 20

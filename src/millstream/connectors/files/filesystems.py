@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from millstream.checkpoint.object_store import STORES, UnknownFileSystem, copy_file, fsspec_for, remote
+from millstream.config.file_access import make_directories
 from millstream.errors import UserError
-from millstream.model.file_access import make_directories
 
 #: Schemes whose rename is atomic by the documentation of the system, and is what fsspec's or Arrow's `mv` calls: HDFS
 #: (the NameNode renames), SFTP (`posix-rename@openssh.com` is rename(2) of the server) and local disks. SMB promises

@@ -16,20 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.connector.serialization_schema import SimpleStringSchema
 from millstream.connectors.files.lines import Block, blocks
 from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rejected
 from millstream.errors import UserError
 from millstream.formats import Format, OnError
 from millstream.formats.contract import reason_of
 from millstream.formats.shapes import Wanted
-from millstream.model.serialization import SimpleStringSchema
-from millstream.model.types import (
-    DataclassTypeInfo,
-    NamedTupleTypeInfo,
-    TypeInformation,
-    TypeMismatch,
-    Types,
-)
+from millstream.types.factory import DataclassTypeInfo, NamedTupleTypeInfo, TypeInformation, TypeMismatch, Types
 
 
 class BadFormatOption(UserError):

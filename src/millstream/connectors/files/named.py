@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.config.configuration import ConfigOption
+from millstream.connector.serialization_schema import BulkWriterFactory, Encoder
 from millstream.connectors.files.bulk import AvroFiles, BulkFormat, OrcFiles, ParquetFiles
 from millstream.connectors.files.csv_files import CsvFiles
 from millstream.connectors.files.encoders import FormatEncoder
@@ -18,9 +20,7 @@ from millstream.connectors.files.ranges import FileFormat
 from millstream.connectors.files.writers import AvroWriterFactory, OrcWriterFactory, ParquetWriterFactory
 from millstream.formats import Shape, avro, avro_schemas, csv, format_named, orc, parquet
 from millstream.formats.options import Settings
-from millstream.model.configuration import ConfigOption
-from millstream.model.serialization import BulkWriterFactory, Encoder
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _BULK: dict[str, tuple[type[BulkFormat], tuple[ConfigOption[Any], ...]]] = {
     "parquet": (ParquetFiles, parquet.OPTIONS),

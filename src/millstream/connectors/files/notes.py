@@ -10,9 +10,9 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 
+from millstream.connector.staged import StagedName
 from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.staging import STAGING, StagedFile
-from millstream.model.staged import StagedName
 
 _NOTES = f"{STAGING}/commits"
 _KEPT = 50

@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.files.filesystems import Files, files_of
 from millstream.connectors.files.paths import below
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.staging import OutputFailure, StagedFile
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 
 
 @dataclass(frozen=True)

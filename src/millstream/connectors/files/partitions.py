@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
+from millstream.connector.sink import Committer
 from millstream.connectors.files.commit import FileCommitter
 from millstream.connectors.files.compaction import CompactingCommitter
 from millstream.connectors.files.filesystems import Files, joined
@@ -20,9 +21,8 @@ from millstream.connectors.files.partition_time import BucketTime, PartitionTime
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import UserError
-from millstream.model.sink import Committer
-from millstream.model.time import Duration
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.times import Duration
 
 _MARKS = f"{STAGING}/partitions"
 PROCESS_TIME, PARTITION_TIME = "process-time", "partition-time"

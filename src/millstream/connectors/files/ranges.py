@@ -16,7 +16,7 @@ from millstream.errors import UserError
 from millstream.formats import OnError
 from millstream.formats.contract import shown
 from millstream.formats.shapes import Wanted
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _SAMPLE = 1 << 16
 

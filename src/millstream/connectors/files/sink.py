@@ -13,6 +13,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Self
 
+from millstream.connector.serialization_schema import BulkWriterFactory, Encoder
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
@@ -29,9 +31,7 @@ from millstream.connectors.files.rolling import (
 )
 from millstream.connectors.files.staging import MERGED, Bulk, FileWriter, PartFiles, Rows
 from millstream.connectors.files.writers import MergingFactory
-from millstream.model.serialization import BulkWriterFactory, Encoder
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.time import Duration, Time, millis
+from millstream.times import Duration, Time, millis
 
 _log = logging.getLogger("millstream.files")
 

@@ -17,15 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, BinaryIO, cast
 
-from millstream.connectors.files import paths
-from millstream.connectors.files.bulk import BulkFormat, DamagedFile
-from millstream.connectors.files.enumerator import FileEnumerator
-from millstream.connectors.files.filesystems import files_of
-from millstream.connectors.files.formats import StreamFormat
-from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
-from millstream.formats import OnError
-from millstream.formats.shapes import Wanted
-from millstream.model.source import (
+from millstream.connector.source import (
     Boundedness,
     ReaderContext,
     Records,
@@ -35,8 +27,16 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.time import Duration, Time, millis
-from millstream.model.types import TypeInformation
+from millstream.connectors.files import paths
+from millstream.connectors.files.bulk import BulkFormat, DamagedFile
+from millstream.connectors.files.enumerator import FileEnumerator
+from millstream.connectors.files.filesystems import files_of
+from millstream.connectors.files.formats import StreamFormat
+from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
+from millstream.formats import OnError
+from millstream.formats.shapes import Wanted
+from millstream.times import Duration, Time, millis
+from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream.files")
 

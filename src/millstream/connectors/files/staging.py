@@ -16,14 +16,14 @@ from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
 
+from millstream.connector.serialization_schema import BulkWriterFactory, Encoder
+from millstream.connector.sink import SinkWriter, WriterContext
+from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
 from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import OutputFileConfig
 from millstream.errors import ExternalError
-from millstream.model.serialization import BulkWriterFactory, Encoder
-from millstream.model.sink import SinkWriter, WriterContext
-from millstream.model.staged import Committable, NotStaged, StagedName
 
 STAGING = ".staging"
 _OPEN_FILES = 64

@@ -11,11 +11,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
+from millstream.connector.serialization_schema import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
 from millstream.formats import Format, Shape, avro, avro_schemas, orc, parquet
 from millstream.formats.contract import BadFormat, UnencodableRecord
-from millstream.model.row import Row, RowKind
-from millstream.model.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
-from millstream.model.types import RowTypeInfo, TypeMismatch
+from millstream.types.factory import RowTypeInfo, TypeMismatch
+from millstream.types.row import Row, RowKind
 
 _AVRO = "avro"
 

@@ -16,8 +16,8 @@ from pyarrow import csv
 
 from millstream.connectors.jdbc.driver import psycopg
 from millstream.connectors.jdbc.types import PgType, UnreadableValue
-from millstream.model.arrow_types import python_values
-from millstream.model.types import RowTypeInfo
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import RowTypeInfo
 
 _BLOCK = 1 << 20
 

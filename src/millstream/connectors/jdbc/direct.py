@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from millstream.connector.sink import SinkWriter
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session
 from millstream.connectors.jdbc.options import JdbcExecutionOptions
 from millstream.connectors.jdbc.targets import Target
-from millstream.model.sink import SinkWriter
 
 _FIRST_PAUSE = 0.1
 

@@ -20,9 +20,9 @@ from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.model.functions.async_io import AsyncFunction
-from millstream.model.functions.base import RuntimeContext
-from millstream.model.row import Row
+from millstream.functions.async_io import AsyncFunction
+from millstream.functions.base import RuntimeContext
+from millstream.types.row import Row
 
 
 class LookupCache:

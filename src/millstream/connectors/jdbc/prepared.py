@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from millstream.connector.sink import Committer, SinkWriter, WriterContext
+from millstream.connector.staged import latest
 from millstream.connectors.jdbc import proofs
 from millstream.connectors.jdbc.direct import retried
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg
@@ -23,8 +25,6 @@ from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecu
 from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.targets import Target
 from millstream.errors import ExternalError, UserError
-from millstream.model.sink import Committer, SinkWriter, WriterContext
-from millstream.model.staged import latest
 
 _NO_SUCH_TRANSACTION = "42704"
 _LOCK_TIMEOUT = "55P03"

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import quote
 
+from millstream.connector.sink import OutputRefused, WriterContext
+from millstream.connector.staged import NotStaged, StagedName
 from millstream.errors import ExternalError
-from millstream.model.sink import OutputRefused, WriterContext
-from millstream.model.staged import NotStaged, StagedName
 
 _log = logging.getLogger("millstream.jdbc")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.jdbc.direct import DirectWriter
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import (
@@ -21,8 +22,7 @@ from millstream.connectors.jdbc.prepared import PreparedCommitter, PreparedWrite
 from millstream.connectors.jdbc.proofs import ensure_table
 from millstream.connectors.jdbc.staged import StagedCommitter, StagedWriter, ensure_tables
 from millstream.connectors.jdbc.targets import StatementTarget, TableTarget, Target
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.types import RowTypeInfo
+from millstream.types.factory import RowTypeInfo
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.connector.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
 from millstream.connectors.jdbc.columns import copied_out
 from millstream.connectors.jdbc.driver import Session, translated
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.splits import Layout, ScanEnumerator
 from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table, statement
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.model.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import RowTypeInfo, TypeInformation
+from millstream.types.factory import RowTypeInfo, TypeInformation
 
 _WHOLE_NUMBERS = ("smallint", "integer", "bigint", "oid", "numeric")
 _ROWS_IN_A_BLOCK = 60  # of a table that was never analysed

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.connector.sink import Committer, SinkWriter, WriterContext
+from millstream.connector.staged import latest
 from millstream.connectors.jdbc import proofs
 from millstream.connectors.jdbc.direct import retried
 from millstream.connectors.jdbc.driver import Session
@@ -19,8 +21,6 @@ from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
 from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.statements import merge, quoted, table_name
 from millstream.connectors.jdbc.targets import TableTarget
-from millstream.model.sink import Committer, SinkWriter, WriterContext
-from millstream.model.staged import latest
 
 
 def staged_table(target: TableTarget) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.model.time import Instant
-from millstream.model.types import LocalTimeTypeInfo, TypeInformation, Types
+from millstream.times import Instant
+from millstream.types.factory import LocalTimeTypeInfo, TypeInformation, Types
 
 #: Settings on which the text form of a value depends.
 SESSION = "SET datestyle = 'ISO, MDY'; SET timezone = 'UTC'; SET bytea_output = 'hex'; SET intervalstyle = 'iso_8601'"

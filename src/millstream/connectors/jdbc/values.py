@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
-from millstream.model.time import Instant
+from millstream.times import Instant
+from millstream.types.row import Row, RowKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SINGLE = (str, bytes, int, float, bool)

@@ -19,14 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.sink import Committer, ThisProcess, Workers
+from millstream.connector.slot_task import SlotTask
 from millstream.connectors.kafka.client import KafkaFailure
 from millstream.connectors.kafka.commit_task import MOST, CloseTransactions, Outcome, WriteStaged
 from millstream.connectors.kafka.marks import MarkUnreadable
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver
 from millstream.errors import MillstreamError
-from millstream.model.sink import Committer, ThisProcess, Workers
-from millstream.model.slot_task import SlotTask
 
 _log = logging.getLogger("millstream.kafka")
 

@@ -11,16 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.connectors.kafka.dynamic_enumerator import DynamicKafkaEnumerator, Streams
-from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription
-from millstream.connectors.kafka.metadata_service import ClusterMetadata, KafkaMetadataService
-from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer
-from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
-from millstream.connectors.kafka.source import IncompleteKafkaSource, KafkaSource, KafkaSourceBuilder
-from millstream.errors import ExternalError, UserError
-from millstream.formats.contract import Format
-from millstream.model.serialization import DeserializationSchema
-from millstream.model.source import (
+from millstream.connector.serialization_schema import DeserializationSchema
+from millstream.connector.source import (
     Boundedness,
     ReaderContext,
     Records,
@@ -30,7 +22,15 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation
+from millstream.connectors.kafka.dynamic_enumerator import DynamicKafkaEnumerator, Streams
+from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription
+from millstream.connectors.kafka.metadata_service import ClusterMetadata, KafkaMetadataService
+from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer
+from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
+from millstream.connectors.kafka.source import IncompleteKafkaSource, KafkaSource, KafkaSourceBuilder
+from millstream.errors import ExternalError, UserError
+from millstream.formats.contract import Format
+from millstream.types.factory import TypeInformation
 
 _INTERVAL = "stream-metadata-discovery-interval-ms"
 _THRESHOLD = "stream-metadata-discovery-failure-threshold"

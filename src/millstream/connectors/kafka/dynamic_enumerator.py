@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription
 from millstream.connectors.kafka.metadata_service import ClusterMetadata, KafkaMetadataService
 from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer
 from millstream.errors import ExternalError
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 _log = logging.getLogger("millstream.kafka")
 

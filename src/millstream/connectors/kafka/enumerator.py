@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.kafka.cluster import KafkaCluster
 from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from millstream.errors import ExternalError
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 _log = logging.getLogger("millstream.kafka")
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from millstream.connector.sink import OutputRefused
 from millstream.connectors.kafka.client import (
     DEADLINE,
     KafkaFailure,
@@ -24,7 +25,6 @@ from millstream.connectors.kafka.client import (
     patiently,
 )
 from millstream.connectors.kafka.mark import Mark, NotAMark
-from millstream.model.sink import OutputRefused
 
 TOPIC = "millstream-marks"
 _PARTITIONS = 16

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError
-from millstream.model.arrow_streams import stream_bytes
+from millstream.types.arrow_streams import stream_bytes
 
 _FRAME = struct.Struct("<QI")  # length and checksum of what follows
 _PIECE = 10_000

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from millstream.connector.source import Records, Rejected, SourceReader, SplitRange
 from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, KafkaFailure, configured, failure, library
 from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from millstream.connectors.kafka.records import Decoder, KafkaRecordDeserializationSchema, timestamps_of
 from millstream.errors import ExternalError
-from millstream.model.source import Records, Rejected, SourceReader, SplitRange
 
 _log = logging.getLogger("millstream.kafka")
 

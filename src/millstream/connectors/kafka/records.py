@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.connector.serialization_schema import DeserializationSchema, SimpleStringSchema
+from millstream.connector.source import Records, Rejected
 from millstream.connectors.kafka.client import library
 from millstream.errors import MillstreamError, UserError
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.formats.contract import Decoded, Format, OnError, settle
-from millstream.model.row import Row
-from millstream.model.serialization import DeserializationSchema, SimpleStringSchema
-from millstream.model.source import Records, Rejected
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.row import Row
 
 _second = itemgetter(1)
 _TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.connector.serialization_schema import SerializationSchema, SimpleStringSchema
 from millstream.connectors.kafka.messages import Messages
 from millstream.errors import UserError
 from millstream.formats.contract import Format
-from millstream.model.arrow_types import python_values
-from millstream.model.serialization import SerializationSchema, SimpleStringSchema
+from millstream.types.arrow_types import python_values
 
 Headers = Sequence[tuple[str, bytes | None]]
 Partitioner = Callable[[Any, bytes | None, bytes | None, str, list[int]], int]

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
 from millstream.connectors.kafka.commit import KafkaCommitter, transactional_id
@@ -20,7 +21,6 @@ from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchem
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.kafka.writer import SendingWriter, StagingWriter
 from millstream.errors import UserError
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
 
 _TIMEOUT = "transaction.timeout.ms"
 _DEFAULT_TIMEOUT = 120_000

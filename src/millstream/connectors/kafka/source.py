@@ -13,6 +13,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.connector.serialization_schema import DeserializationSchema
+from millstream.connector.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
 from millstream.connectors.kafka.cluster import KafkaCluster
 from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, found
 from millstream.connectors.kafka.offsets import (
@@ -26,9 +28,7 @@ from millstream.connectors.kafka.reader import DEFAULTS, KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
 from millstream.errors import UserError
 from millstream.formats.contract import Format
-from millstream.model.serialization import DeserializationSchema
-from millstream.model.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream.kafka")
 

@@ -22,11 +22,11 @@ from typing import BinaryIO, ClassVar
 
 from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.checkpoint.object_store import ObjectStore, is_uri, located
+from millstream.config.file_access import opener
+from millstream.connector.sink import WriterContext
+from millstream.connector.staged import Committable, NotStaged, StagedName, outlived
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
 from millstream.errors import ExternalError
-from millstream.model.file_access import opener
-from millstream.model.sink import WriterContext
-from millstream.model.staged import Committable, NotStaged, StagedName, outlived
 
 _OWN = "staged"
 

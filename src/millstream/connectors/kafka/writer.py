@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.connector.sink import SinkWriter
 from millstream.connectors.kafka.producer import Outlet, discard, outlet
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import StageFile
-from millstream.model.sink import SinkWriter
 
 
 class StagingWriter(SinkWriter):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import UserError
-from millstream.model.types import (
+from millstream.types.factory import (
     BasicType,
     BasicTypeInfo,
     LocalTimeTypeInfo,

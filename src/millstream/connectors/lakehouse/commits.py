@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from millstream.connector.sink import OutputRefused
 from millstream.connectors.lakehouse.staging import StagedFile, opened, tag
-from millstream.model.sink import OutputRefused
 
 _log = logging.getLogger("millstream.lakehouse")
 

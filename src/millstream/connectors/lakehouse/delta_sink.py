@@ -17,13 +17,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.lakehouse.columns import NoColumn, table_schema
 from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
 from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, as_texts, digest, remove
 from millstream.errors import UserError
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.types import RowTypeInfo
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
 _CLOCKS = 3_600_000  # milliseconds by which the clocks of writers may differ

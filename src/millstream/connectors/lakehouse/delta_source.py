@@ -15,13 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millstream.connectors.lakehouse.columns import row_type_of, to_rows
-from millstream.connectors.lakehouse.delta_sink import deltalake
-from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
-from millstream.connectors.lakehouse.staging import OutputFailure, opened
-from millstream.errors import UserError
-from millstream.model.arrow_types import python_values
-from millstream.model.source import (
+from millstream.connector.source import (
     Boundedness,
     ReaderContext,
     Records,
@@ -30,7 +24,13 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import RowTypeInfo, TypeInformation
+from millstream.connectors.lakehouse.columns import row_type_of, to_rows
+from millstream.connectors.lakehouse.delta_sink import deltalake
+from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
+from millstream.connectors.lakehouse.staging import OutputFailure, opened
+from millstream.errors import UserError
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import RowTypeInfo, TypeInformation
 
 _UNREADABLE = {"deletionVectors", "columnMapping"}
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.lakehouse.columns import table_schema
 from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
 from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, digest, remove
 from millstream.errors import UserError
-from millstream.model.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.model.types import RowTypeInfo
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
 _JOBS = 50  # whose last commit a table remembers

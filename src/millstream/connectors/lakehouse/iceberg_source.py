@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
 from millstream.connectors.lakehouse.columns import row_type_of, to_rows
 from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
 from millstream.errors import ExternalError
-from millstream.model.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.model.types import RowTypeInfo, TypeInformation
+from millstream.types.factory import RowTypeInfo, TypeInformation
 
 
 class FileGone(ExternalError):

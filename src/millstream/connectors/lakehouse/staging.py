@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from millstream.config.file_access import sync_directory
+from millstream.connector.sink import SinkWriter, WriterContext
+from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.lakehouse.columns import to_table
 from millstream.errors import ExternalError
-from millstream.model.arrow_types import python_values
-from millstream.model.file_access import sync_directory
-from millstream.model.sink import SinkWriter, WriterContext
-from millstream.model.staged import Committable, NotStaged, StagedName
-from millstream.model.types import RowTypeInfo
+from millstream.types.arrow_types import python_values
+from millstream.types.factory import RowTypeInfo
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ROLL = 128 << 20  # bytes in memory after which a file is written within an epoch

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from typing import Any
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.receiver.contract import Receiver, ReceiverStopped
 from millstream.connectors.receiver.log import SegmentedLog
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model import codec
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
+from millstream.serialization import codec
 
 _PATIENCE = 5.0  # seconds a receiver has to return after it was stopped
 

@@ -24,8 +24,8 @@ from typing import BinaryIO
 
 from millstream.checkpoint.file_system import LocalFileSystem
 from millstream.checkpoint.frames import OVERHEAD, framed, record_at, scan
+from millstream.config.file_access import make_directories, opener
 from millstream.errors import ExternalError, UserError
-from millstream.model.file_access import make_directories, opener
 
 _END = "END"
 _SEGMENT = re.compile(r"([0-9]{20})-([0-9]{10})\.log")

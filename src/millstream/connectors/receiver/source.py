@@ -14,13 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from millstream.connectors.receiver.contract import Receiver
-from millstream.connectors.receiver.enumerator import ReceiverEnumerator
-from millstream.connectors.receiver.log import SegmentedLog, read_frames, segment_path
-from millstream.errors import UserError
-from millstream.model import codec
-from millstream.model.file_access import make_directories
-from millstream.model.source import (
+from millstream.config.file_access import make_directories
+from millstream.connector.source import (
     Boundedness,
     ReaderContext,
     Records,
@@ -29,7 +24,12 @@ from millstream.model.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.model.types import TypeInformation, Types
+from millstream.connectors.receiver.contract import Receiver
+from millstream.connectors.receiver.enumerator import ReceiverEnumerator
+from millstream.connectors.receiver.log import SegmentedLog, read_frames, segment_path
+from millstream.errors import UserError
+from millstream.serialization import codec
+from millstream.types.factory import TypeInformation, Types
 
 
 class NotAReceiver(UserError):

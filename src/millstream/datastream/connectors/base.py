@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from millstream.model.sink import Sink
-from millstream.model.source import Source
+from millstream.connector.sink import Sink
+from millstream.connector.source import Source
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 

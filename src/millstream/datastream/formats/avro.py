@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from millstream.connector.serialization_schema import BulkWriterFactory, InputFormat
 from millstream.connectors.files import AvroFiles, AvroRecords, AvroWriterFactory
 from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.paths import below, look_at, resolved
@@ -18,8 +19,7 @@ from millstream.datastream.utils import ResultTypeQueryable
 from millstream.errors import UserError
 from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, avro_schemas
 from millstream.formats.avro import AvroFormat, parsed_schema
-from millstream.model.serialization import BulkWriterFactory, InputFormat
-from millstream.model.types import PickledBytesTypeInfo, TypeInformation
+from millstream.types.factory import PickledBytesTypeInfo, TypeInformation
 
 __all__ = [
     "AvroBulkWriters",

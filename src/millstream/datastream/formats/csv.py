@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.connector.serialization_schema import BulkWriterFactory
 from millstream.connectors.files import CsvFiles, LineWriterFactory, StreamFormat
 from millstream.connectors.files.ranges import OpenRange
 from millstream.datastream.formats.row_types import array_type, type_of
 from millstream.errors import UserError
 from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, format_named
-from millstream.model.serialization import BulkWriterFactory
-from millstream.model.types import RowTypeInfo, TypeInformation, Types
+from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 
 __all__ = [
     "CsvBulkWriters",

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from millstream.connector import source
 from millstream.datastream.data_stream import DataStream
 from millstream.formats import Format, OnError, settle
-from millstream.model import source
-from millstream.model.functions import ProcessFunction, RuntimeContext
-from millstream.model.metrics import Counter
-from millstream.model.output import OutputTag
-from millstream.model.row import Row
-from millstream.model.types import Types
+from millstream.functions import ProcessFunction, RuntimeContext
+from millstream.job.metrics import Counter
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.types.factory import Types
+from millstream.types.row import Row
 
 __all__ = ["DEAD_LETTERS", "Decode", "decode"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, format_named
-from millstream.model.types import TypeInformation, Types
+from millstream.types.factory import TypeInformation, Types
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 

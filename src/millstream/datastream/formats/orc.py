@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.config.configuration import Configuration
+from millstream.connector.serialization_schema import BulkWriterFactory
 from millstream.connectors.files import OrcWriterFactory
 from millstream.datastream.formats.row_types import row_type_of
-from millstream.model.configuration import Configuration
-from millstream.model.serialization import BulkWriterFactory
 
 __all__ = ["OrcBulkWriters"]
 

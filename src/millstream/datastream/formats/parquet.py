@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from millstream.config.configuration import Configuration
+from millstream.connector.serialization_schema import BulkWriterFactory
 from millstream.connectors.files import AvroParquetWriterFactory, ParquetFiles, ParquetWriterFactory, StreamFormat
 from millstream.connectors.files.bulk import ParquetRecords
 from millstream.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from millstream.datastream.formats.row_types import row_type_of
 from millstream.formats import avro_schemas
-from millstream.model.configuration import Configuration
-from millstream.model.serialization import BulkWriterFactory
 
 __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millstream.errors import UserError
 from millstream.formats import Shape
-from millstream.model.types import RowTypeInfo, TypeInformation, Types
+from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 
 
 class NoRowType(UserError):

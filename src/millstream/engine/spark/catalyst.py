@@ -20,11 +20,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from millstream.connector.source import Budget, ReaderContext, Source, SplitRange
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import LocalTable, Mapped, Query, Read, RelationalSource, Step
 from millstream.engine.spark.placement import running_slots
 from millstream.errors import UserError
-from millstream.model.source import Budget, ReaderContext, Source, SplitRange
 
 _ALL = 1 << 62
 _PARTITIONS = "spark.sql.shuffle.partitions"

@@ -16,6 +16,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from millstream.config.configuration import Configuration
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.packing import packed
 from millstream.engine.slot import level_requests
@@ -33,8 +35,6 @@ from millstream.engine.spark.stage import Parts
 from millstream.engine.spark.stages import Stages
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError
-from millstream.model.configuration import Configuration
-from millstream.model.slot_task import SlotTask
 from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind

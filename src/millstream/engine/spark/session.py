@@ -27,6 +27,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
+from millstream.config.secrets import shown
 from millstream.engine.contract import EngineGone
 from millstream.engine.spark.calls import attempt
 from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
@@ -34,7 +35,6 @@ from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
 from millstream.errors import ExternalError
-from millstream.model.secrets import shown
 from millstream.options import SPARK_MASTER
 
 _log = logging.getLogger("millstream.spark")

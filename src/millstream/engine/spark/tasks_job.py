@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import cloudpickle
 
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.dependencies import at_work
 from millstream.engine.slot_tasks import run_task
 from millstream.engine.spark.placement import Laid
 from millstream.engine.spark.stage import Parts, activate_parts
 from millstream.engine.spark.stages import Stages
-from millstream.model.slot_task import SlotTask
 
 
 class SlotTasks:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.model.row import Row, RowKind
-from millstream.model.types import RowTypeInfo, TypeInformation
+from millstream.types.factory import RowTypeInfo, TypeInformation
+from millstream.types.row import Row, RowKind
 
 NONE = -1
 _EVENT, _NAME, _BEFORE, _USES = 0, 1, 2, 3

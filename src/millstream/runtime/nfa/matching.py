@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from millstream.model.types import TypeInformation
 from millstream.runtime import rowwise
 from millstream.runtime.nfa.buffer import EventForm
 from millstream.runtime.nfa.compile import automaton
@@ -22,6 +21,7 @@ from millstream.runtime.nfa.verdicts import Verdicts, directly_after_the_first
 from millstream.runtime.operator import OperatorContext
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
+from millstream.types.factory import TypeInformation
 
 
 class Results(Protocol):

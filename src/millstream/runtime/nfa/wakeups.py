@@ -8,10 +8,10 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from millstream.model.types import Types
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.state.backend import OperatorState
 from millstream.state.store import ABSENT
+from millstream.types.factory import Types
 
 
 class Wakeups:

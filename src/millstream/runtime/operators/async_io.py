@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import UserError
-from millstream.model.functions import AsyncFunction, AsyncRetryStrategy
+from millstream.functions import AsyncFunction, AsyncRetryStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.concurrent_calls import ConcurrentCalls

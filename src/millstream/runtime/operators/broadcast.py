@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from millstream.model.state import MapStateDescriptor, StateDescriptor
+from millstream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.context import Call, KeyedStates, TimeOnly
@@ -20,6 +19,7 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.operators.process import TimedOperator
 from millstream.state.views import ReadOnlyBroadcastView, broadcast_view
+from millstream.state_descriptors.descriptors import MapStateDescriptor, StateDescriptor
 
 
 class UnknownBroadcastState(UserError):

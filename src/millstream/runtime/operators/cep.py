@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 
 from millstream.errors import UserError
-from millstream.model import codec
-from millstream.model.functions import Function
-from millstream.model.output import OutputTag
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.functions import Function
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import StreamingRuntimeContext
@@ -32,7 +29,10 @@ from millstream.runtime.nfa.matching import Matching
 from millstream.runtime.nfa.pattern import PatternPlan
 from millstream.runtime.nfa.wakeups import Wakeups
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.serialization import codec
 from millstream.state.store import ABSENT
+from millstream.state_descriptors.output_tag import OutputTag
+from millstream.types.factory import TypeInformation, Types
 
 LATE_COUNT = "numLateRecordsDropped"
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.aggregations import Aggregations
-from millstream.model.types import TypeInformation, Types
+from millstream.functions.aggregations import Aggregations
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
@@ -24,6 +23,7 @@ from millstream.runtime.windows import columns
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
 from millstream.state.store import ABSENT
+from millstream.types.factory import TypeInformation, Types
 
 _MERGE_AFTER = 16  # chunks of a window
 

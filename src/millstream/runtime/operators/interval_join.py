@@ -15,9 +15,8 @@ from operator import itemgetter
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.functions.join import JoinContext, ProcessJoinFunction
-from millstream.model.types import TypeInformation, Types
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.functions.join import JoinContext, ProcessJoinFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.keys import KeySelection
@@ -26,6 +25,7 @@ from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
 from millstream.state.store import ABSENT
+from millstream.types.factory import TypeInformation, Types
 
 _SIDES = ("left", "right")
 _time_of = itemgetter(0)

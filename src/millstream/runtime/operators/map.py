@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.model.functions import FilterFunction, FlatMapFunction, Function, MapFunction
+from millstream.functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import Functions

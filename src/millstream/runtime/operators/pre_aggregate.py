@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.aggregations import Aggregate, Aggregations, Max, Min, Sum
-from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from millstream.model.functions import AggregateFunction, ReduceFunction
+from millstream.functions import AggregateFunction, ReduceFunction
+from millstream.functions.aggregations import Aggregate, Aggregations, Max, Min, Sum
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.windows import columns
+from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 _MOST_HELD = 1 << 17  # keys or records, in a batch job, whose only watermark is the last
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.functions import (
+from millstream.event_time.timers import TimeDomain
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -17,8 +19,6 @@ from millstream.model.functions import (
     KeyedProcessFunction,
     ProcessFunction,
 )
-from millstream.model.timers import TimeDomain
-from millstream.model.watermarks import MAX_WATERMARK
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import Call, KeyedTimerService, TimeOnly

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
-from millstream.model.functions.checkpointed import CheckpointedFunction
-from millstream.model.sink import Sink, SinkWriter, WriterContext
+from millstream.connector.sink import Sink, SinkWriter, WriterContext
+from millstream.functions.checkpointed import CheckpointedFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import InitializationContext, SnapshotContext

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.functions import AggregateFunction, ReduceFunction
-from millstream.model.triggers import EventTimeTrigger
-from millstream.model.watermarks import MAX_WATERMARK
-from millstream.model.windows import TimeWindow
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.functions import AggregateFunction, ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
@@ -20,6 +18,8 @@ from millstream.runtime.operators.window import WindowOperator, WindowSpec
 from millstream.runtime.sorted_input import SortedUnit
 from millstream.runtime.sorted_runs import key_starts
 from millstream.runtime.windows.sorted_ranges import Ranges, has_ranges, window_ranges
+from millstream.windows.triggers import EventTimeTrigger
+from millstream.windows.window import TimeWindow
 
 
 def can_be_sorted(spec: WindowSpec) -> bool:

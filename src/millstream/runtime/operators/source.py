@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.model.row import Row
-from millstream.model.source import DEAD_LETTERS, ReaderContext, Records, Source, SourceReader, SplitRange
-from millstream.model.watermarks import MAX_WATERMARK, MIN_WATERMARK, WatermarkStrategy
+from millstream.connector.source import DEAD_LETTERS, ReaderContext, Records, Source, SourceReader, SplitRange
+from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK, WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch, timestamps_of
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.timestamps import events, stamp
 from millstream.runtime.watermarks import Generator
+from millstream.types.row import Row
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.watermarks import WatermarkStrategy
+from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec

@@ -11,18 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.assigners import MergingWindowAssigner, WindowAssigner
-from millstream.model.evictors import Evictor
-from millstream.model.functions import (
-    AggregateFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-)
-from millstream.model.timers import TimeDomain
-from millstream.model.triggers import Trigger, TriggerResult
-from millstream.model.types import TypeInformation
-from millstream.model.watermarks import MAX_WATERMARK
+from millstream.event_time.timers import TimeDomain
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.functions import AggregateFunction, ProcessAllWindowFunction, ProcessWindowFunction, ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import Functions
@@ -35,6 +26,10 @@ from millstream.runtime.windows.evict import Eviction
 from millstream.runtime.windows.merging import MergingWindows
 from millstream.runtime.windows.sessions import Sessions, session_gap
 from millstream.state.views import ListView, Scope
+from millstream.types.factory import TypeInformation
+from millstream.windows.assigners import MergingWindowAssigner, WindowAssigner
+from millstream.windows.evictors import Evictor
+from millstream.windows.triggers import Trigger, TriggerResult
 
 LATE_COUNT = "numLateRecordsDropped"
 _IDLE = (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)  # nothing is done when a window is over

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.composite_types import NamedTupleTypeInfo
-from millstream.model.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, TaggedUnion
-from millstream.model.types import TypeInformation, Types
+from millstream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, TaggedUnion
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import WindowOperator, WindowSpec
 from millstream.runtime.windows.contexts import WindowCallContext
+from millstream.types.composite_types import NamedTupleTypeInfo
+from millstream.types.factory import TypeInformation, Types
 
 
 def union_type(one: TypeInformation, two: TypeInformation) -> TypeInformation:

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.aggregations import Aggregate
-from millstream.model.arrow_streams import stream_bytes
+from millstream.functions.aggregations import Aggregate
 from millstream.runtime.batch import Batch
 from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.types.arrow_streams import stream_bytes
 
 
 class NeedsTimestamps(UserFunctionFailed):

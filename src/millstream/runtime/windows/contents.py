@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.model.functions import AggregateFunction, ReduceFunction
-from millstream.model.types import TypeInformation, Types
+from millstream.functions import AggregateFunction, ReduceFunction
 from millstream.state.backend import OperatorState
 from millstream.state.table import StateTable
 from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation
+from millstream.types.factory import TypeInformation, Types
 
 
 @dataclass(frozen=True)

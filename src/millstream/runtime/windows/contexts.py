@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from millstream.model import functions, state
-from millstream.model.assigners import WindowAssignerContext
-from millstream.model.triggers import OnMergeContext
+from millstream import functions
 from millstream.runtime.context import KeyedStates, KeyedTimerService, StreamingRuntimeContext
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import OperatorContext
 from millstream.state.views import Scope
+from millstream.state_descriptors import descriptors as state
+from millstream.windows.assigners import WindowAssignerContext
+from millstream.windows.triggers import OnMergeContext
 
 
 class Windowing(Protocol):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.model.evictors import Evictor, EvictorContext, TimestampedValue
-from millstream.model.functions import AggregateFunction, ReduceFunction
+from millstream.functions import AggregateFunction, ReduceFunction
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import Operator
+from millstream.windows.evictors import Evictor, EvictorContext, TimestampedValue
 
 Stored = tuple[int, Any]
 Elements = list[TimestampedValue[Any]]

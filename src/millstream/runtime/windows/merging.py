@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from millstream.model.assigners import MergingWindowAssigner
-from millstream.model.types import Types
-from millstream.model.windows import MergeCallback, TimeWindow
 from millstream.state.backend import OperatorState
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
+from millstream.types.factory import Types
+from millstream.windows.assigners import MergingWindowAssigner
+from millstream.windows.window import MergeCallback, TimeWindow
 
 OnMerge = Callable[[Any, Collection[Any], Any, Collection[Any]], None]
 

@@ -13,11 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.model.assigners import WindowAssigner
-from millstream.model.sessions import EventTimeSessionWindows
-from millstream.model.triggers import EventTimeTrigger, Trigger
-from millstream.model.watermarks import MAX_WATERMARK
-from millstream.model.windows import TimeWindow
+from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.timers import EndTimers, Place, Timers
 from millstream.runtime.windows.contents import Contents
@@ -25,6 +21,10 @@ from millstream.runtime.windows.merging import mapping_of, merging_table, stored
 from millstream.state.backend import OperatorState
 from millstream.state.store import ABSENT
 from millstream.state.views import Scope
+from millstream.windows.assigners import WindowAssigner
+from millstream.windows.sessions import EventTimeSessionWindows
+from millstream.windows.triggers import EventTimeTrigger, Trigger
+from millstream.windows.window import TimeWindow
 
 Visit = Callable[[Any, int], None]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millstream.model.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from millstream.model.sessions import EventTimeSessionWindows
+from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.windows.sessions import EventTimeSessionWindows
 
 
 @dataclass(frozen=True)

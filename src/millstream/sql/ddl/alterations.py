@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from millstream.sql.bind.expressions import Session
-from millstream.sql.bind.queries import QueryBinder
-from millstream.sql.catalog import TableDefinition, ViewDefinition
+from millstream.sql.catalog.catalog import TableDefinition, ViewDefinition
 from millstream.sql.ddl import partitions
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.ddl.tables import DescribedTables, checked, distributed
 from millstream.sql.errors import CatalogError, nearest
+from millstream.sql.logical.bind.expressions import Session
+from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import tokens
 

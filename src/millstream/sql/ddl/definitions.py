@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from millstream.sql import types as t
-from millstream.sql.bind.expressions import Session
-from millstream.sql.bind.queries import QueryBinder
-from millstream.sql.catalog import ColumnDefinition, TableDefinition, ViewDefinition
+from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, ViewDefinition
 from millstream.sql.ddl.alterations import Alterations
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.ddl.descriptions import Descriptions
@@ -20,8 +17,11 @@ from millstream.sql.ddl.namespaces import Namespaces
 from millstream.sql.ddl.shows import Shows
 from millstream.sql.ddl.tables import DescribedTables
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.functions.user_functions import UserFunction
+from millstream.sql.logical.bind.expressions import Session
+from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
-from millstream.sql.user_functions import UserFunction
+from millstream.sql.types import data_types as t
 
 
 class Definitions:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.model.secrets import shown_all
-from millstream.sql import types as t
-from millstream.sql.catalog import Catalogs, StreamTable, TableDefinition
+from millstream.config.secrets import shown_all
+from millstream.sql.catalog.catalog import Catalogs, StreamTable, TableDefinition
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.errors import CatalogError
 from millstream.sql.functions import registry
 from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.syntax import tree as s
-from millstream.sql.user_functions import UserFunction
+from millstream.sql.types import data_types as t
 
 _DESCRIBED = t.row_of(
     ["name", "type", "null", "key", "extras", "watermark"],

@@ -9,12 +9,12 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from millstream.sql.catalog import Catalogs
+from millstream.sql.catalog.catalog import Catalogs
+from millstream.sql.catalog.modules import installed
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError, SqlNotSupported, nearest
-from millstream.sql.modules import installed
+from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.syntax import tree as s
-from millstream.sql.user_functions import UserFunction
 
 
 class NamedFunctions:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.sql.catalog import Catalogs, ColumnDefinition, TableDefinition
+from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.syntax import tree as s
 

@@ -5,7 +5,7 @@ Does not know: tables."""
 
 from __future__ import annotations
 
-from millstream.sql.catalog import Catalog, Catalogs, Database
+from millstream.sql.catalog.catalog import Catalog, Catalogs, Database
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError
 from millstream.sql.syntax import tree as s

@@ -5,7 +5,7 @@ Does not know: files; those of a partition stay where they are."""
 
 from __future__ import annotations
 
-from millstream.sql.catalog import PartitionSpec, TableDefinition, TableNotes
+from millstream.sql.catalog.catalog import PartitionSpec, TableDefinition, TableNotes
 from millstream.sql.ddl.answers import OK, Answer
 from millstream.sql.errors import CatalogError, SqlValidationError, nearest
 from millstream.sql.syntax import tree as s

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from millstream.model.secrets import hidden_in
-from millstream.sql import types as t
-from millstream.sql.catalog import Catalogs, TableDefinition, ViewDefinition
+from millstream.config.secrets import hidden_in
+from millstream.sql.catalog.catalog import Catalogs, TableDefinition, ViewDefinition
+from millstream.sql.catalog.partitions import partitions
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.ddl.descriptions import Descriptions
 from millstream.sql.ddl.partitions import literals, shown
@@ -18,8 +18,8 @@ from millstream.sql.ddl.texts import create_text, pairs, quoted, string
 from millstream.sql.errors import CatalogError, SqlNotSupported
 from millstream.sql.functions.listing import built_in_names
 from millstream.sql.functions.logic import like_pattern
-from millstream.sql.partitions import partitions
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 
 
 class Shows:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from millstream.sql import types as t
-from millstream.sql.bind.expressions import ExpressionBinder, Session
-from millstream.sql.bind.tables import scope_of
-from millstream.sql.catalog import ColumnDefinition, TableDefinition, TableDistribution
+from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, TableDistribution
 from millstream.sql.ddl import like
 from millstream.sql.ddl.texts import expression_text
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.logical import Scan
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
+from millstream.sql.logical.bind.tables import scope_of
+from millstream.sql.logical.nodes import Scan
 from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 
 
 class DescribedTables:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from millstream.model.secrets import shown_all
-from millstream.sql.catalog import TableDefinition, TableDistribution
+from millstream.config.secrets import shown_all
+from millstream.sql.catalog.catalog import TableDefinition, TableDistribution
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.statements import StatementGrammar
 

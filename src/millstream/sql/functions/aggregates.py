@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.expressions import AggregateCall
+from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions import bitmap_aggregates, numeric_aggregates, value_aggregates
 from millstream.sql.functions.aggregation import AGGREGATES, Accumulator, Aggregation
 from millstream.sql.functions.user_aggregation import UserAggregation
+from millstream.sql.types import data_types as t
 
 __all__ = [
     "AGGREGATES",

@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from millstream.sql import types as t
-from millstream.sql.expressions import AggregateCall
+from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.spark import SparkAggregate
+from millstream.sql.types import data_types as t
 
 Accumulator = list[Any]
 

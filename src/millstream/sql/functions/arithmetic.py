@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, rounded, scalar_value
-from millstream.sql.common_types import common_type
 from millstream.sql.functions import chance
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
 from millstream.state.key_hashes import KeyHasher
 
 _A = "arithmetic"

@@ -9,10 +9,10 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from millstream.model.roaring import decode
-from millstream.sql import types as t
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.bitmaps import built, put_together
+from millstream.sql.types import data_types as t
+from millstream.types.roaring import decode
 
 _MOST_WAITING = 1024  # numbers that wait to be put into the bitmap together
 

@@ -10,10 +10,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from millstream.model.bitmap import Bitmap
-from millstream.model.roaring import decode, encode, runs_of
-from millstream.sql import types as t
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
+from millstream.types.bitmap import Bitmap
+from millstream.types.roaring import decode, encode, runs_of
 
 _C = "bitmap"
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

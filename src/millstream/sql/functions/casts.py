@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values, rounded, scalar_value
 from millstream.sql.functions import text
+from millstream.sql.types import data_types as t
 
 _MS = datetime.timedelta(milliseconds=1)
 _EXACT_DIGITS = 15  # of a whole number that a double certainly holds

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.columns import scalar_value
-from millstream.sql.datums import as_array
+from millstream.sql.expressions.datums import as_array
 from millstream.sql.functions.java_random import JavaRandom
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.sql import types as t
-from millstream.sql.common_types import common_type
 from millstream.sql.functions import variants
 from millstream.sql.functions.registry import by_row, define, to_common_type
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
 
 _C = "collection"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.sql import types as t
-from millstream.sql.common_types import common_type
 from millstream.sql.functions.registry import by_row, define, to_common_type
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
 
 
 def _row_type(kinds: list[t.DataType]) -> t.DataType:

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import define
+from millstream.sql.types import data_types as t
 
 _T = "temporal"
 

@@ -10,8 +10,8 @@ import binascii
 import re
 from urllib.parse import quote_plus, unquote_plus, urlsplit
 
-from millstream.sql import types as t
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
 
 _S = "string"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from millstream.sql import types as t
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
 
 _H = "hash"
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from millstream.sql import types as t
 from millstream.sql.functions.json_writing import json_text
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
 
 _J = "json"
 _STEP = re.compile(r"\.(\*|[\w$-]+)|\[(\*|\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")

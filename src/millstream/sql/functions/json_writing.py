@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from millstream.sql import types as t
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import by_row, define
-from millstream.sql.variants import Variant
+from millstream.sql.types import data_types as t
+from millstream.sql.types.variants import Variant
 
 _J = "json"
 

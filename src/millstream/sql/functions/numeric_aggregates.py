@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from millstream.sql import types as t
 from millstream.sql.columns import rounded
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.spark import SparkAggregate
+from millstream.sql.types import data_types as t
 
 _WIDE = Context(prec=80)
 

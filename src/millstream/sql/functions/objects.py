@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, scalar_value
-from millstream.sql.datums import as_array, field_datum
+from millstream.sql.expressions.datums import as_array, field_datum
 from millstream.sql.functions.registry import define
+from millstream.sql.types import data_types as t
 
 
 def _made(frame: Any, parts: list[Any], kind: t.DataType, whole: Any = None) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.functions import plain_regex
 from millstream.sql.functions.once_each import once_each
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
 
 _S = "string"
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values
-from millstream.sql.common_types import common_type
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.functions.once_each import once_each
 from millstream.sql.functions.spark import SparkSpelling
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
 
 Evaluate = Callable[[Any, list[Any], list[t.DataType], t.DataType], Any]
 TypeRule = Callable[[list[t.DataType]], t.DataType]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from millstream.sql import types as t
-from millstream.sql.expressions import AggregateCall, Expression
+from millstream.sql.expressions.nodes import AggregateCall, Expression
+from millstream.sql.types import data_types as t
 
 _MICROSECOND_DIGITS = 6
 _PLAIN = re.compile(r"[A-Za-z0-9 _,.:;#%()\-+*/=<>!?@&|{}\[\]]")

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
 from millstream.sql.functions.registry import by_row, define
+from millstream.sql.types import data_types as t
 
 _S = "string"
 define(

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
-from millstream.sql.common_types import common_type
-from millstream.sql.expressions import Lit
+from millstream.sql.expressions.nodes import Lit
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
 
 _S = "string"
 

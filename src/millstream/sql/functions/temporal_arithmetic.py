@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
-from millstream.sql.expressions import Lit
+from millstream.sql.expressions.nodes import Lit
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import by_row, define, to_common_type
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
+from millstream.sql.types import data_types as t
 
 _T = "temporal"
 

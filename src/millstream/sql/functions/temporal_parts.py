@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type
-from millstream.sql.expressions import Sym
+from millstream.sql.expressions.nodes import Sym
 from millstream.sql.functions import arithmetic
 from millstream.sql.functions.registry import define
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
+from millstream.sql.types import data_types as t
 
 _T = "temporal"
 _UNITS = {

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, scalar_value
 from millstream.sql.functions import javatime, text
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.functions.temporal_arithmetic import as_moment
+from millstream.sql.types import data_types as t
 
 _T = "temporal"
 

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from millstream.model.bitmap import Bitmap
-from millstream.sql import types as t
-from millstream.sql.functions.javanumbers import double_text
-from millstream.sql.variants import Variant
+from millstream.sql.types import data_types as t
+from millstream.sql.types.java_numbers import double_text
+from millstream.sql.types.variants import Variant
+from millstream.types.bitmap import Bitmap
 
 UTC = datetime.UTC
 EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from decimal import InvalidOperation
 from typing import Any
 
-from millstream.model.row import Row
 from millstream.runtime.rowwise import failure
-from millstream.sql import types as t
 from millstream.sql.columns import converter, external
-from millstream.sql.expressions import AggregateCall
+from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregation import Accumulator, Aggregation
-from millstream.sql.user_functions import TABLE_AGGREGATE, WrongResult
+from millstream.sql.functions.user_functions import TABLE_AGGREGATE, WrongResult
+from millstream.sql.types import data_types as t
+from millstream.types.row import Row
 
 
 class UserAggregation(Aggregation):

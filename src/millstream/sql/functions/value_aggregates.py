@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from millstream.sql import types as t
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.json_writing import json_text, plain_json
 from millstream.sql.functions.spark import SparkAggregate, is_scalar
+from millstream.sql.types import data_types as t
 
 
 class _Extreme(Aggregation):

@@ -6,9 +6,9 @@ Does not know: how variants are kept."""
 
 from __future__ import annotations
 
-from millstream.sql import types as t
 from millstream.sql.functions.registry import by_row, define
-from millstream.sql.variants import Variant
+from millstream.sql.types import data_types as t
+from millstream.sql.types.variants import Variant
 
 _J = "json"
 _SHAPES = ("string", "string, boolean")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from millstream.sql import types as t
 from millstream.sql.functions.spark import SparkWindowCall
+from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)

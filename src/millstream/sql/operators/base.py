@@ -17,13 +17,13 @@ from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.sql import types as t
 from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
-from millstream.sql.evaluate import EvaluationFailed, Frame
-from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.evaluation.evaluate import EvaluationFailed, Frame
+from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.functions.user_functions import functions_in
 from millstream.sql.operators.key_tuples import once_each, tuple_hashes
 from millstream.sql.operators.late_rows import LateBatch, LateRows, column_of, columns_of
-from millstream.sql.user_functions import functions_in
+from millstream.sql.types import data_types as t
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
 from millstream.state.table import StateTable

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.sql import types as t
-from millstream.sql.evaluate import Condition, EvaluationFailed, Frame, Projection
-from millstream.sql.expressions import Expression, Ref
-from millstream.sql.fields import FieldRef
-from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
+from millstream.sql.evaluation.repeated import repeated
+from millstream.sql.expressions.fields import FieldRef
+from millstream.sql.expressions.nodes import Expression, Ref
+from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.late_rows import LateRows, Picked, Plain, Some, columns_of, kinds_in
-from millstream.sql.repeated import repeated
+from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)

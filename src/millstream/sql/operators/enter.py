@@ -16,8 +16,8 @@ import pyarrow as pa
 from millstream.formats.shapes import Wanted
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, row_type_info, struct_of
+from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
-from millstream.sql import types as t
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.types import data_types as t
 
 
 class EpochOperator(TableOperator):

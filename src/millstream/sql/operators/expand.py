@@ -15,14 +15,14 @@ import pyarrow as pa
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.rowwise import failure
-from millstream.sql import types as t
-from millstream.sql.bind.sources import Unnest
 from millstream.sql.columns import arrow_type, converter, external, internal_values, optional, struct_of
-from millstream.sql.evaluate import EvaluationFailed, Projection
-from millstream.sql.expressions import Expression
-from millstream.sql.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
+from millstream.sql.expressions.nodes import Expression
+from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.functions.user_functions import UserFunction, WrongResult
+from millstream.sql.logical.bind.sources import Unnest
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.user_functions import UserFunction, WrongResult
+from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
 from millstream.state.store import ABSENT
+from millstream.types.factory import Types
 
 _STEPS = 8
 

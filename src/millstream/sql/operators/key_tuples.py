@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.arrow_types import python_values
 from millstream.sql.operators.number_tuples import number_tuple_hashes
 from millstream.sql.operators.row_runs import dense_codes
 from millstream.state.key_groups import stable_hash
 from millstream.state.xxh3 import LONGEST, ShortStrings
+from millstream.types.arrow_types import python_values
 
 _TUPLE = b"("
 _NULL = pa.scalar((1).to_bytes(4, "little") + b"0", pa.binary())

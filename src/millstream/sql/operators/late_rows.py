@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.types import TypeInformation
 from millstream.runtime.batch import Batch
-from millstream.sql import types as t
 from millstream.sql.columns import struct_of
+from millstream.sql.types import data_types as t
+from millstream.types.factory import TypeInformation
 
 
 class LateRows(Sequence[pa.Array]):

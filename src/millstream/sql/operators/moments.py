@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql import types as t
 from millstream.sql.functions import text
+from millstream.sql.types import data_types as t
 
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
 _UTC_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.arrow_streams import stream_bytes
-from millstream.model.types import Types
 from millstream.runtime.operator import OperatorContext
-from millstream.sql import types as t
 from millstream.sql.columns import arrow_type, internal_values, struct_of
+from millstream.sql.types import data_types as t
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
 from millstream.state.key_hashes import KeyHasher
 from millstream.state.store import ABSENT
+from millstream.types.arrow_streams import stream_bytes
+from millstream.types.factory import Types
 
 _MERGED = 8  # as many runs of one size become one
 _LARGEST = 1 << 25  # bytes; a run that has more is left alone

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.watermarks import MIN_WATERMARK
+from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.event_time import EventTimeOperator
-from millstream.sql import types as t
 from millstream.sql.columns import scalar_value
-from millstream.sql.evaluate import EvaluationFailed, Projection
-from millstream.sql.expressions import Expression
+from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
+from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)

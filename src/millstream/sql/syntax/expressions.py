@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from millstream.sql import types as t
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.calls import CallGrammar
 from millstream.sql.syntax.cursor import RESERVED
+from millstream.sql.types import data_types as t
 
 _NO_PARENTHESES = (
     *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_ROW_TIMESTAMP"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from millstream.sql import types as t
 from millstream.sql.errors import SqlError, SqlSyntaxError
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.statements import StatementGrammar
+from millstream.sql.types import data_types as t
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.sql.types import DataType
+from millstream.sql.types.data_types import DataType
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.sql import types as t
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.syntax.cursor import Cursor
+from millstream.sql.types import data_types as t
 
 _SIMPLE: dict[str, t.DataType] = {
     "BOOLEAN": t.BOOLEAN,

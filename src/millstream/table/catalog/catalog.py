@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.sql import catalog as c
+from millstream.sql.catalog import catalog as c
 from millstream.sql.errors import CatalogError, nearest
 from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction, Procedure
 from millstream.table.catalog.paths import ObjectPath

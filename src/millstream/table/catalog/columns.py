@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 
 
 def quoted(name: str) -> str:

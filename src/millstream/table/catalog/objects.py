@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from millstream.model.configuration import Configuration
-from millstream.sql import catalog as c
-from millstream.sql import types as t
+from millstream.config.configuration import Configuration
+from millstream.sql.catalog import catalog as c
+from millstream.sql.types import data_types as t
 from millstream.table.schema import Schema
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from millstream.sql import types as t
+from millstream.sql.types import data_types as t
 from millstream.table.catalog.columns import Column, PhysicalColumn, quoted
 
 

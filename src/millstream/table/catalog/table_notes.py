@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from millstream.sql import catalog as c
+from millstream.sql.catalog import catalog as c
 from millstream.sql.errors import CatalogError
 from millstream.table.catalog.objects import CatalogPartition, CatalogPartitionSpec
 from millstream.table.catalog.paths import ObjectPath

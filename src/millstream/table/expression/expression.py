@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.sql import types as t
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.expression.aggregates import Aggregates
 from millstream.table.expression.bitmaps import Bitmaps
 from millstream.table.expression.collections import Collections

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.sql import types as t
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.expression.terms import Term, node, symbol
 from millstream.table.expression.words import (
     JsonExistsOnError,

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from millstream.errors import UserError
-from millstream.sql import types as t
 from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
 from millstream.table.expression.terms import Term, symbol
 from millstream.table.expression.words import TimeIntervalUnit
 

@@ -20,9 +20,9 @@ from millstream.connectors.jdbc.cdc.pgoutput import UNCHANGED, Event, Relation, 
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.types import PgType, pg_type
 from millstream.errors import UserError
-from millstream.model.row import Row, RowKind
-from millstream.model.time import Instant
-from millstream.model.types import TypeInformation, Types
+from millstream.times import Instant
+from millstream.types.factory import TypeInformation, Types
+from millstream.types.row import Row, RowKind
 
 _log = logging.getLogger("millstream.cdc")
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.jdbc.cdc.pgoutput import format_lsn
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
 from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
@@ -23,7 +24,6 @@ from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.statements import quoted
 from millstream.errors import ExternalError, MillstreamError
-from millstream.model.source import Budget, SplitEnumerator, SplitRange
 
 _log = logging.getLogger("millstream.cdc")
 

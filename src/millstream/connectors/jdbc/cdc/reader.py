@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.connector.source import Records, SourceReader, SplitRange
 from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer, Reading, snapshot_changes
 from millstream.connectors.jdbc.cdc.pgoutput import Decoder, Event, Visible
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
@@ -18,7 +19,6 @@ from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
 from millstream.errors import ExternalError, UserError
-from millstream.model.source import Records, SourceReader, SplitRange
 
 _log = logging.getLogger("millstream.cdc")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from millstream.connector.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
 from millstream.connectors.jdbc.cdc.changes import ChangeDeserializer, RowDeserializer
 from millstream.connectors.jdbc.cdc.enumerator import ChangeEnumerator
 from millstream.connectors.jdbc.cdc.pgoutput import parse_lsn
@@ -21,8 +22,7 @@ from millstream.connectors.jdbc.cdc.tables import Table, check_server, described
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.types import SESSION
-from millstream.model.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
-from millstream.model.types import TypeInformation
+from millstream.types.factory import TypeInformation
 
 
 class StartupOptions(Enum):

@@ -12,7 +12,7 @@ from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.statements import quoted, quoted_table
 from millstream.connectors.jdbc.types import pg_type
 from millstream.errors import UserError
-from millstream.model.types import RowTypeInfo
+from millstream.types.factory import RowTypeInfo
 
 
 class CannotCapture(UserError):

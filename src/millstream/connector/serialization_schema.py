@@ -1,0 +1,241 @@
+"""How records become bytes and bytes become records, at the edge of a program.
+
+Promises: schemas, encoders and bulk writers are plain Python objects that can be sent to a task; text is what Flink
+would write for the same value.
+Does not know: formats with a structure of their own, files, or brokers."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+from millstream.errors import UserError
+from millstream.types.factory import RowTypeInfo, TypeInformation, Types
+from millstream.types.row import Row
+
+
+class UnknownCharset(UserError):
+    """A character set that Python does not know."""
+
+    def __init__(self, charset: str) -> None:
+        self.charset = charset
+        super().__init__(f"unknown charset {charset!r}", hint='use a name such as "UTF-8"')
+
+
+class NotSerializable(UserError):
+    """A record that a schema cannot write."""
+
+    def __init__(self, schema: object, value: object, expected: str) -> None:
+        self.value = value
+        self.expected = expected
+        super().__init__(
+            f"{type(schema).__name__} cannot serialize {value!r:.200} ({type(value).__name__})",
+            hint=f"give it {expected}",
+        )
+
+
+class SerializationSchema(ABC):
+    """Turns a record into bytes."""
+
+    @abstractmethod
+    def serialize(self, element: Any) -> bytes | None:
+        """The bytes of a record; None for one that is to be left out."""
+
+
+class DeserializationSchema(ABC):
+    """Turns bytes into records."""
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> Any:
+        """The record in a message; None if there is none."""
+
+    def deserialize_many(self, message: bytes) -> list[Any]:
+        """All records in a message: the one `deserialize` finds, unless a format holds several."""
+        record = self.deserialize(message)
+        return [] if record is None else [record]
+
+    def is_end_of_stream(self, element: Any) -> bool:
+        """Whether this record says that no more will come."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Strings as their bytes in a character set."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        super().__init__()
+        self.charset = _charset(charset)
+
+    def serialize(self, element: Any) -> bytes:
+        """The bytes of a string."""
+        if not isinstance(element, str):
+            raise NotSerializable(self, element, "strings, as by .map(str, Types.STRING())")
+        return element.encode(self.charset)
+
+    def deserialize(self, message: bytes) -> str:
+        """The string; bytes outside the character set become the replacement character, as in Java."""
+        return bytes(message).decode(self.charset, errors="replace")
+
+    def get_produced_type(self) -> TypeInformation:
+        """Strings."""
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def serialize(self, element: Any) -> bytes:
+        """The bytes themselves."""
+        if not isinstance(element, (bytes, bytearray)):
+            raise NotSerializable(self, element, "bytes")
+        return bytes(element)
+
+    def deserialize(self, message: bytes) -> bytes:
+        """The bytes themselves."""
+        return bytes(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Bytes."""
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The bytes in one field of a row."""
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            msg = f"Field index must be non-negative, got: {field_index}"
+            raise ValueError(msg)
+        super().__init__()
+        self.field_index = field_index
+
+    def serialize(self, element: Any) -> bytes:
+        """The bytes in the field; none for None."""
+        if not isinstance(element, (Row, tuple)) or len(element) <= self.field_index:
+            raise NotSerializable(self, element, f"rows with a field {self.field_index}")
+        value = element[self.field_index]
+        if value is not None and not isinstance(value, (bytes, bytearray)):
+            raise NotSerializable(self, value, "rows whose field holds bytes")
+        return b"" if value is None else bytes(value)
+
+
+class Encoder(ABC):
+    """Writes records one after another to a file."""
+
+    @abstractmethod
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        """Write one record."""
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """One record to a line, as text."""
+        return SimpleStringEncoder(charset_name)
+
+
+class SimpleStringEncoder(Encoder):
+    """One record to a line, as Flink writes it."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self.charset = _charset(charset)
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        """Write the text of the record and a line feed."""
+        stream.write(f"{text_of(element)}\n".encode(self.charset))
+
+
+class BulkWriter(ABC):
+    """Writes many records to one file and finishes it as a whole."""
+
+    @abstractmethod
+    def add_elements(self, elements: list[Any]) -> None:
+        """Add records."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write what is still held back, and the end of the file; the stream stays open."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes a bulk writer for each file."""
+
+    @abstractmethod
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """A writer onto a fresh file."""
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """Makes bulk writers of rows of one type."""
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+
+    def get_row_type(self) -> RowTypeInfo:
+        """The type of the rows."""
+        return self._row_type
+
+
+class InputFormat(ABC):
+    """A bounded input that is read in parts."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records."""
+
+    @abstractmethod
+    def create_input_splits(self, min_num_splits: int) -> list[Any]:
+        """The parts of the input, each a value that can be sent to a task."""
+
+    @abstractmethod
+    def read(self, split: Any) -> Iterator[Any]:
+        """The records of one part, in the same order every time."""
+
+
+def text_of(value: Any) -> str:
+    """The text Flink shows for a value of a Java type: `+I[1, null]` for a row, `(1,a)` for a tuple, `true`."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _text_of_double(value)
+    if isinstance(value, Row):
+        return f"{value.get_row_kind()}[{', '.join(map(text_of, value))}]"
+    if isinstance(value, tuple):
+        return f"({','.join(map(text_of, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(text_of, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{text_of(k)}={text_of(v)}' for k, v in value.items())}}}"
+    return str(value)
+
+
+def _text_of_double(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    figures = "".join(map(str, digits)).rstrip("0")
+    return f"{'-' * sign}{figures[0]}.{figures[1:] or '0'}E{len(digits) - 1 + int(exponent)}"
+
+
+def _charset(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise UnknownCharset(name) from None

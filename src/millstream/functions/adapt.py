@@ -1,0 +1,202 @@
+"""From what a user passed to the function class that an operator calls.
+
+Promises: the result is an instance of the wanted class; a plain callable becomes the very method that operators
+call, so it costs no extra call; anything else is refused with what was given and what is taken.
+Does not know: which operator wants the function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from millstream.errors import UserError
+from millstream.functions.base import Function
+from millstream.functions.elements import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+)
+from millstream.functions.join import CoGroupFunction, JoinFunction
+
+F = TypeVar("F", bound=Function)
+
+
+class NotThatFunction(UserError, TypeError):
+    """An operation was given something that is not the function it takes."""
+
+    def __init__(self, given: object, kind: type[Function], *, reason: str, hint: str) -> None:
+        self.given, self.kind = given, kind
+        adapter = ADAPTERS.get(kind)
+        callables = f" or a callable of {_arguments(adapter.arity)}" if adapter else ""
+        taken = f"{_article(kind.__name__)} {kind.__name__}{callables}"
+        super().__init__(f"{taken} is taken, but {reason}", hint=hint)
+
+
+class CallableFunction:
+    """A callable in the place of a function's one method."""
+
+    method: ClassVar[str]
+    arity: ClassVar[int]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        setattr(self, self.method, function)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.function))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self.function, '__qualname__', self.function)})"
+
+
+class CallableMap(CallableFunction, MapFunction):
+    """A callable as a `MapFunction`."""
+
+    method, arity = "map", 1
+
+    def map(self, value: Any) -> Any:
+        """What the callable returns."""
+        return self.function(value)
+
+
+class CallableFlatMap(CallableFunction, FlatMapFunction):
+    """A callable as a `FlatMapFunction`."""
+
+    method, arity = "flat_map", 1
+
+    def flat_map(self, value: Any) -> Any:
+        """What the callable returns."""
+        return self.function(value)
+
+
+class CallableFilter(CallableFunction, FilterFunction):
+    """A callable as a `FilterFunction`."""
+
+    method, arity = "filter", 1
+
+    def filter(self, value: Any) -> Any:
+        """What the callable returns."""
+        return self.function(value)
+
+
+class CallableReduce(CallableFunction, ReduceFunction):
+    """A callable as a `ReduceFunction`."""
+
+    method, arity = "reduce", 2
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """What the callable returns."""
+        return self.function(value1, value2)
+
+
+class CallableKeySelector(CallableFunction, KeySelector):
+    """A callable as a `KeySelector`."""
+
+    method, arity = "get_key", 1
+
+    def get_key(self, value: Any) -> Any:
+        """What the callable returns."""
+        return self.function(value)
+
+
+class CallablePartitioner(CallableFunction, Partitioner):
+    """A callable as a `Partitioner`."""
+
+    method, arity = "partition", 2
+
+    def partition(self, key: Any, num_partitions: int) -> Any:
+        """What the callable returns."""
+        return self.function(key, num_partitions)
+
+
+class CallableJoin(CallableFunction, JoinFunction):
+    """A callable as a `JoinFunction`."""
+
+    method, arity = "join", 2
+
+    def join(self, first: Any, second: Any) -> Any:
+        """What the callable returns."""
+        return self.function(first, second)
+
+
+class CallableCoGroup(CallableFunction, CoGroupFunction):
+    """A callable as a `CoGroupFunction`."""
+
+    method, arity = "co_group", 2
+
+    def co_group(self, first: Any, second: Any) -> Any:
+        """What the callable returns."""
+        return self.function(first, second)
+
+
+ADAPTERS: dict[type[Function], type[CallableFunction]] = {
+    MapFunction: CallableMap,
+    FlatMapFunction: CallableFlatMap,
+    FilterFunction: CallableFilter,
+    ReduceFunction: CallableReduce,
+    KeySelector: CallableKeySelector,
+    Partitioner: CallablePartitioner,
+    JoinFunction: CallableJoin,
+    CoGroupFunction: CallableCoGroup,
+}
+
+
+def as_function(value: object, kind: Callable[..., F]) -> F:
+    """`value` as an instance of the class `kind`: itself, or a callable wrapped where the kind has one method.
+
+    as_function(lambda v: v + 1, MapFunction).map(1)
+    """
+    # the parameter is typed as a constructor because type[F] would refuse abstract classes
+    return cast(F, _as_function(value, cast("type[Function]", kind)))
+
+
+def _as_function(value: object, kind: type[Function]) -> object:
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, type) and issubclass(value, Function):
+        reason = f"the class {value.__name__} itself was given"
+        raise NotThatFunction(value, kind, reason=reason, hint=f"pass an instance: {value.__name__}()")
+    if isinstance(value, Function):
+        reason = f"{_article(_kind_of(value))} {_kind_of(value)} was given"
+        raise NotThatFunction(value, kind, reason=reason, hint=f"subclass {kind.__name__}, or call another operation")
+    adapter = ADAPTERS.get(kind)
+    if adapter is None or not callable(value):
+        reason = f"{value!r} of type {type(value).__name__} was given"
+        raise NotThatFunction(value, kind, reason=reason, hint=f"subclass {kind.__name__} and pass an instance")
+    if not _takes(value, adapter.arity):
+        reason = f"{getattr(value, '__qualname__', repr(value))} cannot be called with {_arguments(adapter.arity)}"
+        raise NotThatFunction(value, kind, reason=reason, hint="change its parameters")
+    return adapter(value)
+
+
+def _takes(function: Callable[..., Any], arity: int) -> bool:
+    """Whether a call with that many positional arguments fits; True where that cannot be known."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return True
+    try:
+        signature.bind(*[None] * arity)
+    except TypeError:
+        return False
+    return True
+
+
+def _kind_of(function: Function) -> str:
+    """Name of the nearest class that millstream itself defines."""
+    return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__.startswith("millstream."))
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "AEIOU" else "a"

@@ -1,1 +1,0 @@
-"""Libraries on top of the DataStream API."""

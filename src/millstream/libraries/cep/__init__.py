@@ -1,1 +1,0 @@
-"""Complex event processing: patterns over streams of events. The public names are in `millstream.cep`."""

@@ -1,0 +1,146 @@
+"""Rows of a table found by key: what a connector gives to a lookup join, and how answers are remembered.
+
+Promises: keys are asked for many at a time; an answer is remembered no longer, and no more of them, than the table's
+options allow, which may also ask for the whole table to be kept. Time is the epoch's.
+Does not know: joins, connectors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, reload_policy
+from millstream.sql.connector.table_connector import TableContext
+from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.types import data_types as t
+
+Key = tuple[Any, ...]
+Found = Sequence[Sequence[Any]]
+
+CACHE_OPTIONS = (
+    "lookup.cache",
+    "lookup.partial-cache.max-rows",
+    "lookup.partial-cache.expire-after-write",
+    "lookup.partial-cache.expire-after-access",
+    "lookup.partial-cache.cache-missing-key",
+    "lookup.cache.max-rows",
+    "lookup.cache.ttl",
+    "lookup.cache.caching-missing-key",
+    "lookup.max-retries",
+    "lookup.async",
+    *FULL_OPTIONS,
+)
+
+
+class Lookup(ABC):
+    """Finds rows by key. Picklable; opened once in a worker, and may be asked from several threads."""
+
+    def open(self) -> None:
+        """Before the first question."""
+
+    @abstractmethod
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
+        """The rows of each key, all columns of the table in their order; a key without rows may be missing."""
+
+    def narrowed(self, columns: tuple[int, ...]) -> Lookup | None:
+        """The same with some columns only, by their places; None where all must be given."""
+        return None
+
+    def close(self) -> None:
+        """No more questions."""
+
+
+@dataclass(frozen=True)
+class CachePolicy:
+    """How answers are remembered. Spans are in milliseconds, None for ever."""
+
+    max_rows: int | None = None
+    after_write: int | None = None
+    after_access: int | None = None
+    missing: bool = True
+
+
+@dataclass(frozen=True)
+class TableLookup:
+    """How a table is looked up: rows have `schema`; `most` keys fit into one question.
+
+    One whose cache is a policy of reloading is a `WholeTable`, and is not asked but read."""
+
+    lookup: Lookup
+    schema: t.RowType
+    cache: CachePolicy | Reload | None = None
+    asynchronous: bool = False
+    most: int = 1000
+
+
+class LookupCache:
+    """Answers by key, the one used last at the end. The rows of all answers count; an empty answer counts as one."""
+
+    def __init__(self, policy: CachePolicy) -> None:
+        self._policy = policy
+        self._entries: OrderedDict[Key, list[Any]] = OrderedDict()  # [rows, written, used]
+        self._rows = 0
+
+    def get(self, key: Key, now: int) -> list[Any] | None:
+        """The rows of a key; None when they must be asked for."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        policy = self._policy
+        if (policy.after_write is not None and now - entry[1] >= policy.after_write) or (
+            policy.after_access is not None and now - entry[2] >= policy.after_access
+        ):
+            self._drop(key)
+            return None
+        entry[2] = now
+        self._entries.move_to_end(key)
+        return list(entry[0])
+
+    def put(self, key: Key, rows: list[Any], now: int) -> None:
+        """Remember the rows of a key."""
+        if not rows and not self._policy.missing:
+            return
+        self._drop(key)
+        self._entries[key] = [rows, now, now]
+        self._rows += max(len(rows), 1)
+        most = self._policy.max_rows
+        while most is not None and self._rows > most and self._entries:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._rows -= max(len(entry[0]), 1)
+
+
+def cache_policy(context: TableContext) -> CachePolicy | Reload | None:
+    """What the options of a table say about remembering answers, or all rows."""
+    given = context.options
+    kind = given.get("lookup.cache", "").upper()
+    legacy = "lookup.cache.max-rows" in given or "lookup.cache.ttl" in given
+    if kind not in ("", "NONE", "PARTIAL", "FULL"):
+        message = f"option 'lookup.cache' must be NONE, PARTIAL or FULL, not '{given['lookup.cache']}'"
+        raise context.fail(message)
+    if kind == "FULL":
+        return reload_policy(context)
+    if kind == "NONE" or (not kind and not legacy):
+        return None
+    prefix = "lookup.partial-cache."
+    most = context.integer(f"{prefix}max-rows", context.integer("lookup.cache.max-rows"))
+    written = _span(context, f"{prefix}expire-after-write")
+    if written is None:
+        written = _span(context, "lookup.cache.ttl")
+    used = _span(context, f"{prefix}expire-after-access")
+    if most is None and written is None and used is None:
+        message = "a partial cache needs a limit"
+        raise context.fail(message, f"set '{prefix}max-rows' or '{prefix}expire-after-write'")
+    missing = given.get(f"{prefix}cache-missing-key", given.get("lookup.cache.caching-missing-key", "true"))
+    return CachePolicy(most, written, used, missing.lower() == "true")
+
+
+def _span(context: TableContext, key: str) -> int | None:
+    text = context.options.get(key)
+    return None if text is None else duration_millis(text)

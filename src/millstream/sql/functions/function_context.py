@@ -1,0 +1,142 @@
+"""What a user's function is told of the job it runs in, and how its asynchronous calls are made.
+
+Promises: PyFlink's FunctionContext, with the numbers of the subtask at hand; Flink's rules for asynchronous calls: so
+many at once, each within a time, tried again after a pause.
+Does not know: functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from millstream.errors import UserError
+from millstream.functions.async_io import AsyncRetryStrategy
+from millstream.runtime.metrics import UserMetrics
+from millstream.runtime.operator import OperatorContext
+
+SCALAR_FUNCTIONS, TABLE_FUNCTIONS = "table.exec.async-scalar.", "table.exec.async-table."
+
+
+class UnusableAsyncOption(UserError):
+    """An option of asynchronous functions has a value that means nothing."""
+
+    def __init__(self, key: str, value: str, wanted: str) -> None:
+        self.key, self.value = key, value
+        super().__init__(f"option '{key}' must be {wanted}, not '{value}'")
+
+
+@dataclass(frozen=True)
+class AsyncOptions:
+    """How asynchronous functions are called; times are in milliseconds, `attempts` 0 for one try only."""
+
+    capacity: int = 10
+    timeout: int = 180_000
+    attempts: int = 3
+    delay: int = 100
+
+    def retry(self) -> AsyncRetryStrategy[object]:
+        """When a call that failed is made again."""
+        if not self.attempts:
+            return AsyncRetryStrategy.no_restart()
+        return AsyncRetryStrategy.fixed_delay(self.attempts, max(self.delay, 1), None, _always)
+
+
+ASYNC_DEFAULTS = AsyncOptions()
+
+
+def _always(_problem: Exception) -> bool:
+    return True
+
+
+def async_options(
+    options: Callable[[str], str | None], millis: Callable[[str], int], prefix: str = SCALAR_FUNCTIONS
+) -> AsyncOptions:
+    """The options of a session under a prefix; `millis` reads a duration."""
+    default = AsyncOptions()
+    most, attempted, how = f"{prefix}max-concurrent-operations", f"{prefix}max-attempts", f"{prefix}retry-strategy"
+    capacity = _whole(most, options(most) or options(f"{prefix}buffer-capacity"), default.capacity)
+    attempts = _whole(attempted, options(attempted), default.attempts)
+    strategy = (options(how) or "FIXED_DELAY").upper()
+    if strategy not in ("FIXED_DELAY", "NO_RETRY"):
+        raise UnusableAsyncOption(how, strategy, "FIXED_DELAY or NO_RETRY")
+    timeout, delay = options(f"{prefix}timeout"), options(f"{prefix}retry-delay")
+    return AsyncOptions(
+        capacity,
+        default.timeout if timeout is None else millis(timeout),
+        attempts if strategy == "FIXED_DELAY" else 0,
+        default.delay if delay is None else millis(delay),
+    )
+
+
+def _whole(key: str, value: str | None, default: int) -> int:
+    if value is None:
+        return default
+    if not value.strip().isdigit() or int(value) < 1:
+        raise UnusableAsyncOption(key, value, "a whole number of at least 1")
+    return int(value)
+
+
+class FunctionContext:
+    """What a function may know of the job it runs in."""
+
+    def __init__(
+        self,
+        base_metric_group: UserMetrics,
+        job_parameters: Mapping[str, str],
+        task_name: str = "table",
+        task_name_with_subtasks: str = "table (1/1)",
+        number_of_parallel_subtasks: int = 1,
+        max_number_of_parallel_subtasks: int = 128,
+        index_of_this_subtask: int = 0,
+        attempt_number: int = 0,
+    ) -> None:
+        self._metrics, self._parameters = base_metric_group, job_parameters
+        self._name, self._name_with_subtasks = task_name, task_name_with_subtasks
+        self._parallelism, self._max_parallelism = number_of_parallel_subtasks, max_number_of_parallel_subtasks
+        self._subtask, self._attempt = index_of_this_subtask, attempt_number
+
+    @staticmethod
+    def of(context: OperatorContext) -> FunctionContext:
+        """The context of functions in one operator's subtask."""
+        return FunctionContext(
+            UserMetrics(context.metrics),
+            context.parameters,
+            context.name,
+            f"{context.name} ({context.subtask + 1}/{context.parallelism})",
+            context.parallelism,
+            context.max_parallelism,
+            context.subtask,
+            context.restarts,
+        )
+
+    def get_metric_group(self) -> UserMetrics:
+        """The group to count in."""
+        return self._metrics
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A job parameter."""
+        return self._parameters.get(key, default_value)
+
+    def get_task_name(self) -> str:
+        """The operator's name."""
+        return self._name
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The operator's name with its subtask."""
+        return self._name_with_subtasks
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The operator's parallelism."""
+        return self._parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The operator's max parallelism."""
+        return self._max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """This subtask, from 0."""
+        return self._subtask
+
+    def get_attempt_number(self) -> int:
+        """How often the job was restarted."""
+        return self._attempt

@@ -1,0 +1,298 @@
+"""Queries become logical plans.
+
+Promises: FROM, WHERE, GROUP BY, HAVING, OVER, SELECT, DISTINCT, ORDER BY, LIMIT in SQL's order of meaning; names of
+results are those that Flink gives.
+Does not know: how plans are run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.sql.errors import SqlNotSupported, SqlValidationError
+from millstream.sql.evaluation.repeated import is_random
+from millstream.sql.expressions.nodes import Apply, Choose, Expression, Lit, Ref
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind import aggregates, sources, subqueries
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, Session, coerced
+from millstream.sql.logical.bind.hints import check_query_hints
+from millstream.sql.logical.bind.ordering import check_orderable
+from millstream.sql.logical.bind.over import OverCollector
+from millstream.sql.logical.bind.scope import Scope
+from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
+from millstream.sql.types.common_types import common_type
+
+
+class QueryBinder:
+    """Binds queries in a session; `ctes` are the names that WITH gave."""
+
+    def __init__(self, session: Session, ctes: dict[str, l.Plan] | None = None, outer: Scope | None = None) -> None:
+        self.session = session
+        self.ctes = dict(ctes or {})
+        self.outer = outer
+
+    # --------------------------------------------------------------------------------------------------------- whole
+
+    def query(self, node: s.Query) -> l.Plan:
+        """A whole query."""
+        if node.ctes:
+            inner = QueryBinder(self.session, self.ctes, self.outer)
+            for name, columns, cte in node.ctes:
+                inner.ctes[name] = l.renamed(inner.query(cte), columns, cte.at)
+            return inner.query(replace(node, ctes=()))
+        if isinstance(node.body, s.Select):
+            plan = self._select(node.body, node.order)
+        else:
+            plan = self._body(node.body)
+            if node.order:
+                plan = self._sorted(plan, node.order)
+        if node.limit is not None or node.offset is not None:
+            order: tuple[tuple[int, bool, bool], ...] = ()
+            if isinstance(plan, l.Sort):
+                order, plan = plan.order, plan.input
+            elif isinstance(plan, l.Project) and isinstance(plan.input, l.Sort):
+                sort = plan.input
+                limited = l.Sort(sort.schema, sort.input, sort.order, node.limit, node.offset or 0)
+                return replace(plan, input=limited)
+            plan = l.Sort(plan.schema, plan, order, node.limit, node.offset or 0)
+        return plan
+
+    def _body(self, body: s.Body) -> l.Plan:
+        match body:
+            case s.Select():
+                return self._select(body, ())
+            case s.ValuesList():
+                return self._values(body)
+            case s.SetOperation():
+                return self._set_operation(body)
+        raise AssertionError(body)
+
+    def _values(self, node: s.ValuesList) -> l.Plan:
+        binder = ExpressionBinder(self.session, Scope(parent=self.outer), clause="in VALUES")
+        rows = [[binder.bind(each) for each in row] for row in node.rows]
+        width = len(rows[0])
+        for row, written in zip(rows, node.rows, strict=True):
+            if len(row) != width:
+                message = f"the rows of VALUES have {width} and {len(row)} columns"
+                raise SqlValidationError(message, at=written[0].at)
+        kinds: list[t.DataType] = []
+        for i in range(width):
+            common = common_type([row[i].type for row in rows])
+            if common is None:
+                message = f"column {i + 1} of VALUES has no common type"
+                raise SqlValidationError(message, at=node.rows[0][i].at)
+            kinds.append(common)
+        schema = t.row_of([f"EXPR${i}" for i in range(width)], kinds, null=False)
+        made = tuple(tuple(coerced(each, kind) for each, kind in zip(row, kinds, strict=True)) for row in rows)
+        return l.Values(schema, made) if not any(is_random(e) for row in made for e in row) else _drawn(schema, made)
+
+    def _set_operation(self, node: s.SetOperation) -> l.Plan:
+        left, right = self.query(node.left), self.query(node.right)
+        if len(left.schema) != len(right.schema):
+            message = f"{node.operator} of {len(left.schema)} and {len(right.schema)} columns"
+            raise SqlValidationError(message, at=node.at)
+        kinds: list[t.DataType] = []
+        for i, (one, other) in enumerate(zip(left.schema.types, right.schema.types, strict=True)):
+            both = t.attribute_of(one) is not None and t.attribute_of(one) == t.attribute_of(other)
+            common = one if both and one.same(other) else common_type([one, other])
+            if common is None:
+                message = f"column {i + 1} of {node.operator} is {one} on one side and {other} on the other"
+                raise SqlValidationError(message, at=node.at)
+            kinds.append(common)
+        schema = t.row_of(left.schema.names, kinds, null=False)
+        parts = tuple(self._brought(plan, schema) for plan in (left, right))
+        if node.operator == "UNION":
+            whole = l.SetOperation(schema, "UNION", True, parts)
+            return whole if node.all else distinct(whole)
+        plain = t.row_of(schema.names, [t.plain(kind) for kind in kinds], null=False)
+        return l.SetOperation(plain, node.operator, node.all, parts)
+
+    @staticmethod
+    def _brought(plan: l.Plan, schema: t.RowType) -> l.Plan:
+        exprs = [coerced(ref, kind) for ref, kind in zip(plan.refs(), schema.types, strict=True)]
+        return l.project(plan, exprs, schema.names) if tuple(exprs) != plan.refs() else plan
+
+    # -------------------------------------------------------------------------------------------------------- SELECT
+
+    def _select(self, node: s.Select, order: tuple[s.OrderItem, ...]) -> l.Plan:
+        check_query_hints(node)
+        plan, scope = self._from(node)
+        if node.where is not None:
+            plan = self._where(plan, scope, node.where)
+        builder = _Selection(self, node, plan, scope)
+        return builder.build(order)
+
+    def _from(self, node: s.Select) -> tuple[l.Plan, Scope]:
+        if node.source is None:
+            empty = l.Values(t.row_of([], [], null=False), ((),))
+            return empty, Scope(parent=self.outer)
+        plan, scope = sources.bind_source(self, node.source, node.hints)
+        scope.parent = self.outer
+        return plan, scope
+
+    def _where(self, plan: l.Plan, scope: Scope, where: s.Expr) -> l.Plan:
+        width = len(plan.schema)
+        for part in _conjuncts(where):
+            found = subqueries.semi_join(self, plan, scope, part)
+            if found is not None:
+                plan = found
+                continue
+            holder = subqueries.Scalars(self, plan, scope)
+            binder = ExpressionBinder(self.session, scope, Hooks(subquery=holder.bind), "in WHERE")
+            condition = binder.condition(part)
+            plan = l.Filter(holder.plan.schema, holder.plan, condition)
+        if len(plan.schema) > width:
+            refs = plan.refs()[:width]
+            plan = l.project(plan, refs, plan.schema.names[:width])
+        return plan
+
+    @staticmethod
+    def _sorted(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
+        names = plan.schema.names
+        keys = tuple(_order_key(plan, _output_position(item, names), item) for item in order)
+        return l.Sort(plan.schema, plan, keys)
+
+
+class _Selection:
+    """One SELECT on its way to a plan."""
+
+    def __init__(self, queries: QueryBinder, node: s.Select, plan: l.Plan, scope: Scope) -> None:
+        self.queries, self.node, self.plan, self.scope = queries, node, plan, scope
+        self.session = queries.session
+
+    def build(self, order: tuple[s.OrderItem, ...]) -> l.Plan:
+        node = self.node
+        grouping = aggregates.Grouping(self.queries, node, self.plan, self.scope)
+        grouped = grouping.is_needed([item for item, _ in node.items], node.having, [o.expr for o in order])
+        over = OverCollector(self.session, dict(node.windows))
+        holder = subqueries.Scalars(self.queries, self.plan, self.scope)
+        deferred = subqueries.Deferred(self.queries, self.scope)
+        hooks = Hooks(
+            aggregate=grouping.aggregate if grouped else None,
+            over=over.collect,
+            subquery=deferred.collect if grouped else holder.bind,
+            grouping=grouping.grouping if grouped else None,
+            window_part=grouping.window_part if grouped else None,
+        )
+        binder = ExpressionBinder(self.session, self.scope, hooks, "in SELECT")
+        over.binder = binder
+        items = self._items(binder)
+        having = None if node.having is None else binder.condition(node.having)
+        qualify = None if node.qualify is None else binder.condition(node.qualify)
+        names = [name for name, _ in items]
+        exprs = [expr for _, expr in items]
+        places, hidden = self._order_places(binder, order, names, len(exprs))
+        exprs = [*exprs, *hidden]
+        if grouped:
+            plan, lowered = grouping.build([*exprs, *([having] if having is not None else []), *over.expressions()])
+            plan, lowered = deferred.joined(plan, grouping.places, lowered)
+            exprs, rest = lowered[: len(exprs)], lowered[len(exprs) :]
+            if having is not None:
+                plan = l.Filter(plan.schema, plan, rest[0])
+                rest = rest[1:]
+            over.replace(rest)
+            if qualify is not None:
+                message = "QUALIFY cannot be used together with GROUP BY"
+                raise SqlNotSupported(message, at=node.at, hint="put the grouped query into FROM")
+        else:
+            plan = holder.plan
+        if over.calls:
+            plan, exprs, qualified = over.build(plan, exprs, qualify)
+            if qualified is not None:
+                plan = l.Filter(plan.schema, plan, qualified)
+        width = len(names)
+        hidden_names = [f"$order{i}" for i in range(len(exprs) - width)]
+        plan = l.project(plan, exprs, [*names, *hidden_names])
+        if node.distinct:
+            if hidden:
+                message = "ORDER BY of SELECT DISTINCT must name columns that are selected"
+                raise SqlValidationError(message, at=node.at)
+            plan = distinct(plan)
+        if order:
+            keys = tuple(_order_key(plan, place, item) for place, item in zip(places, order, strict=True))
+            plan = l.Sort(plan.schema, plan, keys)
+            if hidden:
+                kept = plan.refs()[:width]
+                plan = l.Project(t.row_of(plan.schema.names[:width], [e.type for e in kept], null=False), plan, kept)
+        return plan
+
+    def _items(self, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
+        found: list[tuple[str, Expression]] = []
+        for item, alias in self.node.items:
+            if isinstance(item, s.Star):
+                found.extend(self.scope.star(item.qualifier, item.at))
+                continue
+            expression = binder.bind(item)
+            found.append((alias or _name_of(item) or f"EXPR${len(found)}", expression))
+        return found
+
+    def _order_places(
+        self, binder: ExpressionBinder, order: Sequence[s.OrderItem], names: list[str], width: int
+    ) -> tuple[list[int], list[Expression]]:
+        places: list[int] = []
+        hidden: list[Expression] = []
+        for item in order:
+            match item.expr:
+                case s.Constant(value=int(number)) if not isinstance(number, bool):
+                    if not 1 <= number <= width:
+                        message = f"ORDER BY {number}: there are {width} columns"
+                        raise SqlValidationError(message, at=item.at)
+                    places.append(number - 1)
+                case s.Name(parts=(name,)) if name in names:
+                    places.append(names.index(name))
+                case _:
+                    places.append(width + len(hidden))
+                    hidden.append(binder.bind(item.expr))
+        return places, hidden
+
+
+def _output_position(item: s.OrderItem, names: list[str]) -> int:
+    match item.expr:
+        case s.Constant(value=int(number)) if 1 <= number <= len(names):
+            return number - 1
+        case s.Name(parts=(name,)) if name in names:
+            return names.index(name)
+    message = "ORDER BY of a set operation must name one of its columns"
+    raise SqlValidationError(message, at=item.at)
+
+
+def _order_key(plan: l.Plan, place: int, item: s.OrderItem) -> tuple[int, bool, bool]:
+    check_orderable(plan.schema.types[place], item.at)
+    nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
+    return place, item.ascending, nulls_first
+
+
+def _name_of(node: s.Expr) -> str | None:
+    match node:
+        case s.Name(parts=parts):
+            return parts[-1]
+        case s.FieldOf(name=name):
+            return name
+    return None
+
+
+def _conjuncts(node: s.Expr) -> list[s.Expr]:
+    if isinstance(node, s.Call) and node.name == "AND":
+        return [part for arg in node.args for part in _conjuncts(arg)]
+    return [node]
+
+
+def _drawn(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
+    """The rows of VALUES computed by an operator: random values come into being while the job runs."""
+    number = t.BIGINT.not_null()
+    numbered = l.Values(t.row_of(["$row"], [number], null=False), tuple((Lit(number, i),) for i in range(len(rows))))
+    exprs = []
+    for kind, column in zip(schema.types, zip(*rows, strict=True), strict=True):
+        cases: list[Expression] = []
+        for i, each in enumerate(column[:-1]):
+            cases += [Apply(t.BOOLEAN.not_null(), "=", (Ref(number, 0), Lit(number, i))), each]
+        exprs.append(column[0] if len(set(column)) == 1 else Choose(kind, (*cases, column[-1])))
+    return l.Project(schema, numbered, tuple(exprs))
+
+
+def distinct(plan: l.Plan) -> l.Plan:
+    """Each row once."""
+    kinds = [t.plain(kind) for kind in plan.schema.types]
+    schema = t.row_of(plan.schema.names, kinds, null=False)
+    return l.Aggregate(schema, plan, tuple(range(len(plan.schema))), ())

@@ -1,0 +1,163 @@
+"""GROUP BY without windows: one row for each group, corrected whenever it changes.
+
+Promises: Flink's changelog: +I for a new group, -U and +U when its result changes, -D when its last row is taken back;
+after each row, or with mini-batches once for each group and epoch.
+Does not know: windows, watermarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.operators.aggregate.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
+from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggregateOperator
+from millstream.sql.operators.aggregate.partials import can_aggregate
+from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.types import data_types as t
+from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+
+
+@dataclass(frozen=True)
+class GroupAggregateSpec(OperatorSpec):
+    """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted.
+
+    With `partial`, rows are aggregated in part: the keys, then the parts; `input` and `keys` are those before that."""
+
+    input: t.RowType
+    output: t.RowType
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    retracts: bool
+    before: bool = True
+    mini_batch: bool = False
+    ttl: int | None = None
+    mini_batch_size: int | None = None
+    partial: bool = False
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator, on columns where it can be."""
+        if not self.columnar:
+            return GroupAggregateOperator(context, self)
+        distinct = any(call.distinct for call in self.calls)
+        return (ColumnarDistinctAggregateOperator if distinct else ColumnarGroupAggregateOperator)(context, self)
+
+    @property
+    def columnar(self) -> bool:
+        """Whether whole columns are added up."""
+        kinds = [self.input.types[i] for i in self.keys]
+        plain = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+        return plain and (can_aggregate(self.calls, kinds) or can_count(self.calls, kinds))
+
+
+class GroupAggregateOperator(TableOperator):
+    """State: by key, [rows in the group, when it changed last, accumulators]."""
+
+    def __init__(self, context: OperatorContext, spec: GroupAggregateSpec) -> None:
+        super().__init__(context, spec.output, spec=spec)
+        self._spec = spec
+        self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
+        self._plans = [
+            (function, call.args, call.filter) for function, call in zip(self._functions, spec.calls, strict=True)
+        ]
+        self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "groups", spec.ttl)
+        self._since = 0
+        self._before: dict[Any, tuple[Any, ...] | None] = {}
+        self._keys: dict[Any, tuple[Any, ...]] = {}
+
+    def begin_epoch(self) -> None:
+        """No group has changed."""
+        super().begin_epoch()
+        self._before, self._keys, self._since = {}, {}, 0
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._table.delete(None, key)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Take rows in."""
+        spec = self._spec
+        live, dirty = self._table.by_key()
+        columns, plans, single = spec.keys, self._plans, not spec.mini_batch
+        now, expiry = self.context.now, self._expiry
+        rows, kinds = rows_with_kinds(batch, spec.input)
+        for row, kind in zip(rows, kinds, strict=True):
+            key = key_of(row, columns)
+            group = live[key]
+            if expiry is not None:
+                if group is not ABSENT and not expiry.alive(key):
+                    group = ABSENT
+                expiry.touch(key)
+            adding = kind in (INSERT, UPDATE_AFTER)
+            fresh = group is ABSENT
+            if fresh:
+                if not adding and not self._pending(key):
+                    continue
+                group = [0, now, [function.create() for function in self._functions]]
+            if key not in self._before:
+                self._before[key] = (
+                    None if fresh else tuple(f.value(a) for f, a in zip(self._functions, group[2], strict=True))
+                )
+                self._keys[key] = tuple(row[i] for i in columns)
+            group[0] += 1 if adding else -1
+            group[1] = now
+            for (function, args, condition), acc in zip(plans, group[2], strict=True):
+                if condition is not None and row[condition] is not True:
+                    continue
+                values = tuple([row[i] for i in args])
+                if adding:
+                    function.add(acc, values)
+                else:
+                    function.retract(acc, values)
+            live[key] = group
+            dirty.add(key)
+            if single:
+                self._emit(key, live)
+                self._before.clear()
+                self._keys.clear()
+        self.flush()
+        self._since += len(rows)
+        if spec.mini_batch_size is not None and self._since >= spec.mini_batch_size:
+            self._tell()
+
+    def _pending(self, key: Any) -> bool:
+        return self._spec.mini_batch and key in self._before
+
+    def _emit(self, key: Any, live: Any) -> None:
+        group, before, prefix = live[key], self._before[key], self._keys[key]
+        if group is not ABSENT and group[0] > 0:
+            after = tuple([f.value(a) for f, a in zip(self._functions, group[2], strict=True)])
+            if before is None:
+                self.put(INSERT, prefix + after)
+            elif before != after or (self._spec.ttl is not None and self._functions):
+                if self._spec.before:
+                    self.put(UPDATE_BEFORE, prefix + before)
+                self.put(UPDATE_AFTER, prefix + after)
+            return
+        live[key] = ABSENT
+        if before is not None:
+            self.put(DELETE, prefix + before)
+
+    def end_epoch(self) -> None:
+        """With mini-batches, tell what changed."""
+        self._tell()
+
+    def on_watermark(self, watermark: int) -> None:
+        """What changed comes before the watermark."""
+        self._tell()
+        super().on_watermark(watermark)
+
+    def _tell(self) -> None:
+        self._since = 0
+        if self._before:
+            live, _ = self._table.by_key()
+            for key in self._before:
+                self._emit(key, live)
+            self._before, self._keys = {}, {}
+            self.flush()

@@ -1,0 +1,68 @@
+"""An upsert stream becomes a full changelog: what a key had before is known again.
+
+Promises: Flink's ChangelogNormalize. The first row of a key is an insert, a later one an update of the row before it
+(unless they are equal), a deletion takes away the row that is there; deletions of keys that have no row say nothing.
+Does not know: where the stream comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.types import data_types as t
+from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+
+
+@dataclass(frozen=True)
+class ChangelogNormalizeSpec(OperatorSpec):
+    """By primary key; `ttl` is how long, in milliseconds, a row is remembered."""
+
+    schema: t.RowType
+    keys: tuple[int, ...]
+    ttl: int | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return ChangelogNormalizeOperator(context, self)
+
+
+class ChangelogNormalizeOperator(TableOperator):
+    """State: by key, (the row that is there, when it came)."""
+
+    def __init__(self, context: OperatorContext, spec: ChangelogNormalizeSpec) -> None:
+        super().__init__(context, spec.schema)
+        self._spec = spec
+        self._table = context.state.table("row", Types.PICKLED_BYTE_ARRAY())
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Compare rows with those that are there."""
+        spec, now = self._spec, self.context.now
+        live, dirty = self._table.by_key()
+        rows, kinds = rows_with_kinds(batch, spec.schema)
+        for row, kind in zip(rows, kinds, strict=True):
+            if kind == UPDATE_BEFORE:
+                continue
+            key = key_of(row, spec.keys)
+            entry = live[key]
+            known = entry is not ABSENT and (spec.ttl is None or now - entry[1] < spec.ttl)
+            if kind == DELETE:
+                if not known:
+                    continue
+                self.put(DELETE, tuple(entry[0]))
+                live[key] = ABSENT
+            elif not known:
+                self.put(INSERT, row)
+                live[key] = (row, now)
+            else:
+                old = tuple(entry[0])
+                if old == row and spec.ttl is None:
+                    continue
+                self.put(UPDATE_BEFORE, old)
+                self.put(UPDATE_AFTER, row)
+                live[key] = (row, now)
+            dirty.add(key)
+        self.flush()

@@ -1,0 +1,211 @@
+"""Regular joins: every pair of rows that meets, for as long as both are there.
+
+Promises: Flink's changelog for inner, outer, semi and anti joins of changing tables: a row without a partner is shown
+with NULLs, or kept back, exactly while it has none.
+Does not know: time.
+
+State of a side: by key, {row: [how often, how many partners]}; partners are counted on sides that are outer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
+from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
+from millstream.sql.expressions.nodes import Expression
+from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_meet
+from millstream.sql.operators.join.inner_join import InnerJoinOperator
+from millstream.sql.types import data_types as t
+from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class JoinSpec(OperatorSpec):
+    """A join by equal keys, and a condition over both rows. Keys that are NULL meet nothing."""
+
+    left: t.RowType
+    right: t.RowType
+    output: t.RowType
+    kind: str
+    keys: tuple[tuple[int, ...], tuple[int, ...]]
+    condition: Expression | None
+    ttl: tuple[int | None, int | None] = (None, None)
+    zone: str = "UTC"
+    insert_only: bool = False
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator; one on whole columns where both tables only grow."""
+        if self.kind == "inner" and self.ttl == (None, None):
+            if self.insert_only and can_meet(self.left, self.right, self.keys):
+                return ColumnarJoinOperator(context, self)
+            return InnerJoinOperator(context, self)
+        return JoinOperator(context, self)
+
+
+class JoinOperator(TableOperator):
+    """Two tables of rows by key."""
+
+    def __init__(self, context: OperatorContext, spec: JoinSpec) -> None:
+        super().__init__(context, spec.output, spec.zone, spec)
+        self._spec = spec
+        self._schemas = (spec.left, spec.right)
+        self._tables = [context.state.table(f"join/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
+        self._expiries = [expiry_of(context, f"join/{side}", ttl) for side, ttl in zip(_SIDES, spec.ttl, strict=True)]
+        self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
+        self._condition = None if spec.condition is None else Condition(spec.condition)
+        self._both = t.row_of(
+            [str(i) for i in range(len(spec.left) + len(spec.right))], [*spec.left.types, *spec.right.types], null=False
+        )
+        self._nulls = tuple((None,) * len(schema) for schema in self._schemas)
+        self._semi = spec.kind in ("semi", "anti")
+
+    def begin_epoch(self) -> None:
+        """Forget rows that have lived long enough."""
+        super().begin_epoch()
+        for expiry, table in zip(self._expiries, self._tables, strict=True):
+            if expiry is not None:
+                for key in expiry.expired():
+                    table.delete(None, key)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Join each row with what is there."""
+        columns = self._spec.keys[side]
+        rows, kinds = rows_with_kinds(batch, self._schemas[side])
+        handle = self._semi_row if self._semi else self._row
+        for row, kind in zip(rows, kinds, strict=True):
+            key = key_of(row, columns)
+            missing = any(row[i] is None for i in columns)
+            try:
+                handle(side, key, row, kind, missing)
+            except EvaluationFailed as problem:
+                raise self.fail(problem, row) from None
+        self.flush()
+
+    def _stored(self, side: int, key: Any) -> dict[tuple[Any, ...], list[int]]:
+        found = self._tables[side].get(None, key)
+        if found is ABSENT:
+            return {}
+        ttl = self._spec.ttl[side]
+        if ttl is None:
+            return found  # type: ignore[no-any-return]
+        now = self.context.now
+        return {row: entry for row, entry in found.items() if now - entry[2] < ttl}
+
+    def _keep(self, side: int, key: Any, rows: dict[tuple[Any, ...], list[int]]) -> None:
+        self._tables[side].put(None, key, rows or ABSENT)
+        expiry = self._expiries[side]
+        if expiry is not None and rows:
+            expiry.touch(key)
+
+    def _partners(self, side: int, row: tuple[Any, ...], others: dict[tuple[Any, ...], list[int]]) -> list[Any]:
+        """The rows of the other side that meet this one."""
+        if not others:
+            return []
+        candidates = list(others)
+        if self._condition is None:
+            return candidates
+        pairs = [(*row, *other) if side == 0 else (*other, *row) for other in candidates]
+        array = array_of(pairs, None, self._both)
+        holds = self._condition.holds(self.frame(array, len(self._both)))
+        return [other for other, true in zip(candidates, holds, strict=True) if true]
+
+    def _pair(self, side: int, row: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row + other if side == 0 else other + row
+
+    def _alone(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._pair(side, row, self._nulls[1 - side])
+
+    def _change(self, stored: dict[Any, list[int]], row: tuple[Any, ...], adding: bool, partners: int) -> None:
+        entry = stored.get(row)
+        if entry is None:
+            if adding or self._spec.ttl == (None, None):  # a row that has lived long enough is gone already
+                stored[row] = [1 if adding else -1, partners, self.context.now]
+        else:
+            entry[0] += 1 if adding else -1
+            entry[1] = partners
+            entry[2] = self.context.now
+            if not entry[0]:
+                del stored[row]
+
+    def _row(self, side: int, key: Any, row: tuple[Any, ...], kind: int, missing: bool) -> None:
+        adding = kind in (INSERT, UPDATE_AFTER)
+        others = {} if missing else self._stored(1 - side, key)
+        partners = self._partners(side, row, others)
+        other_outer = self._outer[1 - side]
+        shown = kind if not any(self._outer) else INSERT if adding else DELETE
+        if adding:
+            if partners:
+                for other in partners:
+                    entry = others[other]
+                    if other_outer and entry[1] == 0:
+                        for _ in range(entry[0]):
+                            self.put(DELETE, self._alone(1 - side, other))
+                    entry[1] += 1
+                    if other_outer:
+                        entry[2] = self.context.now
+                for other in partners:
+                    for _ in range(others[other][0]):
+                        self.put(shown, self._pair(side, row, other))
+            elif self._outer[side]:
+                self.put(INSERT, self._alone(side, row))
+        elif partners:
+            for other in partners:
+                for _ in range(others[other][0]):
+                    self.put(shown, self._pair(side, row, other))
+            for other in partners:
+                entry = others[other]
+                entry[1] -= 1
+                if other_outer:
+                    entry[2] = self.context.now
+                if other_outer and entry[1] == 0:
+                    for _ in range(entry[0]):
+                        self.put(INSERT, self._alone(1 - side, other))
+        elif self._outer[side]:
+            self.put(DELETE, self._alone(side, row))
+        if partners:
+            self._keep(1 - side, key, others)
+        if missing and not self._outer[side]:
+            return
+        if not missing:
+            stored = self._stored(side, key)
+            self._change(stored, row, adding, sum(others[other][0] for other in partners))
+            self._keep(side, key, stored)
+
+    def _semi_row(self, side: int, key: Any, row: tuple[Any, ...], kind: int, missing: bool) -> None:
+        """SEMI shows left rows that have a partner, ANTI those that have none."""
+        adding = kind in (INSERT, UPDATE_AFTER)
+        anti = self._spec.kind == "anti"
+        if side == 0:
+            others = {} if missing else self._stored(1, key)
+            count = sum(others[other][0] for other in self._partners(0, row, others))
+            if (count == 0) == anti:
+                self.put(kind, row)
+            if not missing:
+                stored = self._stored(0, key)
+                self._change(stored, row, adding, count)
+                self._keep(0, key, stored)
+            return
+        if missing:
+            return
+        lefts = self._stored(0, key)
+        for left in self._partners(1, row, lefts):
+            entry = lefts[left]
+            before = entry[1]
+            entry[1] += 1 if adding else -1
+            if (before == 0) != (entry[1] == 0):
+                shown = (entry[1] == 0) == anti
+                for _ in range(entry[0]):
+                    self.put(INSERT if shown else DELETE, left)
+        if lefts:
+            self._keep(0, key, lefts)
+        stored = self._stored(1, key)
+        self._change(stored, row, adding, 0)
+        self._keep(1, key, stored)

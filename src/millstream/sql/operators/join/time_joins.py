@@ -1,0 +1,244 @@
+"""Joins by time: of rows near in time, and of rows with the version valid at their time.
+
+Promises: an interval join pairs rows whose times lie within the bounds, and shows a row without partner once none can
+come any more; a temporal join shows a row once the watermark has passed it, with the last version before it.
+Does not know: windows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, array_of
+from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
+from millstream.sql.expressions.nodes import Expression
+from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.moments import millis_of
+from millstream.sql.types import data_types as t
+from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class IntervalJoinSpec(OperatorSpec):
+    """Left and right meet when right + lower <= left <= right + upper, in milliseconds."""
+
+    left: t.RowType
+    right: t.RowType
+    output: t.RowType
+    kind: str
+    keys: tuple[tuple[int, ...], tuple[int, ...]]
+    times: tuple[int, int]
+    lower: int
+    upper: int
+    condition: Expression | None
+    processing: bool = False
+    zone: str = "UTC"
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return IntervalJoinOperator(context, self)
+
+
+class _Paired(TableOperator):
+    """Two sides and a condition over both rows."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        spec: IntervalJoinSpec | TemporalJoinSpec,
+    ) -> None:
+        super().__init__(context, spec.output, spec.zone, spec)
+        self._schemas = sides = (spec.left, spec.right)
+        self._condition = None if spec.condition is None else Condition(spec.condition)
+        names = [str(i) for i in range(len(sides[0]) + len(sides[1]))]
+        self._both = t.row_of(names, [*sides[0].types, *sides[1].types], null=False)
+
+    def _meets(self, pairs: list[tuple[Any, ...]]) -> list[bool]:
+        if self._condition is None or not pairs:
+            return [True] * len(pairs)
+        array = array_of(pairs, None, self._both)
+        try:
+            return list(self._condition.holds(self.frame(array, len(self._both))).tolist())
+        except EvaluationFailed as problem:
+            raise self.fail(problem) from None
+
+
+class IntervalJoinOperator(_Paired):
+    """State: by side and key, [time, row, has met] in order of time."""
+
+    def __init__(self, context: OperatorContext, spec: IntervalJoinSpec) -> None:
+        super().__init__(context, spec)
+        self._spec = spec
+        self._tables = [context.state.table(f"interval/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
+        self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
+        self._nulls = ((None,) * len(spec.left), (None,) * len(spec.right))
+        # a row of each side can meet rows of the other from its time + reach[0] to its time + reach[1]
+        self._reach = ((-spec.upper, -spec.lower), (spec.lower, spec.upper))
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Join each row with those of the other side that are there."""
+        spec = self._spec
+        rows, _ = rows_with_kinds(batch, self._schemas[side])
+        for row in rows:
+            time = (
+                self.context.now
+                if spec.processing
+                else millis_of(row[spec.times[side]], self._schemas[side].types[spec.times[side]])
+            )
+            self._row(side, row, time)
+        self.flush()
+
+    def _row(self, side: int, row: tuple[Any, ...], time: int) -> None:
+        columns = self._spec.keys[side]
+        key = key_of(row, columns)
+        low, high = self._reach[side]
+        met = False
+        if not any(row[i] is None for i in columns):
+            found = self._tables[1 - side].get(None, key)
+            others: list[Any] = [] if found is ABSENT else found
+            near = [entry for entry in others if time + low <= entry[0] <= time + high]
+            pairs = [(*row, *e[1]) if side == 0 else (*e[1], *row) for e in near]
+            for entry, pair, true in zip(near, pairs, self._meets(pairs), strict=True):
+                if true:
+                    met = entry[2] = True
+                    self.put(INSERT, pair)
+            if met:
+                self._tables[1 - side].put(None, key, others)
+        if self._until(side, time) > self.watermark:
+            stored = self._tables[side].get(None, key)
+            entries: list[Any] = [] if stored is ABSENT else stored
+            insort(entries, [time, row, met], key=lambda e: e[0])
+            self._tables[side].put(None, key, entries)
+        elif self._outer[side] and not met:
+            self.put(INSERT, self._alone(side, row))
+
+    def _until(self, side: int, time: int) -> int:
+        """The last time at which a partner can have its own."""
+        return time + self._reach[side][1]
+
+    def _alone(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row + self._nulls[1] if side == 0 else self._nulls[0] + row
+
+    def on_watermark(self, watermark: int) -> None:
+        """Forget rows that can meet nothing any more."""
+        for side in (0, 1):
+            for key, entries in list(self._tables[side].scan(None)):
+                gone = [e for e in entries if self._until(side, e[0]) < watermark or watermark == MAX_WATERMARK]
+                if not gone:
+                    continue
+                for _, row, met in gone:
+                    if self._outer[side] and not met:
+                        self.put(INSERT, self._alone(side, tuple(row)))
+                left = [e for e in entries if e not in gone]
+                self._tables[side].put(None, key, left or ABSENT)
+        self.flush()
+        super().on_watermark(watermark)
+
+
+@dataclass(frozen=True)
+class TemporalJoinSpec(OperatorSpec):
+    """Left rows with the version of the right that was valid at their time."""
+
+    left: t.RowType
+    right: t.RowType
+    output: t.RowType
+    kind: str
+    keys: tuple[tuple[int, ...], tuple[int, ...]]
+    times: tuple[int, int | None]
+    condition: Expression | None
+    processing: bool = False
+    zone: str = "UTC"
+    ttl: int | None = None
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return TemporalJoinOperator(context, self)
+
+
+class TemporalJoinOperator(_Paired):
+    """State: by key, left rows that wait, and versions of the right as (time, row or None) in order of time."""
+
+    def __init__(self, context: OperatorContext, spec: TemporalJoinSpec) -> None:
+        super().__init__(context, spec)
+        self._spec = spec
+        self._waiting = context.state.table("temporal/left", Types.PICKLED_BYTE_ARRAY())
+        self._versions = context.state.table("temporal/right", Types.PICKLED_BYTE_ARRAY())
+        self._expiry = expiry_of(context, "temporal", spec.ttl)
+
+    def begin_epoch(self) -> None:
+        """Forget keys that have lived long enough."""
+        super().begin_epoch()
+        if self._expiry is not None:
+            for key in self._expiry.expired():
+                self._waiting.delete(None, key)
+                self._versions.delete(None, key)
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Let left rows wait; remember versions."""
+        spec = self._spec
+        rows, kinds = rows_with_kinds(batch, self._schemas[side])
+        for row, kind in zip(rows, kinds, strict=True):
+            key = key_of(row, spec.keys[side])
+            if self._expiry is not None:
+                self._expiry.touch(key)
+            if side == 1:
+                self._version(key, row, kind)
+            elif spec.processing:
+                self._show(key, row, kind, None)
+            else:
+                found = self._waiting.get(None, key)
+                waiting: list[Any] = [] if found is ABSENT else found
+                waiting.append((millis_of(row[spec.times[0]], spec.left.types[spec.times[0]]), row, kind))
+                self._waiting.put(None, key, waiting)
+        self.flush()
+
+    def _version(self, key: Any, row: tuple[Any, ...], kind: int) -> None:
+        if kind == UPDATE_BEFORE:
+            return
+        place = self._spec.times[1]
+        time = 0 if place is None else millis_of(row[place], self._spec.right.types[place])
+        found = self._versions.get(None, key)
+        versions: list[Any] = [] if found is ABSENT else found
+        versions = [v for v in versions if v[0] != time]
+        insort(versions, (time, None if kind == DELETE else row), key=lambda v: v[0])
+        self._versions.put(None, key, versions)
+
+    def _show(self, key: Any, row: tuple[Any, ...], kind: int, time: int | None) -> None:
+        found = self._versions.get(None, key)
+        versions: list[Any] = [] if found is ABSENT or any(row[i] is None for i in self._spec.keys[0]) else found
+        place = len(versions) if time is None else bisect_right(versions, time, key=lambda v: v[0])
+        version = versions[place - 1][1] if place else None
+        if version is not None:
+            pair = (*row, *version)
+            if self._meets([pair])[0]:
+                self.put(kind, pair)
+                return
+        if self._spec.kind == "left":
+            self.put(kind, (*row, *(None,) * len(self._spec.right)))
+
+    def on_watermark(self, watermark: int) -> None:
+        """Show left rows whose time has come, and forget versions that no row can ask for."""
+        if not self._spec.processing:
+            due: list[tuple[int, Any, Any, int]] = []
+            for key, waiting in list(self._waiting.scan(None)):
+                ready = [entry for entry in waiting if entry[0] <= watermark]
+                if ready:
+                    rest = [entry for entry in waiting if entry[0] > watermark]
+                    self._waiting.put(None, key, rest or ABSENT)
+                    due.extend((time, key, row, kind) for time, row, kind in ready)
+            for time, key, row, kind in sorted(due, key=lambda entry: entry[0]):
+                self._show(key, tuple(row), kind, time)
+            for key, versions in list(self._versions.scan(None)):
+                old = bisect_right(versions, watermark, key=lambda v: v[0])
+                if old > 1:
+                    self._versions.put(None, key, versions[old - 1 :])
+            self.flush()
+        super().on_watermark(watermark)

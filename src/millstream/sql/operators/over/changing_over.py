@@ -1,0 +1,101 @@
+"""OVER over rows that are corrected: a row that comes or goes changes the results of the rows behind it.
+
+Promises: after every batch each row of a partition is told with the results that its frame has by then; what has not
+changed is not told again. Rows may be ordered by any columns. RANGE takes rows of equal order together.
+Does not know: time; frames of RANGE that have a beginning."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from millstream.runtime.batch import Batch
+from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, tuple_type_info
+from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.logical.nodes import OverCall
+from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.rank.ordering import sort_key
+from millstream.sql.types import data_types as t
+from millstream.state.store import ABSENT
+from millstream.types.factory import Types
+
+
+@dataclass(frozen=True)
+class ChangingOverSpec(OperatorSpec):
+    """Calls that share partition, order and frame."""
+
+    input: t.RowType
+    output: t.RowType
+    calls: tuple[OverCall, ...]
+
+    def build(self, context: OperatorContext) -> Operator:
+        """The operator."""
+        return ChangingOverOperator(context, self)
+
+
+class ChangingOverOperator(TableOperator):
+    """State: by partition, its rows in order."""
+
+    def __init__(self, context: OperatorContext, spec: ChangingOverSpec) -> None:
+        super().__init__(context, spec.output, spec=spec)
+        self._spec = spec
+        first = spec.calls[0]
+        self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
+        self._sort_key = sort_key(first.order)
+        bounded = first.lower is not None
+        self._functions = [aggregation(each.call, retracts=bounded) for each in spec.calls]
+        self._table = context.state.table("over/rows", Types.LIST(tuple_type_info(spec.input.types)))
+
+    def on_batch(self, batch: Batch, side: int) -> None:
+        """Put rows in, take rows out, and tell what that has changed."""
+        rows, kinds = rows_with_kinds(batch, self._spec.input)
+        changes: dict[Any, list[tuple[tuple[Any, ...], bool]]] = {}
+        for row, kind in zip(rows, kinds, strict=True):
+            changes.setdefault(key_of(row, self._partition), []).append((row, kind in (INSERT, UPDATE_AFTER)))
+        for key, listed in changes.items():
+            found = self._table.get(None, key)
+            before: Rows = [] if found is ABSENT else found
+            after = list(before)
+            for row, adding in listed:
+                if adding:
+                    after.insert(bisect_right(after, self._sort_key(row), key=self._sort_key), row)
+                elif row in after:
+                    after.remove(row)
+            self._table.put(None, key, after or ABSENT)
+            self._compare(self._told(before), self._told(after))
+        self.flush()
+
+    def _compare(self, before: Rows, after: Rows) -> None:
+        gone, come = Counter(before), Counter(after)
+        for row in (gone - come).elements():
+            self.put(DELETE, row)
+        for row in (come - gone).elements():
+            self.put(INSERT, row)
+
+    def _told(self, rows: Rows) -> Rows:
+        """The rows of a partition with their results."""
+        accs = [function.create() for function in self._functions]
+        steps = [[row] for row in rows] if self._rows_frame else [list(g) for _, g in groupby(rows, self._sort_key)]
+        made: Rows = []
+        for step in steps:
+            for row in step:
+                self._each(accs, row, add=True)
+            if self._lower is not None and len(made) > -self._lower:
+                self._each(accs, rows[len(made) + self._lower - 1], add=False)
+            results = tuple(function.value(acc) for function, acc in zip(self._functions, accs, strict=True))
+            made += [row + results for row in step]
+        return made
+
+    def _each(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
+        for function, over, acc in zip(self._functions, self._spec.calls, accs, strict=True):
+            if over.call.filter is not None and row[over.call.filter] is not True:
+                continue
+            values = tuple(row[i] for i in over.call.args)
+            if add:
+                function.add(acc, values)
+            else:
+                function.retract(acc, values)

@@ -1,0 +1,98 @@
+"""Logical plans become physical ones.
+
+Promises: each operator is told whether its input can take rows back, and makes -U only where someone needs it; what a
+stream cannot do is refused with a reason.
+Does not know: programs; translation adds operators to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millstream.sql.logical import nodes as l
+from millstream.sql.physical.nodes import ChangelogMode, Operation
+from millstream.sql.physical.planning.aggregates import plan_aggregate
+from millstream.sql.physical.planning.calcs import (
+    plan_calc,
+    plan_correlate,
+    plan_expand,
+    plan_watermark,
+    plan_window_table,
+)
+from millstream.sql.physical.planning.changelogs import plan_from_changelog, plan_to_changelog
+from millstream.sql.physical.planning.contract import Settings
+from millstream.sql.physical.planning.joins import plan_join, plan_temporal_join
+from millstream.sql.physical.planning.order import plan_match, plan_rank, plan_set_operation, plan_sort
+from millstream.sql.physical.planning.over import plan_over
+
+
+class PhysicalPlanner:
+    """Plans one or more queries together; what they share is planned once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        scan: Callable[[l.Scan], Operation],
+        sink: Callable[[l.Sink, Callable[[bool], Operation]], Operation],
+        lookup: Callable[[l.TemporalJoin, Operation], Operation | None],
+        lower: Callable[[l.Plan], Operation | None] = lambda _plan: None,
+    ) -> None:
+        self.settings, self.lookup = settings, lookup
+        self.versions = False
+        self._lower = lower
+        self._scan_table, self._sink_table = scan, sink
+        self._done: dict[tuple[int, bool, bool], tuple[l.Plan, Operation]] = {}
+
+    def plan(self, node: l.Plan, *, before: bool = True) -> Operation:
+        """The physical plan of a logical one. `before` says whether -U rows are needed."""
+        place = (id(node), before, self.versions)
+        known = self._done.get(place)
+        if known is None:
+            known = self._done[place] = (node, self._lower(node) or self._plan(node, before))
+        return known[1]
+
+    def _plan(self, node: l.Plan, before: bool) -> Operation:
+        match node:
+            case l.Scan():
+                return self._scan_table(node)
+            case l.Values():
+                return self._values(node)
+            case l.Project() | l.Filter():
+                return plan_calc(self, node, before)
+            case l.WatermarkAssigner():
+                return plan_watermark(self, node)
+            case l.Aggregate():
+                return plan_aggregate(self, node, before)
+            case l.Expand():
+                return plan_expand(self, node)
+            case l.Correlate():
+                return plan_correlate(self, node)
+            case l.WindowTable():
+                return plan_window_table(self, node)
+            case l.Over():
+                return plan_over(self, node)
+            case l.Join():
+                return plan_join(self, node)
+            case l.TemporalJoin():
+                return plan_temporal_join(self, node)
+            case l.SetOperation():
+                return plan_set_operation(self, node)
+            case l.Rank():
+                return plan_rank(self, node, before)
+            case l.Sort():
+                return plan_sort(self, node, before)
+            case l.Match():
+                return plan_match(self, node)
+            case l.ToChangelog():
+                return plan_to_changelog(self, node)
+            case l.FromChangelog():
+                return plan_from_changelog(self, node)
+            case l.Sink():
+                return self._sink(node)
+        raise AssertionError(node)
+
+    def _sink(self, node: l.Sink) -> Operation:
+        return self._sink_table(node, lambda before: self.plan(node.input, before=before))
+
+    def _values(self, node: l.Values) -> Operation:
+        rows = f"{len(node.rows)} rows"
+        return Operation("Values", f"tuples=[{rows}]", node.schema, source=node, mode=ChangelogMode.INSERT_ONLY)

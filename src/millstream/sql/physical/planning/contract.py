@@ -1,0 +1,41 @@
+"""What planning a node may ask for: the session's settings, and the plans of other nodes.
+
+Promises: a node that is asked for twice is planned once.
+Does not know: how nodes are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.logical import nodes as l
+from millstream.sql.physical.nodes import Operation
+
+
+@dataclass
+class Settings:
+    """What the session says about running queries."""
+
+    zone: str = "UTC"
+    mini_batch: bool = False
+    ttl: int | None = None
+    batch: bool = False
+    asynchronous: AsyncOptions = ASYNC_DEFAULTS
+    mini_batch_size: int | None = None
+    two_phase: bool = True
+    distinct_buckets: int | None = None
+    catalyst: bool = False
+    asynchronous_tables: AsyncOptions = ASYNC_DEFAULTS
+
+
+class Planning(Protocol):
+    """Plans queries. `versions` says whether someone reads every version of a row, not only the last."""
+
+    settings: Settings
+    versions: bool
+    lookup: Callable[[l.TemporalJoin, Operation], Operation | None]
+
+    def plan(self, node: l.Plan, *, before: bool = True) -> Operation:
+        """The physical plan of a logical one. `before` says whether -U rows are needed."""

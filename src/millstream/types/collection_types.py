@@ -1,0 +1,263 @@
+"""Types of arrays, lists and maps.
+
+Promises: a column of collections is checked and converted as one flat column of its elements.
+Does not know: what the elements are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain, pairwise, repeat
+from operator import is_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.types.arrow_types import BytesColumn, TypeMismatch, null_indexes
+from millstream.types.basic_types import BasicType, BasicTypeInfo
+from millstream.types.type_information import InvalidTypeArgument, LeafTypeInfo, TypeInformation, checked
+
+_BYTE = BasicTypeInfo(BasicType.BYTE)
+_ELEMENT = "element"
+_PRIMITIVES = ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR")
+
+
+def _offsets(collections: Sequence[Any]) -> list[int]:
+    return list(accumulate(map(len, _filled(collections)), initial=0))
+
+
+def _filled(collections: Sequence[Any]) -> Sequence[Any]:
+    """The collections, an empty one where there is none."""
+    if type(None) not in set(map(type, collections)):
+        return collections
+    return [() if each is None else each for each in collections]
+
+
+def _conform_flat(kind: TypeInformation, flat: list[Any], offsets: list[int], field: str) -> list[Any]:
+    try:
+        return kind.conform(flat)
+    except TypeMismatch as mismatch:
+        raise mismatch.inside(field, bisect_right(offsets, mismatch.index) - 1) from None
+
+
+class SequenceTypeInfo(TypeInformation):
+    """Lists of elements of one type; a tuple is taken as a list."""
+
+    def __init__(self, element_type: TypeInformation) -> None:
+        super().__init__()
+        (self.elem_type,) = checked([element_type], type(self).__name__)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """A list of the element's Arrow type."""
+        return pa.list_(self.elem_type.arrow_type)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the elements are."""
+        return self.elem_type.is_columnar
+
+    def conform(self, values: list[Any]) -> list[Any]:
+        """As TypeInformation promises."""
+        lists = self._lists(values)
+        flat = list(chain.from_iterable(v for v in lists if v is not None))
+        offsets = _offsets(lists)
+        conformed = _conform_flat(self.elem_type, flat, offsets, _ELEMENT)
+        if conformed is flat:
+            return lists
+        spans = zip(lists, offsets, offsets[1:], strict=False)
+        return [None if v is None else conformed[start:end] for v, start, end in spans]
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """As TypeInformation promises."""
+        lists = self._lists(list(values))
+        filled = _filled(lists)
+        offsets = np.zeros(len(lists) + 1, np.int32)
+        np.cumsum(np.fromiter(map(len, filled), np.int32, len(lists)), out=offsets[1:])
+        flat = list(chain.from_iterable(filled))
+        try:
+            elements = self.elem_type.to_arrow(flat)
+        except TypeMismatch as mismatch:
+            outer = bisect_right(offsets, mismatch.index) - 1
+            raise mismatch.inside(_ELEMENT, outer) from None
+        return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_mask(lists))
+
+    def _from_array(self, array: pa.Array) -> list[Any]:
+        offsets = array.offsets.to_pylist()
+        first = offsets[0]
+        flat = self.elem_type.from_arrow(array.values.slice(first, offsets[-1] - first))
+        lists: list[Any] = [flat[a - first : b - first] for a, b in pairwise(offsets)]
+        for index in null_indexes(array):
+            lists[index] = None
+        return lists
+
+    def _lists(self, values: list[Any]) -> list[Any]:
+        kinds = set(map(type, values))
+        if kinds <= {list, type(None)}:
+            return values
+        for index, value in enumerate(values):
+            if value is not None and not isinstance(value, (list, tuple)):
+                raise TypeMismatch(index, value, repr(self))
+        return [value if value is None else list(value) for value in values]
+
+    def to_json(self) -> dict[str, Any]:
+        """As TypeInformation promises."""
+        return {"type": self.json_tags[0], "element": self.elem_type.to_json()}
+
+    @classmethod
+    def _from_json(cls, description: dict[str, Any]) -> SequenceTypeInfo:
+        return cls(TypeInformation.type_from_json(description["element"]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.elem_type}>"
+
+
+class ListTypeInfo(SequenceTypeInfo):
+    """Lists."""
+
+    json_tags = ("LIST",)
+
+
+class ObjectArrayTypeInfo(SequenceTypeInfo):
+    """Arrays of elements of any type."""
+
+    json_tags = ("OBJECT_ARRAY",)
+
+
+class BasicArrayTypeInfo(SequenceTypeInfo):
+    """Arrays of boxed primitives or strings."""
+
+    json_tags = ("BASIC_ARRAY",)
+
+    def __init__(self, element_type: TypeInformation) -> None:
+        super().__init__(element_type)
+        _require_basic(self, element_type, (*_PRIMITIVES, "STRING"))
+
+
+class PrimitiveArrayTypeInfo(SequenceTypeInfo):
+    """Arrays of primitives."""
+
+    json_tags = ("PRIMITIVE_ARRAY",)
+
+    def __init__(self, element_type: TypeInformation) -> None:
+        super().__init__(element_type)
+        _require_basic(self, element_type, _PRIMITIVES)
+
+
+class ByteArrayTypeInfo(LeafTypeInfo):
+    """Arrays of primitive bytes, which Python holds as `bytes`."""
+
+    json_tags = ("BYTES",)
+
+    def __init__(self) -> None:
+        text = "PrimitiveArrayTypeInfo<Byte>"
+        super().__init__(BytesColumn(text), text)
+
+    def to_json(self) -> dict[str, Any]:
+        """As TypeInformation promises."""
+        return {"type": "BYTES"}
+
+    @classmethod
+    def _from_json(cls, description: dict[str, Any]) -> ByteArrayTypeInfo:  # noqa: ARG003
+        return ByteArrayTypeInfo()
+
+
+class MapTypeInfo(TypeInformation):
+    """Dicts with keys of one type and values of another; keys are never None."""
+
+    json_tags = ("MAP",)
+
+    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+        super().__init__()
+        self.key_type, self.value_type = checked([key_type_info, value_type_info], "MapTypeInfo")
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """A map of the two Arrow types."""
+        return pa.map_(self.key_type.arrow_type, self.value_type.arrow_type)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether keys and values are."""
+        return self.key_type.is_columnar and self.value_type.is_columnar
+
+    def conform(self, values: list[Any]) -> list[Any]:
+        """As TypeInformation promises."""
+        offsets, keys, items = self._flat(values)
+        new_keys = _conform_flat(self.key_type, keys, offsets, "key")
+        new_items = _conform_flat(self.value_type, items, offsets, "value")
+        if new_keys is keys and new_items is items and set(map(type, values)) <= {dict, type(None)}:
+            return values
+        return _dicts(values, offsets, new_keys, new_items)
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        """As TypeInformation promises."""
+        values = list(values)
+        offsets, keys, items = self._flat(values)
+        arrays = []
+        for kind, flat, field in ((self.key_type, keys, "key"), (self.value_type, items, "value")):
+            try:
+                arrays.append(kind.to_arrow(flat))
+            except TypeMismatch as mismatch:
+                raise mismatch.inside(field, bisect_right(offsets, mismatch.index) - 1) from None
+        starts: list[int | None] = list(offsets)
+        for index, value in enumerate(values):
+            if value is None:
+                starts[index] = None
+        return pa.MapArray.from_arrays(pa.array(starts, pa.int32()), *arrays, type=self.arrow_type)
+
+    def _from_array(self, array: pa.Array) -> list[Any]:
+        offsets = array.offsets.to_pylist()
+        first, length = offsets[0], offsets[-1] - offsets[0]
+        keys = self.key_type.from_arrow(array.keys.slice(first, length))
+        items = self.value_type.from_arrow(array.items.slice(first, length))
+        present: list[Any] = [True] * len(array)
+        for index in null_indexes(array):
+            present[index] = None
+        return _dicts(present, [offset - first for offset in offsets], keys, items)
+
+    def _flat(self, values: list[Any]) -> tuple[list[int], list[Any], list[Any]]:
+        if not set(map(type, values)) <= {dict, type(None)}:
+            for index, value in enumerate(values):
+                if value is not None and not isinstance(value, dict):
+                    raise TypeMismatch(index, value, repr(self))
+        offsets = _offsets(values)
+        keys = list(chain.from_iterable(v for v in values if v is not None))
+        items = list(chain.from_iterable(v.values() for v in values if v is not None))
+        if None in keys:
+            raise TypeMismatch(bisect_right(offsets, keys.index(None)) - 1, None, repr(self.key_type), ("key",))
+        return offsets, keys, items
+
+    def to_json(self) -> dict[str, Any]:
+        """As TypeInformation promises."""
+        return {"type": "MAP", "key": self.key_type.to_json(), "value": self.value_type.to_json()}
+
+    @classmethod
+    def _from_json(cls, description: dict[str, Any]) -> MapTypeInfo:
+        read: Callable[[dict[str, Any]], TypeInformation] = TypeInformation.type_from_json
+        return MapTypeInfo(read(description["key"]), read(description["value"]))
+
+    def __repr__(self) -> str:
+        return f"MapTypeInfo<{self.key_type}, {self.value_type}>"
+
+
+def primitive_array(element_type: TypeInformation) -> TypeInformation:
+    """The type of arrays of a primitive; that of bytes is held as `bytes`, the others as lists."""
+    return ByteArrayTypeInfo() if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
+
+
+def _dicts(values: Sequence[Any], offsets: list[int], keys: list[Any], items: list[Any]) -> list[Any]:
+    spans = zip(values, offsets, offsets[1:], strict=False)
+    return [None if v is None else dict(zip(keys[start:end], items[start:end], strict=True)) for v, start, end in spans]
+
+
+def _mask(values: Sequence[Any]) -> pa.Array | None:
+    missing = list(map(is_, values, repeat(None)))
+    return pa.array(missing, pa.bool_()) if True in missing else None
+
+
+def _require_basic(owner: TypeInformation, element_type: TypeInformation, names: tuple[str, ...]) -> None:
+    if element_type.to_json()["type"] not in names:
+        message = f"{type(owner).__name__} cannot hold {element_type}"
+        raise InvalidTypeArgument(message, element_type, hint="use Types.OBJECT_ARRAY or Types.LIST")
