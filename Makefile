@@ -3,6 +3,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+TIMES  := $(VENV)/test-times
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
 .PHONY: help demo test check lint bench chaos fuzz fuzz-sql clean
@@ -16,10 +17,12 @@ demo: $(READY)  ## card fraud found in a stream, through a crash, in about a min
 
 test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)
 	@echo "the tests that need Spark run beside the others, and are shown after them"
-	@$(PYTHON) -m pytest --timeout 300 --durations 20 -m spark > $(VENV)/spark-tests.log 2>&1 & spark=$$!; \
+	@rm -f $(TIMES)-*.json; \
+	  $(PYTHON) -m pytest --timeout 300 --durations 20 --folder-times $(TIMES)-spark.json -m spark > $(VENV)/spark-tests.log 2>&1 & spark=$$!; \
 	  trap "kill $$spark; wait $$spark; exit 130" INT TERM; \
-	  $(PYTHON) -m pytest --timeout 300 --durations 20 -m "not spark"; others=$$?; \
+	  $(PYTHON) -m pytest --timeout 300 --durations 20 --folder-times $(TIMES)-others.json -m "not spark"; others=$$?; \
 	  wait $$spark; on_spark=$$?; cat $(VENV)/spark-tests.log; \
+	  $(PYTHON) tests/show_times.py without-spark=$(TIMES)-others.json on-spark=$(TIMES)-spark.json; \
 	  exit $$((others > on_spark ? others : on_spark))
 
 check: lint  ## the same without the tests that need Spark
