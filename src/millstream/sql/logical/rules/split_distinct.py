@@ -1,7 +1,10 @@
 """A distinct aggregate with few groups and many values is computed in two steps, by parts of its values.
 
 Promises: the same results; each part of a group's values can be in another subtask, and so can its state.
-Does not know: who asks for it; the option table.optimizer.distinct-agg.split.enabled does."""
+Does not know: who asks for it; the option table.optimizer.distinct-agg.split.enabled does.
+
+It is not in RULES: those are functions of a plan alone, and this one needs settings of the session. It applies to
+streams only, and when an aggregate is planned, so that no other rule sees the two aggregates."""
 
 from __future__ import annotations
 
