@@ -1,6 +1,6 @@
 """Fixtures of SQL plans: how they are read, planned and written as text.
 
-A fixture of a rule has `rule` and `sql`; `before` is the logical plan that the rule gets and `after` what it makes of it.
+A fixture of a rule has `rule` and `sql`; `before` is the logical plan that the rule gets and `after` its result.
 A fixture of a physical decision has `decision` and `sql`; `before` is the logical plan after all rules and `after` the
 physical plan. `otherwise` is the same with another query or other options, where the decision is not taken."""
 
@@ -131,7 +131,7 @@ def _wanted_text(wanted: Any, row: Any) -> str:
 
 
 def physical_text(operation: Operation, placements: Placements | None, depth: int = 0) -> str:
-    """A physical plan with its exchanges, and of each operator the changelog mode, the spec and what the spec turns on."""
+    """A physical plan with its exchanges, and with the changelog mode and the spec of each operator."""
     indent = "  " * depth
     spec: Any = operation.spec
     shown = ""

@@ -11,7 +11,6 @@ sys.path.append(str(Path(__file__).parent))
 import yaml
 from plan_fixtures import PHYSICAL_FILES, RULE_FILES, load, plan_physical, plan_rule
 
-
 _KEYS = ("rule", "decision", "sql", "options", "before", "after", "otherwise")
 
 
