@@ -13,13 +13,13 @@ from typing import Any
 
 import yaml
 
-from millstream.sql import explain
-from millstream.sql import logical as l
-from millstream.sql.builtin_connectors import offered
-from millstream.sql.physical import Operation
-from millstream.sql.planning.placement import Placements
-from millstream.sql.rules import RULES
-from millstream.sql.rules.split_distinct import split_distinct
+from millstream.sql.connectors.simple import offered
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.rules import RULES
+from millstream.sql.logical.rules.split_distinct import split_distinct
+from millstream.sql.physical import explain
+from millstream.sql.physical.nodes import Operation
+from millstream.sql.physical.planning.placement import Placements
 from millstream.sql.syntax.parse import parse_statement
 from millstream.table import EnvironmentSettings, TableEnvironment
 

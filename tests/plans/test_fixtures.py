@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from plan_fixtures import PHYSICAL_FILES, RULE_FILES, load, plan_physical, plan_rule
 
-from millstream.sql.rules import RULES
+from millstream.sql.logical.rules import RULES
 
 
 def test_every_rule_has_a_fixture() -> None:
