@@ -24,7 +24,8 @@ from millstream.connector.source import (
     SplitRange,
 )
 from millstream.sql.columns import arrow_type, row_type_info
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource
+from millstream.sql.connectors.registry import register
 from millstream.sql.types import data_types as t
 from millstream.types.factory import TypeInformation
 

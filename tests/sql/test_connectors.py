@@ -15,7 +15,7 @@ from millstream.connector.source import Boundedness
 from millstream.connectors.kafka.records import KafkaRecord
 from millstream.errors import MillstreamError
 from millstream.formats import format_names
-from millstream.sql.connector.table_connector import connector_of
+from millstream.sql.connectors.registry import connector_of
 from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
 from millstream.table import EnvironmentSettings, ExplainDetail, TableEnvironment

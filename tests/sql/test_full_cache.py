@@ -58,7 +58,7 @@ def files_table(env: TableEnvironment, folder: Path, options: str = FULL) -> Non
 def spec_of(env: TableEnvironment, sql: str) -> LookupJoinSpec:
     node = parse_statement(sql)
     assert isinstance(node, SelectStatement)
-    waiting: list[Operation] = [env._planner().collected(QueryBinder(env._session()).query(node.query))]
+    waiting: list[Operation] = [env._planner().plan_collect(QueryBinder(env._session()).query(node.query))]
     for operation in waiting:
         if isinstance(operation.spec, LookupJoinSpec):
             return operation.spec

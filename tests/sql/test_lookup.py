@@ -22,7 +22,8 @@ from millstream.sql.connector.lookup import (
     TableLookup,
     cache_policy,
 )
-from millstream.sql.connector.table_connector import TableConnector, TableContext, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext
+from millstream.sql.connectors.registry import register
 from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
 from millstream.sql.operators.join.lookup_join import distinct

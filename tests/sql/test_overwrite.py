@@ -12,7 +12,8 @@ from millstream.connectors.files.overwriting import OverwritingSink
 from millstream.errors import MillstreamError
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
-from millstream.sql.connector.table_connector import TableContext, connector_of
+from millstream.sql.connector.table_connector import TableContext
+from millstream.sql.connectors.registry import connector_of
 from millstream.sql.errors import SqlError
 from millstream.sql.types.data_types import INT
 from millstream.table import EnvironmentSettings, TableEnvironment

@@ -12,10 +12,11 @@ from sql_cases import changelog
 
 from millstream.connectors.collect import CollectSink, forget, results_of
 from millstream.errors import UserError
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink
+from millstream.sql.connectors.registry import register
 from millstream.sql.connectors.simple import offered
 from millstream.sql.errors import SqlError
-from millstream.sql.physical.nodes import ChangelogMode
+from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.types.row import Row, RowKind
 

@@ -29,9 +29,10 @@ from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, c
 from millstream.sql.logical.bind.tables import scope_of, watermarked
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.pattern.stamp import StampSpec
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation
+from millstream.sql.physical.nodes import FORWARD, Operation
 from millstream.sql.syntax import parse_expression
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql.types.common_types import common_type
 from millstream.sql.types.variants import Variant
 from millstream.table.expression import Expression

@@ -5,7 +5,7 @@ Does not know: streams."""
 
 from __future__ import annotations
 
-from millstream.sql.physical.nodes import ChangelogMode as _Mode
+from millstream.sql.types.changelog_mode import ChangelogMode as _Mode
 
 
 class ChangelogMode:

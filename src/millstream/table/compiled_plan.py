@@ -67,7 +67,7 @@ class CompiledPlan:
             message = "plans of batch jobs cannot be compiled"
             raise SqlNotSupported(message, hint="a batch is planned anew when it runs: it has no state to keep")
         session = t_env._session()
-        operations = t_env._planner().physical(plans)
+        operations = t_env._planner().plan(plans)
         writer = Writer(NamedFunctions(session.catalogs).name)
         nodes = written(operations, writer)
         tables = written_tables(operations, writer, session.options)
@@ -89,7 +89,7 @@ class CompiledPlan:
                 message = f"the plan has version {content['version']}, this release reads up to {_VERSION}"
                 raise UnreadablePlan(message)
             tables = Tables(content["tables"], reader, session.catalogs, session.options)
-            made = PlanReader(reader, tables, t_env._planner().context)
+            made = PlanReader(reader, tables, t_env._planner().tables.context)
             return CompiledPlan(t_env, content, made.read(content["nodes"]))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
             message = f"this is no compiled plan: {problem!r}"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from millstream import options
 from millstream.config.configuration import Configuration
-from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.types.durations import duration_millis
 from millstream.table.table_config import MINI_BATCH, MINI_BATCH_LATENCY
 
 

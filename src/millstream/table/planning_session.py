@@ -25,16 +25,17 @@ from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
 from millstream.sql.functions.function_context import TABLE_FUNCTIONS, async_options
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.hints import check_table_hints
+from millstream.sql.logical.bind.inserts import append_partition_values, bind_insert
 from millstream.sql.logical.bind.queries import QueryBinder
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.physical.explain import explained, warnings
 from millstream.sql.physical.nodes import Operation, Origin
 from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, two_phase_wanted
 from millstream.sql.physical.planning.contract import Settings
-from millstream.sql.planner import Planner
+from millstream.sql.query_planner import QueryPlanner
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import place_of
 from millstream.sql.types import data_types as t
+from millstream.sql.types.durations import duration_millis
 from millstream.table import bridging
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
@@ -60,7 +61,7 @@ class PlanningSession(NamedObjects):
     def _batch(self) -> bool:
         return str(self._env._configuration.get(runtime_options.RUNTIME_MODE)).upper() == "BATCH"
 
-    def _planner(self) -> Planner:
+    def _planner(self) -> QueryPlanner:
         config = self._env._configuration
         ttl = duration_millis(config.get_string(STATE_TTL, "0 ms"))
         options = self._session().options
@@ -77,7 +78,7 @@ class PlanningSession(NamedObjects):
             catalyst=config.get(runtime_options.SQL_BATCH_ENGINE) == "catalyst",
             asynchronous_tables=async_options(options, duration_millis, TABLE_FUNCTIONS),
         )
-        return Planner(self._session(), settings, lambda: 0)
+        return QueryPlanner(self._session(), settings, lambda: 0)
 
     @staticmethod
     def _placed(text: str, action: Callable[[], T]) -> T:
@@ -102,11 +103,8 @@ class PlanningSession(NamedObjects):
         query = QueryBinder(self._session()).query(node.query)
         hints = tuple(pair for hint in node.hints if hint.name == "OPTIONS" for pair in hint.options)
         try:
-            planner = self._planner()
-            query, columns = planner.with_partition(table, query, node.columns, node.partition)
-            return planner.sink_plan(
-                full, table, query, columns, hints, overwrite=node.overwrite, conflict=node.conflict
-            )
+            query, columns = append_partition_values(self._session(), table, query, node.columns, node.partition)
+            return bind_insert(full, table, query, columns, hints, overwrite=node.overwrite, conflict=node.conflict)
         except SqlValidationError as problem:
             problem.at = node.table_at
             raise
@@ -121,11 +119,11 @@ class PlanningSession(NamedObjects):
         definitions = self._definitions()
         definition = definitions.definition(node, text, extra)
         full = self._catalogs.full_name(node.name, node.at)
-        return definition, self._planner().sink_plan(full, definition, query, query.schema.names)
+        return definition, bind_insert(full, definition, query, query.schema.names)
 
     def _create_as(self, node: s.CreateTable, text: str) -> TableResult:
         definition, plan = self._create_as_plan(node, text)
-        self._planner().physical([plan])  # nothing is created unless it can run
+        self._planner().plan([plan])  # nothing is created unless it can run
         created = self._catalogs.add_table(
             node.name, definition, temporary=node.temporary, if_not_exists=node.if_not_exists,
             replace_existing=node.or_replace, at=node.at,
@@ -133,7 +131,7 @@ class PlanningSession(NamedObjects):
         return self._insert([plan]) if created else TableResult(None)
 
     def _insert(self, plans: Sequence[l.Plan]) -> TableResult:
-        return self._run(self._planner().physical(plans))
+        return self._run(self._planner().plan(plans))
 
     def _run(self, operations: Sequence[Operation]) -> TableResult:
         """Run physical plans that end in sinks, as one job."""
@@ -157,13 +155,13 @@ class PlanningSession(NamedObjects):
 
     def _attach(self, plans: Sequence[l.Plan]) -> None:
         planner = self._planner()
-        planner.add_all(planner.physical(plans), self._env._program)
+        planner.add_all(planner.plan(plans), self._env._program)
 
     # ---------------------------------------------------------------------------------------------------------- queries
 
     def _collect(self, plan: l.Plan) -> TableResult:
         planner = self._planner()
-        operation = planner.collected(plan)
+        operation = planner.plan_collect(plan)
         self._warn([operation])
         program, kept = self._env._program, dict(self._env._program.transformations)
         name = f"{self._prefix}-{next(self._collected)}"
@@ -192,8 +190,8 @@ class PlanningSession(NamedObjects):
         planner = self._planner()
         return explained(
             plans,
-            [planner.optimized(each) for each in plans],
-            planner.physical(plans),
+            [planner.optimize(each) for each in plans],
+            planner.plan(plans),
             {each.name for each in details},
             planner.settings,
             lambda: flink_json(self._graph_of(plans)),
@@ -201,7 +199,7 @@ class PlanningSession(NamedObjects):
 
     def _graph_of(self, plans: Sequence[l.Plan]) -> StreamGraph:
         """The program that plans become, with a sink for those that have none; it is not run."""
-        return self._graph_of_operations(self._planner().physical(plans))
+        return self._graph_of_operations(self._planner().plan(plans))
 
     def _graph_of_operations(self, operations: Sequence[Operation]) -> StreamGraph:
         planner = self._planner()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream import options
 from millstream.config.configuration import Configuration
-from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.types.durations import duration_millis
 from millstream.table.sql_dialect import SqlDialect
 from millstream.times import Duration
 

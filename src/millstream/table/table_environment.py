@@ -17,12 +17,14 @@ from millstream.sql.columns import row_type_info
 from millstream.sql.ddl import Answer
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.logical import nodes as l
+from millstream.sql.logical.bind.inserts import bind_insert
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.logical.bind.tables import table_plan
-from millstream.sql.physical.nodes import ChangelogMode, Operation
+from millstream.sql.physical.nodes import Operation
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import bridging
 from millstream.table.changelog_mode import ChangelogMode as UserMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
@@ -209,7 +211,7 @@ class TableEnvironment(PlanningSession):
                 message = f"'{target}' is not a table that can be written to"
                 raise SqlValidationError(message)
             table = found
-        made = self._planner().sink_plan(full, table, plan, (), overwrite=overwrite)  # type: ignore[arg-type]
+        made = bind_insert(full, table, plan, (), overwrite=overwrite)  # type: ignore[arg-type]
         return TablePipeline(made, full, self)
 
     # -------------------------------------------------------------------------------------------------- plans, settings
@@ -307,7 +309,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _stream(self, table: Table, *, insert_only: bool) -> DataStream:
         planner = self._planner()
-        operation = planner.collected(table._plan)
+        operation = planner.plan_collect(table._plan)
         if insert_only and not operation.mode.insert_only:
             message = f"the table corrects rows it has told ({operation.mode.value}), a stream of inserts cannot"
             raise SqlValidationError(message, hint="use to_changelog_stream")

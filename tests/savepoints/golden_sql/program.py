@@ -13,8 +13,9 @@ from typing import Any
 
 from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.sql.columns import row_type_info
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
-from millstream.sql.physical.nodes import ChangelogMode
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
+from millstream.sql.connectors.registry import register
+from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.testing.feed import Feed
 from millstream.testing.memory_files import MemoryFileSystem, Named

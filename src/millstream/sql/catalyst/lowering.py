@@ -24,7 +24,7 @@ from millstream.sql.evaluation.evaluate import constant
 from millstream.sql.expressions.nodes import Expression, Ref, conjunction, conjuncts, shifted
 from millstream.sql.functions.spark import spark_type
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.sources import Unnest
+from millstream.sql.logical.nodes import Unnest
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.physical.nodes import Operation

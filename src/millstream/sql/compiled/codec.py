@@ -23,8 +23,8 @@ from millstream.sql.expressions.fields import FieldRef
 from millstream.sql.functions.function_context import AsyncOptions
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.match import MatchDescription
-from millstream.sql.logical.bind.sources import Unnest
+from millstream.sql.logical.nodes import Unnest
+from millstream.sql.logical.patterns import MatchDescription, PatternRef
 from millstream.sql.operators import calc, enter, expand, watermark
 from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
 from millstream.sql.operators.changelog import (
@@ -38,7 +38,7 @@ from millstream.sql.operators.join import lookup_join, time_joins, window_tables
 from millstream.sql.operators.join import regular_join as join
 from millstream.sql.operators.over import changing_over
 from millstream.sql.operators.over import over_aggregate as over
-from millstream.sql.operators.pattern import pattern_values, stamp
+from millstream.sql.operators.pattern import stamp
 from millstream.sql.operators.rank import local_rank, sort
 from millstream.sql.operators.rank import top_n as rank
 from millstream.sql.operators.window import local_sessions, local_windows, session_aggregate, sliced_windows
@@ -57,7 +57,7 @@ _CLASSES: tuple[type, ...] = (
     changelog_rows.ToChangelogSpec, changing_over.ChangingOverSpec,
     constraints.ConstraintSpec, enter.EnterSpec, expand.ExpandSpec, expand.CorrelateSpec,
     group_aggregate.GroupAggregateSpec, join.JoinSpec, local_aggregate.LocalAggregateSpec,
-    local_rank.LocalRankSpec, lookup_join.LookupJoinSpec, lookup_join.Retry, over.OverSpec, pattern_values.PatternRef,
+    local_rank.LocalRankSpec, lookup_join.LookupJoinSpec, lookup_join.Retry, over.OverSpec, PatternRef,
     rank.RankSpec, rank.DeduplicateSpec,
     session_aggregate.SessionAggregateSpec, sets.SetSpec, sort.SortSpec, sort.MaterializeSpec, stamp.StampSpec,
     time_joins.IntervalJoinSpec, time_joins.TemporalJoinSpec, upsert_materializer.UpsertMaterializeSpec,

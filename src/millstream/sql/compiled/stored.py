@@ -18,15 +18,15 @@ from millstream.sql.compiled.codec import Reader, Writer
 from millstream.sql.compiled.objects import Tables
 from millstream.sql.compiled.secrets import hint_references
 from millstream.sql.connector.lookup import TableLookup
-from millstream.sql.connector.table_connector import TableContext, connector_of
+from millstream.sql.connector.table_connector import TableContext
+from millstream.sql.connectors.registry import connector_of
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.match import MatchDescription
+from millstream.sql.logical.patterns import MatchDescription
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec
 from millstream.sql.operators.rank.sort import MaterializeSpec
 from millstream.sql.physical.identity.identity import identities, inputs_first
 from millstream.sql.physical.nodes import (
-    ChangelogMode,
     Distribution,
     Identity,
     LookupOrigin,
@@ -35,7 +35,9 @@ from millstream.sql.physical.nodes import (
     PatternOrigin,
     ScanOrigin,
 )
-from millstream.sql.planner import narrowed_source
+from millstream.sql.physical.planning.match import match_spec
+from millstream.sql.physical.planning.tables import narrow_source
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 Contexts = Callable[[tuple[str, ...], TableDefinition, tuple[tuple[str, str], ...]], TableContext]
 
@@ -140,7 +142,7 @@ class PlanReader:
         )
         if "pattern" in node:
             description: MatchDescription = self._reader.value(node["pattern"])
-            spec = description.spec(inputs[0].schema, node["zone"])
+            spec = match_spec(description, inputs[0].schema, node["zone"])
             return replace(made, spec=spec, origin=PatternOrigin(description, node["zone"]))
         made = replace(made, spec=self._reader.value(node["operator"]))
         if "values" in node:
@@ -176,7 +178,7 @@ def _source(made: Operation, context: TableContext, origin: ScanOrigin) -> Any:
     connector = connector_of(context)
     if connector.read is None:
         raise _unlike(made, f"connector '{connector.name}' cannot be read")
-    found, enter = narrowed_source(connector.read(context), origin)
+    found, enter = narrow_source(connector.read(context), origin)
     if found.schema != made.schema or enter != made.spec:
         raise _unlike(made, f"it read {made.schema}, and its table now has {found.schema}")
     if found.mode is not made.mode:

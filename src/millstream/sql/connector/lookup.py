@@ -14,8 +14,8 @@ from typing import Any
 
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, reload_policy
 from millstream.sql.connector.table_connector import TableContext
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.types import data_types as t
+from millstream.sql.types.durations import duration_millis
 
 Key = tuple[Any, ...]
 Found = Sequence[Sequence[Any]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from millstream.sql.connector.table_connector import TableContext
-from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.types.durations import duration_millis
 
 _PREFIX = "lookup.full-cache."
 STRATEGY = f"{_PREFIX}reload-strategy"

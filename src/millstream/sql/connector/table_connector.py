@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from millstream.config.configuration import MemorySize
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.physical.nodes import ChangelogMode
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 if TYPE_CHECKING:
     from millstream.sql.connector.lookup import TableLookup
@@ -143,36 +142,3 @@ class TableConnector:
     lookup: Callable[[TableContext, tuple[str, ...]], TableLookup | None] | None = None
     metadata: Mapping[str, t.DataType] = field(default_factory=dict)
     overwrites: bool = False
-
-
-_CONNECTORS: dict[str, TableConnector] = {}
-
-
-def register(connector: TableConnector) -> None:
-    """Make a connector known."""
-    _CONNECTORS[connector.name] = connector
-
-
-def known_connectors() -> list[str]:
-    """The names of all connectors."""
-    found = set(_CONNECTORS)
-    found.update(each.name for each in entry_points(group="millstream.table_connectors"))
-    return sorted(found)
-
-
-def connector_of(context: TableContext) -> TableConnector:
-    """The connector of a table."""
-    name = context.options.get("connector")
-    if name is None:
-        message = "option 'connector' is missing"
-        raise context.fail(message, f"there are: {', '.join(known_connectors())}")
-    found = _CONNECTORS.get(name)
-    if found is None:
-        for each in entry_points(group="millstream.table_connectors"):
-            if each.name == name:
-                found = each.load()
-                register(found)
-    if found is None:
-        message = f"there is no connector '{name}'"
-        raise context.fail(message, nearest(name, known_connectors()))
-    return found

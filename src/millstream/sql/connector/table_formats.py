@@ -18,8 +18,8 @@ from millstream.formats import Decoded, Format, format_named, format_names
 from millstream.sql.columns import arrow_type
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.errors import SqlError, nearest
-from millstream.sql.physical.nodes import ChangelogMode
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.times import Instant
 from millstream.types.row import Row, RowKind
 

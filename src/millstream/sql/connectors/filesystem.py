@@ -25,7 +25,7 @@ from millstream.connectors.files.source import FileSource, FileSourceBuilder
 from millstream.formats import format_named
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import Columns, TableFormat, arrow_schema, table_format, told
 from millstream.sql.connectors.file_partitions import (
     DEFAULT_NAME,
@@ -36,10 +36,10 @@ from millstream.sql.connectors.file_partitions import (
     PartitionedFiles,
 )
 from millstream.sql.errors import nearest
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.operators.join.whole_tables import whole_table
-from millstream.sql.physical.nodes import ChangelogMode
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
+from millstream.sql.types.durations import duration_millis
 from millstream.times import Duration
 
 _log = logging.getLogger("millstream.files")
@@ -143,6 +143,6 @@ def _looked_up(context: TableContext, keys: tuple[str, ...]) -> TableLookup | No
     return whole_table(context, _read(context), keys)
 
 
-register(
-    TableConnector("filesystem", read=_read, write=_write, lookup=_looked_up, metadata=FILE_METADATA, overwrites=True)
+CONNECTORS = (
+    TableConnector("filesystem", read=_read, write=_write, lookup=_looked_up, metadata=FILE_METADATA, overwrites=True),
 )

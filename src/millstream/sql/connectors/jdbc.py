@@ -19,11 +19,11 @@ from millstream.connectors.jdbc.statements import quoted, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
 from millstream.sql.connector.lookup_reload import Reload
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import check_columns, told
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.operators.join.whole_tables import whole_table
-from millstream.sql.physical.nodes import ChangelogMode
+from millstream.sql.types.changelog_mode import ChangelogMode
+from millstream.sql.types.durations import duration_millis
 
 _OPTIONS = (
     "url", "table-name", "driver", "username", "password", "connection.max-retry-timeout", "scan.partition.column",
@@ -183,4 +183,4 @@ def _looked_up(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
     return TableLookup(lookup, context.schema, policy, asynchronous, _KEYS_AT_ONCE)
 
 
-register(TableConnector("jdbc", read=_read, write=_write, lookup=_looked_up))
+CONNECTORS = (TableConnector("jdbc", read=_read, write=_write, lookup=_looked_up),)

@@ -14,7 +14,7 @@ from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema
 from millstream.connectors.kafka.sink import Delivery
 from millstream.formats import Kind, Shape, format_metadata
 from millstream.sql.catalog.catalog import ColumnDefinition
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import (
     Columns,
     ColumnsFormat,
@@ -32,9 +32,9 @@ from millstream.sql.connectors.kafka_messages import (
     TableSerializer,
 )
 from millstream.sql.errors import nearest
-from millstream.sql.logical.bind.tables import duration_millis
-from millstream.sql.physical.nodes import ChangelogMode
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
+from millstream.sql.types.durations import duration_millis
 
 _FORMATS = ("format", "key.format", "value.format")
 _COMMON = ("topic", *_FORMATS, "key.fields-prefix", "value.fields-include", "sink.parallelism", "scan.parallelism")
@@ -335,5 +335,7 @@ def _write_upserts(context: TableContext) -> TableSink:
     return _write(context, upserts=True)
 
 
-register(TableConnector("kafka", read=_read_records, write=_write_records, metadata=METADATA))
-register(TableConnector("upsert-kafka", read=_read_upserts, write=_write_upserts, metadata=METADATA))
+CONNECTORS = (
+    TableConnector("kafka", read=_read_records, write=_write_records, metadata=METADATA),
+    TableConnector("upsert-kafka", read=_read_upserts, write=_write_upserts, metadata=METADATA),
+)

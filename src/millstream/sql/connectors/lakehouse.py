@@ -12,7 +12,7 @@ from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
 from millstream.connectors.lakehouse.iceberg_sink import IcebergSink
 from millstream.connectors.lakehouse.iceberg_source import IcebergSource
 from millstream.sql.columns import SqlTypeInfo
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import check_columns, told
 from millstream.sql.types import data_types as t
 from millstream.types.factory import RowTypeInfo
@@ -101,5 +101,7 @@ def _write_iceberg(context: TableContext) -> TableSink:
     return TableSink(sink, parallelism=context.integer("sink.parallelism"))
 
 
-register(TableConnector("delta", read=_read_delta, write=_write_delta, overwrites=True))
-register(TableConnector("iceberg", read=_read_iceberg, write=_write_iceberg, overwrites=True))
+CONNECTORS = (
+    TableConnector("delta", read=_read_delta, write=_write_delta, overwrites=True),
+    TableConnector("iceberg", read=_read_iceberg, write=_write_iceberg, overwrites=True),
+)

@@ -26,11 +26,11 @@ from millstream.connectors.printing import PrintSink
 from millstream.sql.columns import row_type_info
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
 from millstream.sql.connector.lookup_reload import Reload
-from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource, register
-from millstream.sql.logical.bind.tables import duration_millis
+from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.operators.join.whole_tables import whole_table
-from millstream.sql.physical.nodes import ChangelogMode
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
+from millstream.sql.types.durations import duration_millis
 
 _LIMITS = {8: (-(2**7), 2**7 - 1), 16: (-(2**15), 2**15 - 1), 32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 
@@ -174,7 +174,9 @@ def _values_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup 
     return TableLookup(lookup, context.schema, policy, context.flag("lookup.async"))
 
 
-register(TableConnector("datagen", read=_datagen))
-register(TableConnector("values", read=_values, lookup=_values_lookup))
-register(TableConnector("print", write=_print))
-register(TableConnector("blackhole", write=_blackhole))
+CONNECTORS = (
+    TableConnector("datagen", read=_datagen),
+    TableConnector("values", read=_values, lookup=_values_lookup),
+    TableConnector("print", write=_print),
+    TableConnector("blackhole", write=_blackhole),
+)

@@ -317,3 +317,11 @@ def renamed(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:
         raise SqlValidationError(message, at=at)
     names = [*columns, *plan.schema.names[len(columns) :]]
     return project(plan, plan.refs(), names)
+
+
+@dataclass(frozen=True)
+class Unnest:
+    """UNNEST of an array, a map or a multiset."""
+
+    ordinality: bool = False
+    name: str = "UNNEST"

@@ -20,7 +20,7 @@ from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
-from millstream.sql.logical.bind.sources import Unnest
+from millstream.sql.logical.nodes import Unnest
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.types import data_types as t
 

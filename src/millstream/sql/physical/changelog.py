@@ -16,8 +16,9 @@ from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.changelog.changelog_normalize import ChangelogNormalizeSpec
 from millstream.sql.operators.changelog.constraints import ConstraintSpec
 from millstream.sql.operators.changelog.upsert_materializer import UpsertMaterializeSpec, UpsertsSpec
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 UPSERT_MATERIALIZE = "table.exec.sink.upsert-materialize"
 NOT_NULL_ENFORCER = "table.exec.sink.not-null-enforcer"

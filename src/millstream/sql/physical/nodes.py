@@ -7,24 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from millstream.job.traits import OperatorTraits
 from millstream.sql.types import data_types as t
-
-
-class ChangelogMode(Enum):
-    """The kinds of change in a stream of rows."""
-
-    INSERT_ONLY = "I"
-    RETRACT = "I,UB,UA,D"
-    UPSERT = "I,UA,D"
-
-    @property
-    def insert_only(self) -> bool:
-        """Whether nothing is ever corrected."""
-        return self is ChangelogMode.INSERT_ONLY
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 @dataclass(frozen=True)

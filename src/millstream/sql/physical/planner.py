@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.sql.logical import nodes as l
-from millstream.sql.physical.nodes import ChangelogMode, Operation
+from millstream.sql.physical.nodes import Operation
 from millstream.sql.physical.planning.aggregates import plan_aggregate
 from millstream.sql.physical.planning.calcs import (
     plan_calc,
@@ -21,8 +21,10 @@ from millstream.sql.physical.planning.calcs import (
 from millstream.sql.physical.planning.changelogs import plan_from_changelog, plan_to_changelog
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.physical.planning.joins import plan_join, plan_temporal_join
-from millstream.sql.physical.planning.order import plan_match, plan_rank, plan_set_operation, plan_sort
+from millstream.sql.physical.planning.match import plan_match
+from millstream.sql.physical.planning.order import plan_rank, plan_set_operation, plan_sort
 from millstream.sql.physical.planning.over import plan_over
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 class PhysicalPlanner:

@@ -18,10 +18,10 @@ from millstream.sql.logical.bind import windows
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments
 from millstream.sql.logical.bind.over import OverRef
 from millstream.sql.logical.bind.scope import Outer, Scope
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.logical.window_columns import window_edges
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
+from millstream.sql.types.durations import duration_millis
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder

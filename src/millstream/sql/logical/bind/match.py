@@ -1,40 +1,24 @@
-"""MATCH_RECOGNIZE: a row pattern becomes an automaton's pattern, its expressions values of matches.
+"""Binding of MATCH_RECOGNIZE: a row pattern, and its expressions over the rows of a match.
 
-Promises: steps are strict, quantifiers greedy unless a question mark follows; what Flink refuses (groups, choices, ALL
-ROWS PER MATCH, an optional last step) is refused.
-Does not know: how patterns are matched."""
+Promises: steps are strict, quantifiers greedy unless a question mark follows; what Flink refuses (groups, alternatives,
+ALL ROWS PER MATCH, an optional last step) is refused.
+Does not know: how patterns are planned or matched."""
 
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.runtime.keys import KeySelection
-from millstream.runtime.nfa.conditions import ALWAYS, Ask
-from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Skip, SkipKind, Step, Times
-from millstream.runtime.operators.cep import CepSpec
-from millstream.sql.columns import row_type_info
+from millstream.runtime.nfa.pattern import Skip, SkipKind
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
 from millstream.sql.expressions.nodes import AggregateCall, Expression, Lit, Ref
 from millstream.sql.functions.aggregates import resolve_aggregate
-from millstream.sql.functions.user_functions import functions_in
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, is_aggregate
 from millstream.sql.logical.bind.scope import Scope
-from millstream.sql.operators.base import keys_by
-from millstream.sql.operators.pattern.pattern_values import (
-    Defined,
-    Measured,
-    PatternExpression,
-    PatternFunctions,
-    PatternRef,
-)
-from millstream.sql.operators.pattern.stamp import StampSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, PatternOrigin, by_hash
+from millstream.sql.logical.patterns import MatchDescription, PatternRef
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.types.factory import Types
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
@@ -125,73 +109,6 @@ class _Binder:
         made = AggregateCall(call.name, (), kind, kinds, call.distinct)
         result: Expression = place(PatternRef(variable, call=made, args=tuple(args)), kind)  # type: ignore[operator]
         return result
-
-
-@dataclass(frozen=True)
-class MatchDescription:
-    """A bound MATCH_RECOGNIZE."""
-
-    steps: tuple[tuple[str, int, int | None, bool], ...]
-    define: tuple[tuple[str, Expression, tuple[PatternRef, ...]], ...]
-    measures: tuple[tuple[Expression, tuple[PatternRef, ...]], ...]
-    partition: tuple[int, ...]
-    time: int
-    skip: Skip
-    within: int | None
-    subsets: tuple[tuple[str, tuple[str, ...]], ...]
-    processing: bool
-
-    def operation(self, node: l.Match, child: Operation, zone: str) -> Operation:
-        """The physical plan."""
-        stamped = child
-        if not self.processing:
-            stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(self.time))
-        detail = f"pattern=[{' '.join(name for name, *_ in self.steps)}]"
-        where = (by_hash(self.partition),)
-        spec, origin = self.spec(child.schema, zone), PatternOrigin(self, zone)
-        return Operation("Match", detail, node.schema, (stamped,), where, spec, origin=origin)
-
-    def spec(self, schema: t.RowType, zone: str) -> CepSpec:
-        """The operator over rows of a schema."""
-        names = [name for name, *_ in self.steps]
-        conditions = {}
-        expressions: list[PatternExpression] = []
-        for variable, expr, refs in self.define:
-            found = PatternExpression(expr, refs, schema, zone)
-            expressions.append(found)
-            conditions[variable] = Ask(Defined(variable, found, names), iterative=True)
-        steps = []
-        for i, (name, least, most, greedy) in enumerate(self.steps):
-            loops = most is None or most > 1
-            times = Times(max(least, 1), most) if loops or least > 1 else None
-            steps.append(
-                Step(
-                    name,
-                    Contiguity.STRICT,
-                    conditions.get(name, ALWAYS),
-                    times=times,
-                    inner=Contiguity.STRICT,
-                    optional=least == 0,
-                    greedy=greedy and loops,
-                    within=self.within if i == len(self.steps) - 1 else None,
-                )
-            )
-        measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in self.measures]
-        function = Measured(self.partition, measures, names, dict(self.subsets))
-        keys = keys_by(self.partition, schema) if self.partition else _nobody()
-        kind = row_type_info(schema)
-        computed = (*expressions, *measures)
-        opened = PatternFunctions(functions_in([each.functions() for each in computed]), computed)
-        plan = PatternPlan(tuple(steps), self.skip)
-        return CepSpec(keys, kind, plan, function, (opened,), processing_time=self.processing)
-
-
-def _nobody() -> KeySelection:
-    return KeySelection(Types.PICKLED_BYTE_ARRAY(), selector=_none)
-
-
-def _none(_record: object) -> None:
-    return None
 
 
 def bind_match(queries: QueryBinder, node: s.Matched, plan: l.Plan, scope: Scope) -> l.Plan:

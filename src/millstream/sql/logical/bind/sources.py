@@ -5,7 +5,7 @@ Does not know: how joins are computed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.sql.errors import SqlNotSupported, SqlValidationError, nearest
@@ -19,20 +19,14 @@ from millstream.sql.logical.bind.match import bind_match
 from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.logical.bind.subqueries import lateral_join
 from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, window_table
+from millstream.sql.logical.nodes import Unnest
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
+from millstream.sql.types.durations import duration_millis
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
-
-
-@dataclass(frozen=True)
-class Unnest:
-    """UNNEST of an array, a map or a multiset."""
-
-    ordinality: bool = False
-    name: str = "UNNEST"
 
 
 def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...]) -> tuple[l.Plan, Scope]:
@@ -129,7 +123,7 @@ def _ttl(hints: tuple[s.Hint, ...], node: s.Joined) -> tuple[int | None, int | N
     found: dict[str, int] = {}
     for hint in hints:
         if hint.name == "STATE_TTL":
-            found.update({key: tables.duration_millis(value, hint.at) for key, value in hint.options})
+            found.update({key: duration_millis(value, hint.at) for key, value in hint.options})
     if not found:
         return (None, None)
 

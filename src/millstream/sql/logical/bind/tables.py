@@ -20,18 +20,11 @@ from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.syntax import parse_expression, parse_query
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.times import Duration, MalformedDuration
+from millstream.sql.types.durations import duration_millis
+from millstream.times import Duration
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
-
-
-def duration_millis(text: str, at: int | None = None) -> int:
-    """A duration such as 1d, 10 min or 500 ms."""
-    try:
-        return Duration.parse(text).to_milliseconds()
-    except MalformedDuration as problem:
-        raise SqlValidationError(problem.message, at=at, hint=problem.hint) from None
 
 
 def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:

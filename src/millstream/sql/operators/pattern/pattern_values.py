@@ -7,7 +7,6 @@ Does not know: automata."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,25 +17,13 @@ from millstream.runtime.nfa.conditions import AskedTogether, Paths
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
 from millstream.sql.evaluation.evaluate import Computed, EvaluationFailed, Frame, Projection, compiled, truth
 from millstream.sql.expressions.datums import as_array
-from millstream.sql.expressions.nodes import AggregateCall, Expression, Ref
+from millstream.sql.expressions.nodes import Expression, Ref
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS
 from millstream.sql.functions.user_functions import UserFunction, functions_in
+from millstream.sql.logical.patterns import PatternRef
 from millstream.sql.operators.pattern.pattern_paths import Aggregate, Carried, FirstRow, LastRow
 from millstream.sql.types import data_types as t
-
-
-@dataclass(frozen=True)
-class PatternRef:
-    """One value a pattern's expression needs: a row of a variable (None for all), or an aggregate over its rows."""
-
-    variable: str | None
-    first: bool = False
-    offset: int = 0
-    expr: Expression | None = None
-    call: AggregateCall | None = None
-    args: tuple[Expression, ...] = ()
-
 
 Rows = Callable[[str | None], Sequence[Any]]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.runtime.operators.cep import CepSpec
-from millstream.sql.logical.bind.match import MatchDescription
 from millstream.sql.logical.nodes import OverCall, Values
+from millstream.sql.logical.patterns import MatchDescription, PatternRef
 from millstream.sql.operators.aggregate.group_aggregate import GroupAggregateSpec
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.changelog.changelog_normalize import ChangelogNormalizeSpec
@@ -24,7 +24,6 @@ from millstream.sql.operators.join.time_joins import IntervalJoinSpec, TemporalJ
 from millstream.sql.operators.join.window_tables import WindowJoinSpec, WindowRankSpec
 from millstream.sql.operators.over.changing_over import ChangingOverSpec
 from millstream.sql.operators.over.over_aggregate import OverSpec
-from millstream.sql.operators.pattern.pattern_values import PatternRef
 from millstream.sql.operators.rank.sort import MaterializeSpec, SortSpec
 from millstream.sql.operators.rank.top_n import DeduplicateSpec, RankSpec
 from millstream.sql.operators.watermark import WatermarkSpec

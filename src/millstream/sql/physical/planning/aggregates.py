@@ -11,10 +11,11 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rules.split_distinct import split_distinct
 from millstream.sql.logical.window_columns import window_edges
 from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.texts import call_text
 from millstream.sql.physical.planning.windows import plan_window_aggregate
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operation:

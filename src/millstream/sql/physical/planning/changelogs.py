@@ -8,8 +8,9 @@ from __future__ import annotations
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.changelog.changelog_rows import FromChangelogSpec, ToChangelogSpec
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_to_changelog(planner: Planning, node: l.ToChangelog) -> Operation:

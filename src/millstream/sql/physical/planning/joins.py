@@ -13,11 +13,12 @@ from millstream.sql.logical.window_columns import window_edges
 from millstream.sql.operators import calc
 from millstream.sql.operators.join import regular_join as join
 from millstream.sql.operators.join import time_joins, window_tables
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.calcs import projected_keys
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.intervals import interval_bounds
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 _JOIN_NAMES = {
     "inner": "InnerJoin",

@@ -13,14 +13,15 @@ from typing import Any
 from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.connector.lookup import Lookup
 from millstream.sql.connector.lookup_reload import Reload
-from millstream.sql.connector.table_connector import TableContext, connector_of
+from millstream.sql.connector.table_connector import TableContext
+from millstream.sql.connectors.registry import connector_of
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions.nodes import Expression, Ref, conjunction, conjuncts, references, shifted, substituted
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.tables import duration_millis
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec, Retry
 from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, by_hash
 from millstream.sql.types import data_types as t
+from millstream.sql.types.durations import duration_millis
 
 _HINTS = (
     "table", "async", "output-mode", "capacity", "timeout", "retry-predicate", "retry-strategy", "fixed-delay",

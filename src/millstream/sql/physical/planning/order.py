@@ -15,10 +15,11 @@ from millstream.sql.operators.changelog import sets
 from millstream.sql.operators.join import window_tables
 from millstream.sql.operators.rank import sort
 from millstream.sql.operators.rank import top_n as rank
-from millstream.sql.physical.nodes import FORWARD, SINGLE, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.placement import Placements
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_set_operation(planner: Planning, node: l.SetOperation) -> Operation:
@@ -171,13 +172,3 @@ def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
         raise SqlNotSupported(message, hint="add LIMIT for a Top-N, or use batch mode", about="ORDER")
     spec = sort.SortSpec(child.schema, node.order, first[0], 1, None, planner.settings.zone)
     return Operation("TemporalSort", f"orderBy=[{order}]", node.schema, (child,), (SINGLE,), spec, parallelism=1)
-
-
-def plan_match(planner: Planning, node: l.Match) -> Operation:
-    """MATCH_RECOGNIZE."""
-    child = planner.plan(node.input)
-    if not child.mode.insert_only:
-        message = "MATCH_RECOGNIZE cannot look at rows that are corrected later"
-        raise SqlNotSupported(message, about="MATCH_RECOGNIZE")
-    found: Operation = node.description.operation(node, child, planner.settings.zone)
-    return found

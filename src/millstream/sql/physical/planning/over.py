@@ -11,9 +11,10 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc
 from millstream.sql.operators.over import changing_over
 from millstream.sql.operators.over import over_aggregate as over
-from millstream.sql.physical.nodes import FORWARD, ChangelogMode, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_over(planner: Planning, node: l.Over) -> Operation:

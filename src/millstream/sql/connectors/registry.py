@@ -1,0 +1,49 @@
+"""The connectors of tables, by the name that the option `connector` gives.
+
+Promises: built-in connectors are listed here; connectors of other packages are found by the entry point group
+`millstream.table_connectors`, and are loaded when a table names them.
+Does not know: what a connector reads or writes."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from millstream.sql.connector.table_connector import TableConnector, TableContext
+from millstream.sql.connectors import filesystem, jdbc, kafka, lakehouse, simple
+from millstream.sql.errors import nearest
+
+_GROUP = "millstream.table_connectors"
+_BUILT_IN = (
+    *simple.CONNECTORS,
+    *filesystem.CONNECTORS,
+    *jdbc.CONNECTORS,
+    *kafka.CONNECTORS,
+    *lakehouse.CONNECTORS,
+)
+_CONNECTORS = {connector.name: connector for connector in _BUILT_IN}
+
+
+def register(connector: TableConnector) -> None:
+    """Add a connector; one of the same name is replaced."""
+    _CONNECTORS[connector.name] = connector
+
+
+def known_connectors() -> list[str]:
+    """Return the names of all connectors, sorted."""
+    return sorted({*_CONNECTORS, *(entry.name for entry in entry_points(group=_GROUP))})
+
+
+def connector_of(context: TableContext) -> TableConnector:
+    """Return the connector of a table; an error if its option `connector` names none."""
+    name = context.options.get("connector")
+    if name is None:
+        message = "option 'connector' is missing"
+        raise context.fail(message, f"there are: {', '.join(known_connectors())}")
+    if name not in _CONNECTORS:
+        for entry in entry_points(group=_GROUP):
+            if entry.name == name:
+                register(entry.load())
+    if name not in _CONNECTORS:
+        message = f"there is no connector '{name}'"
+        raise context.fail(message, nearest(name, known_connectors()))
+    return _CONNECTORS[name]

@@ -1,0 +1,81 @@
+"""Physical planning of MATCH_RECOGNIZE: a bound pattern becomes an operator of complex event processing.
+
+Promises: steps are strict, as Flink's MATCH_RECOGNIZE has them; rows get their event time as timestamps first.
+Does not know: how patterns are matched."""
+
+from __future__ import annotations
+
+from millstream.runtime.keys import KeySelection
+from millstream.runtime.nfa.conditions import ALWAYS, Ask
+from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
+from millstream.runtime.operators.cep import CepSpec
+from millstream.sql.columns import row_type_info
+from millstream.sql.errors import SqlNotSupported
+from millstream.sql.functions.user_functions import functions_in
+from millstream.sql.logical import nodes as l
+from millstream.sql.logical.patterns import MatchDescription
+from millstream.sql.operators.base import keys_by
+from millstream.sql.operators.pattern.pattern_values import Defined, Measured, PatternExpression, PatternFunctions
+from millstream.sql.operators.pattern.stamp import StampSpec
+from millstream.sql.physical.nodes import FORWARD, Operation, PatternOrigin, by_hash
+from millstream.sql.physical.planning.contract import Planning
+from millstream.sql.types import data_types as t
+from millstream.types.factory import Types
+
+
+def plan_match(planner: Planning, node: l.Match) -> Operation:
+    """Plan MATCH_RECOGNIZE over an insert-only input."""
+    child = planner.plan(node.input)
+    if not child.mode.insert_only:
+        message = "MATCH_RECOGNIZE cannot look at rows that are corrected later"
+        raise SqlNotSupported(message, about="MATCH_RECOGNIZE")
+    match: MatchDescription = node.description
+    zone = planner.settings.zone
+    stamped = child
+    if not match.processing:
+        stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(match.time))
+    detail = f"pattern=[{' '.join(name for name, *_ in match.steps)}]"
+    spec, origin = match_spec(match, child.schema, zone), PatternOrigin(match, zone)
+    return Operation("Match", detail, node.schema, (stamped,), (by_hash(match.partition),), spec, origin=origin)
+
+
+def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec:
+    """Create the description of the operator that matches the pattern in rows of `schema`."""
+    names = [name for name, *_ in match.steps]
+    conditions = {}
+    expressions: list[PatternExpression] = []
+    for variable, expr, refs in match.define:
+        expression = PatternExpression(expr, refs, schema, zone)
+        expressions.append(expression)
+        conditions[variable] = Ask(Defined(variable, expression, names), iterative=True)
+    steps = []
+    for i, (name, least, most, greedy) in enumerate(match.steps):
+        loops = most is None or most > 1
+        steps.append(
+            Step(
+                name,
+                Contiguity.STRICT,
+                conditions.get(name, ALWAYS),
+                times=Times(max(least, 1), most) if loops or least > 1 else None,
+                inner=Contiguity.STRICT,
+                optional=least == 0,
+                greedy=greedy and loops,
+                within=match.within if i == len(match.steps) - 1 else None,
+            )
+        )
+    measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in match.measures]
+    function = Measured(match.partition, measures, names, dict(match.subsets))
+    keys = keys_by(match.partition, schema) if match.partition else _one_key()
+    computed = (*expressions, *measures)
+    opened = PatternFunctions(functions_in([expression.functions() for expression in computed]), computed)
+    plan = PatternPlan(tuple(steps), match.skip)
+    return CepSpec(keys, row_type_info(schema), plan, function, (opened,), processing_time=match.processing)
+
+
+def _one_key() -> KeySelection:
+    """Without PARTITION BY, all rows have the same key."""
+    return KeySelection(Types.PICKLED_BYTE_ARRAY(), selector=_none)
+
+
+def _none(_record: object) -> None:
+    return None

@@ -1,0 +1,22 @@
+"""Durations as SQL options and hints write them.
+
+Promises: a malformed duration is an error of the statement, at its offset.
+Does not know: options."""
+
+from __future__ import annotations
+
+from millstream.sql.errors import SqlValidationError
+from millstream.times import Duration, MalformedDuration
+
+
+def duration_millis(text: str, at: int | None = None) -> int:
+    """Parse a duration such as `1d`, `10 min` or `500 ms`.
+
+    Returns:
+        The duration in milliseconds.
+
+    """
+    try:
+        return Duration.parse(text).to_milliseconds()
+    except MalformedDuration as problem:
+        raise SqlValidationError(problem.message, at=at, hint=problem.hint) from None
