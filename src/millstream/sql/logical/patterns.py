@@ -13,7 +13,7 @@ from millstream.sql.expressions.nodes import AggregateCall, Expression
 
 @dataclass(frozen=True)
 class PatternRef:
-    """One value that an expression of a pattern needs: of a row, or an aggregate over rows of a variable (None: all)."""
+    """A value that an expression of a pattern needs: of a row, or an aggregate over rows of a variable (None: all)."""
 
     variable: str | None
     first: bool = False
