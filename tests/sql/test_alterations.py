@@ -58,7 +58,7 @@ REFUSED = [
     ("CREATE TABLE l LIKE t (OVERWRITING PARTITIONS)", "LIKE cannot overwrite PARTITIONS"),
     ("CREATE TABLE l LIKE t (EXCLUDING WATERMARK)", "did you mean 'WATERMARKS'"),
     ("CREATE TABLE l LIKE v", "is not a table that LIKE can follow"),
-    ("CREATE TABLE k (a INT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (a) NOT ENFORCED)", "no second primary key"),
+    ("CREATE TABLE k (a INT PRIMARY KEY NOT ENFORCED, PRIMARY KEY (a) NOT ENFORCED)", "only one primary key"),
     ("CREATE TABLE k (a INT, PRIMARY KEY (a, a) NOT ENFORCED)", "has a column twice"),
     ("CREATE TABLE k (a INT, b AS a + 1) PARTITIONED BY (b)", "which is no physical column"),
     ("CREATE TABLE k (a INT) DISTRIBUTED BY (b) INTO 2 BUCKETS", "DISTRIBUTED BY names 'b', which is no column"),

@@ -113,5 +113,5 @@ def test_what_is_no_object_is_not_taken_for_one(t_env: TableEnvironment) -> None
     t_env.execute_sql(f"CREATE TABLE t (o {TYPE}) WITH ('connector' = 'blackhole')")
     with pytest.raises(SqlError, match="is STRUCTURED"):
         t_env.execute_sql("INSERT INTO t SELECT 'Bob'")
-    with pytest.raises(SqlError, match="not all different"):
+    with pytest.raises(SqlError, match="have the same name"):
         parse_type("STRUCTURED<'c', a INT, a INT>")

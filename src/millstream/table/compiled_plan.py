@@ -26,7 +26,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.physical.explain import explained_operations
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.lexer import tokens
+from millstream.sql.syntax.lexer import tokenize
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.plan_reference import CannotUsePlanFile, PlanReference, local_path
@@ -46,7 +46,7 @@ def insert_texts(node: s.Statement, text: str) -> list[str]:
         ends = [len(text)]
     elif isinstance(node, s.StatementSet):
         inserts = node.inserts
-        closing = max(token.start for token in tokens(text) if token.kind == "word" and token.key == "END")
+        closing = max(token.start for token in tokenize(text) if token.kind == "word" and token.key == "END")
         ends = [*(each.at for each in inserts[1:]), closing]
     else:
         message = "only INSERT statements and statement sets can be compiled"

@@ -33,7 +33,7 @@ from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, 
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.query_planner import QueryPlanner
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.lexer import place_of
+from millstream.sql.syntax.lexer import find_word
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import duration_millis
 from millstream.table import bridging
@@ -86,7 +86,7 @@ class PlanningSession(NamedObjects):
             return action()
         except SqlError as problem:
             if problem.at is None and problem.about is not None:
-                problem.at = place_of(problem.about, text)
+                problem.at = find_word(problem.about, text)
             raise problem.placed(text) from None
         except RecursionError:
             message = "the statement is nested too deep"

@@ -248,7 +248,7 @@ def test_every_text_can_be_completed(before, after):
 def test_every_keyword_of_the_grammar_is_known():
     from millstream.sql.syntax import statements
 
-    unknown = set(statements._STATEMENTS) - completion.KEYWORDS - {"TRUNCATE", "DELETE", "UPDATE", "REMOVE", "CALL"}
+    unknown = set(statements.STATEMENTS) - completion.KEYWORDS - {"TRUNCATE", "DELETE", "UPDATE", "REMOVE", "CALL"}
     assert not unknown
 
 

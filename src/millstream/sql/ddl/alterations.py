@@ -16,7 +16,7 @@ from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.lexer import tokens
+from millstream.sql.syntax.lexer import tokenize
 
 
 class Alterations:
@@ -191,4 +191,4 @@ class Alterations:
 
 
 def _words(text: str | None) -> set[str]:
-    return {token.text for token in tokens(text or "") if token.kind in ("word", "quoted")}
+    return {token.text for token in tokenize(text or "") if token.kind in ("word", "quoted")}

@@ -13,7 +13,7 @@ from typing import Any
 from millstream.config.secrets import shown_all
 from millstream.sql.catalog.catalog import TableDefinition, TableDistribution
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.statements import StatementGrammar
+from millstream.sql.syntax.parse import expression_tokens
 
 _SHORT = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
 _SHORT_OR_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\bSTRING\b|\bBYTES\b|\bTIMESTAMP_LTZ\((\d)\)")
@@ -88,15 +88,9 @@ def pairs(options: Mapping[str, str]) -> str:
 def expression_text(node: s.Expr, text: str, names: Collection[str]) -> str:
     """The text of an expression in a statement, its columns in backticks."""
     start = _start(node)
-    grammar = StatementGrammar(text)
-    while grammar.token.kind != "end" and grammar.token.start < start:
-        grammar.advance()
-    first = grammar.mark()
-    grammar.expression()
-    last = grammar.mark()
     made: list[str] = []
     at = start
-    for token in grammar.between(first, last):
+    for token in expression_tokens(text, start):
         made.append(text[at : token.start])
         calls = token.kind == "word" and text[token.end :].lstrip().startswith("(")
         named = token.kind == "word" and token.text in names and not calls

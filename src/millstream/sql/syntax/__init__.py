@@ -1,4 +1,4 @@
-"""Text becomes syntax trees."""
+"""Lexer, parser and syntax tree of SQL."""
 
 from millstream.sql.syntax.parse import parse_expression, parse_query, parse_statement, parse_statements, parse_type
 

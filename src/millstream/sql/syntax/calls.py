@@ -1,149 +1,157 @@
-"""The grammar of calls: arguments, and what may stand behind them.
+"""Grammar of function calls: arguments and the clauses behind them, such as FILTER and OVER.
 
-Promises: FILTER, WITHIN GROUP and OVER belong to their call; tables and queries can be arguments.
-Does not know: which functions there are."""
+Promises: WITHIN GROUP, FILTER and OVER belong to the call before them; tables and queries can be arguments.
+Does not know: which functions exist."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.special_calls import TSI, UNITS, SpecialCallGrammar
+from millstream.sql.syntax.cursor import QUERY_STARTS, Cursor
+from millstream.sql.syntax.special_calls import TIME_UNITS, TSI_UNITS, SpecialCallParser
+from millstream.sql.syntax.type_names import TypeParser
 
 
-class CallGrammar(SpecialCallGrammar, ABC):
-    """Calls."""
+class CallParser:
+    """Parses calls, ORDER BY and window specifications."""
 
-    @abstractmethod
-    def query(self) -> s.Query:
-        """A query; the grammar of queries says how."""
+    __slots__ = ("_cursor", "_parse_expression", "_parse_operand", "_parse_query", "special")
 
-    @abstractmethod
-    def is_query(self) -> bool:
-        """Whether a query begins here."""
+    def __init__(
+        self,
+        cursor: Cursor,
+        types: TypeParser,
+        parse_expression: Callable[[], s.Expr],
+        parse_operand: Callable[[], s.Expr],
+        parse_query: Callable[[], s.Query],
+    ) -> None:
+        self.special = SpecialCallParser(cursor, types, parse_expression, parse_operand)
+        self._cursor = cursor
+        self._parse_expression = parse_expression
+        self._parse_operand = parse_operand
+        self._parse_query = parse_query
 
-    def _called(self, at: int, path: tuple[str, ...]) -> s.Expr:
+    def parse_call(self, at: int, path: tuple[str, ...]) -> s.Call:
+        """Parse a call of the function at `path`, from its opening parenthesis on."""
+        cursor = self._cursor
         name = path[-1].upper() if len(path) == 1 else path[-1]
-        self.expect_op("(")
-        special: Callable[[int], s.Call] | None = None
-        if len(path) == 1:
-            special = getattr(self, f"_call_{name.lower()}", None)
+        cursor.expect("(")
+        special = self.special.parse_arguments(name, at) if len(path) == 1 else None
         if special is not None:
-            call = special(at)
-            self.expect_op(")")
-            return self._after(call)
-        distinct = self.take("DISTINCT")
-        self.take("ALL")
-        if self.is_op("*") and self.ahead().text == ")":
-            self.advance()
-            self.expect_op(")")
-            return self._after(s.Call(at, name, (), distinct, star=True))
-        args = () if self.is_op(")") else self.many(self._argument)
-        order = self._order_by() if self.is_word("ORDER") else ()
-        nulls = self._nulls()
-        self.expect_op(")")
-        return self._after(
-            s.Call(at, name, args, distinct, order=order, nulls=nulls, path=path if len(path) > 1 else ())
-        )
+            cursor.expect(")")
+            return self._parse_suffixes(special)
+        distinct = cursor.accept("DISTINCT")
+        cursor.accept("ALL")
+        if cursor.accept("*", ")"):
+            return self._parse_suffixes(s.Call(at, name, (), distinct, star=True))
+        args = () if cursor.is_next(")") else cursor.parse_list(self._parse_argument)
+        order = self.parse_order_by() if cursor.is_next("ORDER") else ()
+        nulls = self._parse_null_treatment()
+        cursor.expect(")")
+        qualified = path if len(path) > 1 else ()
+        return self._parse_suffixes(s.Call(at, name, args, distinct, order=order, nulls=nulls, path=qualified))
 
-    def _argument(self) -> s.Expr:
-        following = self.ahead()
-        if self.token.kind in ("word", "quoted") and following.kind == "op" and following.text == "=>":
-            at, name = self.at, self.name(any_word=True)
-            self.advance()
-            return s.NamedArgument(at, name, self._argument())
-        if self.is_word("TABLE"):
-            return self._table_argument()
-        if self.is_query() and self.token.kind == "word":
-            at = self.at
-            return s.TableArgument(at, s.Derived(at, self.query()))
-        if self.is_any(*UNITS, *TSI) and following.kind == "op" and following.text in (",", ")"):
-            at = self.at
-            return self.expression() if following.text == ")" else s.Symbol(at, self._symbol())
-        return self.expression()
+    # ------------------------------------------------------------------------------------------------------ arguments
 
-    def _symbol(self) -> str:
-        key = self.advance().key
-        return TSI.get(key, key)
+    def _parse_argument(self) -> s.Expr:
+        cursor = self._cursor
+        token, following = cursor.token, cursor.peek()
+        if token.kind in ("word", "quoted") and following.key == "=>":
+            name = cursor.parse_name(any_word=True)
+            cursor.advance()
+            return s.NamedArgument(token.start, name, self._parse_argument())
+        if token.key == "TABLE":
+            return self._parse_table_argument()
+        if token.key in QUERY_STARTS:
+            return s.TableArgument(token.start, s.Derived(token.start, self._parse_query()))
+        if following.key == "," and (token.key in TIME_UNITS or token.key in TSI_UNITS):
+            cursor.advance()
+            return s.Symbol(token.start, TSI_UNITS.get(token.key, token.key))
+        return self._parse_expression()
 
-    def _table_argument(self) -> s.Expr:
-        at = self.advance().start
-        if self.is_op("("):
-            self.advance()
-            table: s.TableName | s.Derived = s.Derived(at, self.query())
-            self.expect_op(")")
+    def _parse_table_argument(self) -> s.Expr:
+        cursor = self._cursor
+        at = cursor.advance().start
+        table: s.TableName | s.Derived
+        if cursor.accept("("):
+            table = s.Derived(at, self._parse_query())
+            cursor.expect(")")
         else:
-            table = s.TableName(self.at, self.path())
+            table = s.TableName(cursor.at, cursor.parse_path())
         partition: tuple[s.Expr, ...] = ()
-        if self.take("PARTITION", "BY"):
-            partition = self.wrapped(self.expression) if self.is_op("(") else (self.expression(),)
+        if cursor.accept("PARTITION", "BY"):
+            if cursor.is_next("("):
+                partition = cursor.parse_parenthesized(self._parse_expression)
+            else:
+                partition = (self._parse_expression(),)
         return s.TableArgument(at, table, partition)
 
-    def _nulls(self) -> str | None:
-        for word in ("IGNORE", "RESPECT"):
-            if self.take(word, "NULLS"):
-                return word
-        return None
+    # -------------------------------------------------------------------------------------------- clauses behind calls
 
-    def _after(self, call: s.Call) -> s.Expr:
-        """What may stand behind a call: WITHIN GROUP, FILTER, OVER."""
-        order, condition, over, nulls = call.order, None, None, call.nulls or self._nulls()
-        if self.take("WITHIN", "GROUP"):
-            self.expect_op("(")
-            order = self._order_by()
-            self.expect_op(")")
-        if self.is_word("FILTER") and self.ahead().text == "(":
-            self.advance()
-            self.expect_op("(")
-            self.expect("WHERE")
-            condition = self.expression()
-            self.expect_op(")")
-        if self.take("OVER"):
-            over = self.window_spec() if self.is_op("(") else s.WindowSpec(self.at, self.name())
+    def _parse_suffixes(self, call: s.Call) -> s.Call:
+        """Parse IGNORE NULLS, WITHIN GROUP, FILTER and OVER."""
+        cursor = self._cursor
+        order, condition, over, nulls = call.order, None, None, call.nulls or self._parse_null_treatment()
+        if cursor.accept("WITHIN", "GROUP"):
+            cursor.expect("(")
+            order = self.parse_order_by()
+            cursor.expect(")")
+        if cursor.accept("FILTER", "("):
+            cursor.expect("WHERE")
+            condition = self._parse_expression()
+            cursor.expect(")")
+        if cursor.accept("OVER"):
+            over = self.parse_window() if cursor.is_next("(") else s.WindowSpec(cursor.at, cursor.parse_name())
         return s.Call(call.at, call.name, call.args, call.distinct, condition, over, order, nulls, call.star, call.path)
 
-    def _order_by(self) -> tuple[s.OrderItem, ...]:
-        self.expect("ORDER", "BY")
-        return self.many(self._order_item)
+    def _parse_null_treatment(self) -> str | None:
+        for treatment in ("IGNORE", "RESPECT"):
+            if self._cursor.accept(treatment, "NULLS"):
+                return treatment
+        return None
 
-    def _order_item(self) -> s.OrderItem:
-        at, expr = self.at, self.expression()
-        ascending = not self.take("DESC")
-        if ascending:
-            self.take("ASC")
-        nulls: bool | None = None
-        if self.take("NULLS"):
-            nulls = (self.take_any("FIRST", "LAST") or self.fail("FIRST or LAST")) == "FIRST"
-        return s.OrderItem(at, expr, ascending, nulls)
+    def parse_order_by(self) -> tuple[s.OrderItem, ...]:
+        """ORDER BY expression [ASC | DESC] [NULLS FIRST | LAST], ..."""
+        self._cursor.expect("ORDER", "BY")
+        return self._cursor.parse_list(self._parse_order_item)
 
-    def window_spec(self) -> s.WindowSpec:
-        """( [name] PARTITION BY ... ORDER BY ... ROWS | RANGE ... )."""
-        at = self.at
-        self.expect_op("(")
+    def _parse_order_item(self) -> s.OrderItem:
+        cursor = self._cursor
+        at, expr = cursor.at, self._parse_expression()
+        ascending = cursor.accept_any("ASC", "DESC") != "DESC"
+        nulls_first = cursor.expect_any("FIRST", "LAST") == "FIRST" if cursor.accept("NULLS") else None
+        return s.OrderItem(at, expr, ascending, nulls_first)
+
+    def parse_window(self) -> s.WindowSpec:
+        """( [name] [PARTITION BY ...] [ORDER BY ...] [ROWS | RANGE ...] )."""
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect("(")
         name = None
-        if self.token.kind in ("word", "quoted") and not self.is_any("PARTITION", "ORDER", "ROWS", "RANGE"):
-            name = self.name()
+        if cursor.token.kind in ("word", "quoted") and not cursor.is_any("PARTITION", "ORDER", "ROWS", "RANGE"):
+            name = cursor.parse_name()
         partition: tuple[s.Expr, ...] = ()
-        if self.take("PARTITION", "BY"):
-            partition = self.many(self.expression)
-        order = self._order_by() if self.is_word("ORDER") else ()
+        if cursor.accept("PARTITION", "BY"):
+            partition = cursor.parse_list(self._parse_expression)
+        order = self.parse_order_by() if cursor.is_next("ORDER") else ()
         rows, lower, upper = False, None, None
-        if self.is_any("ROWS", "RANGE"):
-            rows = self.advance().key == "ROWS"
-            if self.take("BETWEEN"):
-                lower = self._bound()
-                self.expect("AND")
-                upper = self._bound()
+        if cursor.is_any("ROWS", "RANGE"):
+            rows = cursor.advance().key == "ROWS"
+            if cursor.accept("BETWEEN"):
+                lower = self._parse_bound()
+                cursor.expect("AND")
+                upper = self._parse_bound()
             else:
-                lower = self._bound()
-        self.expect_op(")")
+                lower = self._parse_bound()
+        cursor.expect(")")
         return s.WindowSpec(at, name, partition, order, rows, lower, upper)
 
-    def _bound(self) -> s.Bound:
-        at = self.at
-        if self.take("CURRENT", "ROW"):
+    def _parse_bound(self) -> s.Bound:
+        cursor = self._cursor
+        at = cursor.at
+        if cursor.accept("CURRENT", "ROW"):
             return s.Bound(at, "CURRENT")
-        offset = None if self.take("UNBOUNDED") else self._sum()
-        side = self.take_any("PRECEDING", "FOLLOWING") or self.fail("PRECEDING or FOLLOWING")
-        return s.Bound(at, "UNBOUNDED" if offset is None else "OFFSET", -1 if side == "PRECEDING" else 1, offset)
+        offset = None if cursor.accept("UNBOUNDED") else self._parse_operand()
+        side = -1 if cursor.expect_any("PRECEDING", "FOLLOWING") == "PRECEDING" else 1
+        return s.Bound(at, "UNBOUNDED" if offset is None else "OFFSET", side, offset)

@@ -1,6 +1,6 @@
-"""A cursor over tokens: what every part of the grammar is written with.
+"""A cursor over the tokens of one text: all parts of the grammar share it.
 
-Promises: a complaint names what was found and what was expected, at the place where it was found.
+Promises: an error names the unexpected token and what was expected, and points at the token.
 Does not know: the grammar."""
 
 from __future__ import annotations
@@ -9,222 +9,193 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from millstream.sql.errors import SqlSyntaxError
-from millstream.sql.syntax.lexer import Token, tokens
+from millstream.sql.syntax.lexer import Token, tokenize
 
 T = TypeVar("T")
-MAX_DEPTH = 50  # each level takes a dozen Python frames, of about a thousand
+MAX_DEPTH = 50  # one level takes up to 20 Python frames, and Python allows about 1,000
 
 # Words that cannot name a column or a table without backticks.
 RESERVED = frozenset(
     (
-        "ALL",
-        "AND",
-        "AS",
-        "BETWEEN",
-        "BY",
-        "CASE",
-        "CAST",
-        "CROSS",
-        "DESCRIPTOR",
-        "DISTINCT",
-        "ELSE",
-        "END",
-        "EXCEPT",
-        "EXISTS",
-        "FALSE",
-        "FETCH",
-        "FOR",
-        "FROM",
-        "FULL",
-        "GROUP",
-        "HAVING",
-        "IN",
-        "INNER",
-        "INSERT",
-        "INTERSECT",
-        "INTERVAL",
-        "INTO",
-        "IS",
-        "JOIN",
-        "LATERAL",
-        "LEFT",
-        "LIKE",
-        "LIMIT",
-        "MATCH_RECOGNIZE",
-        "MINUS",
-        "NATURAL",
-        "NOT",
-        "NULL",
-        "OFFSET",
-        "ON",
-        "OR",
-        "ORDER",
-        "OUTER",
-        "OVER",
-        "PARTITION",
-        "QUALIFY",
-        "RIGHT",
-        "SELECT",
-        "SET",
-        "SIMILAR",
-        "TABLE",
-        "TABLESAMPLE",
-        "THEN",
-        "TO",
-        "TRUE",
-        "UNION",
-        "UNNEST",
-        "USING",
-        "VALUES",
-        "WHEN",
-        "WHERE",
-        "WINDOW",
-        "WITH",
+        *("ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "CROSS", "DESCRIPTOR", "DISTINCT", "ELSE", "END"),
+        *("EXCEPT", "EXISTS", "FALSE", "FETCH", "FOR", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT"),
+        *("INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT", "MATCH_RECOGNIZE"),
+        *("MINUS", "NATURAL", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER", "PARTITION"),
+        *("QUALIFY", "RIGHT", "SELECT", "SET", "SIMILAR", "TABLE", "TABLESAMPLE", "THEN", "TO", "TRUE", "UNION"),
+        *("UNNEST", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH"),
     )
 )
 
+QUERY_STARTS = frozenset(("SELECT", "WITH", "VALUES"))
+
 
 class Cursor:
-    """Where a parser is in its text."""
+    """The current token of a text. `keys` in its methods are keywords in upper case, operators or punctuation."""
+
+    __slots__ = ("_depth", "_index", "_tokens", "text", "token")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = tokens(text)
-        self._next = 0
+        self.token: Token
+        self._tokens = tokenize(text)
         self._depth = 0
+        self.rewind(0)
 
-    @property
-    def token(self) -> Token:
-        """The token at hand."""
-        return self._tokens[self._next]
-
-    def ahead(self, count: int = 1) -> Token:
-        """A token further on."""
-        return self._tokens[min(self._next + count, len(self._tokens) - 1)]
+    # ------------------------------------------------------------------------------------------------------ position
 
     @property
     def at(self) -> int:
-        """The offset of the token at hand."""
+        """The offset of the current token."""
         return self.token.start
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether a statement ends here: at a semicolon or at the end of the text."""
+        return self.token.kind == "end" or self.token.key == ";"
+
+    def peek(self, count: int = 1) -> Token:
+        """Return the token `count` after the current one, the end token at most."""
+        return self._tokens[min(self._index + count, len(self._tokens) - 1)]
+
     def advance(self) -> Token:
-        """Take the token at hand."""
+        """Move to the next token and return the one before. The cursor stays at the end token."""
         token = self.token
         if token.kind != "end":
-            self._next += 1
+            self._index += 1
+            self.token = self._tokens[self._index]
         return token
 
     def mark(self) -> int:
-        """A place to come back to."""
-        return self._next
+        """Return the position, for `rewind` and `tokens_between`."""
+        return self._index
 
     def rewind(self, mark: int) -> None:
-        """Come back to a place."""
-        self._next = mark
+        """Go back to a position that `mark` returned."""
+        self._index = mark
+        self.token = self._tokens[mark]
 
-    def between(self, first: int, last: int) -> list[Token]:
-        """The tokens from one place to another."""
+    def tokens_between(self, first: int, last: int) -> list[Token]:
+        """Return the tokens from one position up to another, without the last."""
         return self._tokens[first:last]
 
-    def is_word(self, *words: str) -> bool:
-        """Whether the next tokens are these keywords."""
-        return all(self.ahead(i).kind == "word" and self.ahead(i).key == word for i, word in enumerate(words))
+    def skip_statement(self) -> str:
+        """Move to the end of the statement and return the text that was skipped."""
+        start = self.at
+        while not self.is_at_end:
+            self.advance()
+        return self.text[start : self.at]
 
-    def is_any(self, *words: str) -> bool:
-        """Whether the next token is one of these keywords."""
-        return self.token.kind == "word" and self.token.key in words
+    # ---------------------------------------------------------------------------------------- keywords and operators
 
-    def take(self, *words: str) -> bool:
-        """Take these keywords, if they are next."""
-        if not self.is_word(*words):
+    def is_next(self, *keys: str) -> bool:
+        """Whether the next tokens are these."""
+        if self.token.key != keys[0]:
             return False
-        self._next += len(words)
+        return all(self.peek(i).key == keys[i] for i in range(1, len(keys)))
+
+    def is_any(self, *keys: str) -> bool:
+        """Whether the current token is one of these."""
+        return self.token.key in keys
+
+    def is_query_next(self) -> bool:
+        """Whether a query begins here, behind any number of opening parentheses."""
+        count = 0
+        while self.peek(count).key == "(":
+            count += 1
+        return self.peek(count).key in QUERY_STARTS
+
+    def accept(self, *keys: str) -> bool:
+        """Move behind these tokens if they are next."""
+        if self.token.key != keys[0] or not self.is_next(*keys):
+            return False
+        self.rewind(self._index + len(keys))
         return True
 
-    def take_any(self, *words: str) -> str | None:
-        """Take one of these keywords, if it is next."""
-        return self.advance().key if self.is_any(*words) else None
+    def accept_any(self, *keys: str) -> str | None:
+        """Move behind the current token if it is one of these, and return which."""
+        return self.advance().key if self.token.key in keys else None
 
-    def is_op(self, *ops: str) -> bool:
-        """Whether the next token is one of these signs."""
-        return self.token.kind == "op" and self.token.text in ops
+    def expect(self, *keys: str) -> None:
+        """Move behind these tokens, which must be next."""
+        for key in keys:
+            if self.token.key != key:
+                self.reject(key if key[0].isalpha() else f"'{key}'")
+            self.advance()
 
-    def take_op(self, *ops: str) -> str | None:
-        """Take one of these signs, if it is next."""
-        return self.advance().text if self.is_op(*ops) else None
+    def expect_any(self, *keys: str) -> str:
+        """Move behind the current token, which must be one of these, and return which."""
+        key = self.accept_any(*keys)
+        if key is None:
+            self.reject(f"{', '.join(keys[:-1])} or {keys[-1]}")
+        return key
 
-    def expect(self, *words: str) -> None:
-        """Take these keywords, which must be next."""
-        for word in words:
-            if not self.take(word):
-                self.fail(word)
+    # -------------------------------------------------------------------------------------------- names and literals
 
-    def expect_op(self, op: str) -> None:
-        """Take this sign, which must be next."""
-        if self.take_op(op) is None:
-            self.fail(f"'{op}'")
-
-    def fail(self, expected: str | None = None, *, hint: str | None = None, at: int | None = None) -> NoReturn:
-        """Complain about the token at hand."""
+    def parse_name(self, *, any_word: bool = False) -> str:
+        """Parse an identifier. With `any_word` it may be a reserved word."""
         token = self.token
-        found = "the end of the statement" if token.kind == "end" else f"'{self.text[token.start : token.end]}'"
-        wanted = "" if expected is None else f", expected {expected}"
-        if hint is None and token.kind == "word" and token.key in RESERVED and expected in ("a name", "an expression"):
-            hint = f"{token.key} is a reserved word: write `{token.text}` in backticks to use it as a name"
-        message = f"unexpected {found}{wanted}"
-        raise SqlSyntaxError(message, at=token.start if at is None else at, text=self.text, hint=hint)
+        if token.kind == "quoted" or (token.kind == "word" and (any_word or token.key not in RESERVED)):
+            self.advance()
+            return token.text
+        self.reject("a name")
 
-    def deeper(self, parse: Callable[[], T]) -> T:
-        """Parse something nested; too deep a nest is refused before Python's own limit."""
+    def parse_path(self) -> tuple[str, ...]:
+        """Parse an identifier with dots, such as catalog.database.table."""
+        parts = [self.parse_name()]
+        while self.accept("."):
+            parts.append(self.parse_name(any_word=True))
+        return tuple(parts)
+
+    def parse_string(self, expected: str = "a string in single quotes") -> str:
+        """Parse a string literal."""
+        if self.token.kind != "string":
+            self.reject(expected)
+        return self.advance().text
+
+    def parse_integer(self) -> int:
+        """Parse a number without sign, point and exponent."""
+        token = self.token
+        if token.kind != "number" or not token.text.isdigit():
+            self.reject("a whole number")
+        self.advance()
+        return int(token.text)
+
+    # --------------------------------------------------------------------------------------------- lists and nesting
+
+    def parse_list(self, parse: Callable[[], T]) -> tuple[T, ...]:
+        """Parse one or more items with commas between them."""
+        items = [parse()]
+        while self.accept(","):
+            items.append(parse())
+        return tuple(items)
+
+    def parse_parenthesized(self, parse: Callable[[], T]) -> tuple[T, ...]:
+        """Parse one or more items in parentheses."""
+        self.expect("(")
+        items = self.parse_list(parse)
+        self.expect(")")
+        return items
+
+    def parse_nested(self, parse: Callable[[], T]) -> T:
+        """Parse something that can contain itself; refuse a depth that would reach Python's recursion limit."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            message = f"expressions and queries are nested more than {MAX_DEPTH} deep"
-            raise SqlSyntaxError(message, at=self.at, text=self.text)
+            self.fail(f"expressions and queries are nested more than {MAX_DEPTH} levels deep")
         try:
             return parse()
         finally:
             self._depth -= 1
 
-    def many(self, parse: Callable[[], T]) -> tuple[T, ...]:
-        """One or more, with commas between."""
-        found = [parse()]
-        while self.take_op(","):
-            found.append(parse())
-        return tuple(found)
+    # -------------------------------------------------------------------------------------------------------- errors
 
-    def wrapped(self, parse: Callable[[], T]) -> tuple[T, ...]:
-        """One or more in parentheses."""
-        self.expect_op("(")
-        found = self.many(parse)
-        self.expect_op(")")
-        return found
-
-    def name(self, *, any_word: bool = False) -> str:
-        """An identifier."""
+    def reject(self, expected: str | None = None, *, hint: str | None = None, at: int | None = None) -> NoReturn:
+        """Raise the error that the current token is not what the grammar allows here."""
         token = self.token
-        if token.kind == "quoted" or (token.kind == "word" and (any_word or token.key not in RESERVED)):
-            self.advance()
-            return token.text
-        self.fail("a name")
+        found = "end of statement" if token.kind == "end" else f"'{self.text[token.start : token.end]}'"
+        if hint is None and token.kind == "word" and token.key in RESERVED and expected in ("a name", "an expression"):
+            hint = f"{token.key} is a reserved word: write `{token.text}` in backticks to use it as a name"
+        self.fail(f"unexpected {found}" + (f": expected {expected}" if expected else ""), hint=hint, at=at)
 
-    def path(self) -> tuple[str, ...]:
-        """An identifier with dots."""
-        parts = [self.name()]
-        while self.is_op("."):
-            self.advance()
-            parts.append(self.name(any_word=True))
-        return tuple(parts)
-
-    def string(self) -> str:
-        """A string literal."""
-        if self.token.kind != "string":
-            self.fail("a string in single quotes")
-        return self.advance().text
-
-    def integer(self) -> int:
-        """A whole number."""
-        token = self.token
-        if token.kind != "number" or not token.text.isdigit():
-            self.fail("a whole number")
-        self.advance()
-        return int(token.text)
+    def fail(self, message: str, *, hint: str | None = None, at: int | None = None) -> NoReturn:
+        """Raise an error at the current token, or at another offset."""
+        raise SqlSyntaxError(message, at=self.at if at is None else at, text=self.text, hint=hint)

@@ -1,329 +1,331 @@
-"""The grammar of statements that define things: CREATE, ALTER, DROP.
+"""Grammar of CREATE, REPLACE and DROP.
 
-Promises: what Flink SQL can define is parsed or refused by name.
+Promises: every object that Flink SQL can define is parsed, or refused with its name.
 Does not know: catalogs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.queries import QueryGrammar
+from millstream.sql.syntax.cursor import Cursor
+from millstream.sql.syntax.queries import QueryParser
+from millstream.sql.syntax.type_names import TypeParser
+
+UNSUPPORTED_OBJECTS = {
+    "MODEL": "models are not supported",
+    "MATERIALIZED": "materialized tables are not supported",
+    "CONNECTION": "connections are not supported",
+}
 
 
-class DefinitionGrammar(QueryGrammar):
-    """Definitions."""
+def parse_unsupported(cursor: Cursor, at: int, what: str, reason: str) -> s.Unsupported:
+    """Skip a statement that Flink has and this project does not support."""
+    cursor.skip_statement()
+    return s.Unsupported(at, what, reason)
 
-    def _refuse(self, at: int, what: str, reason: str) -> s.Statement:
-        while not self.is_op(";") and self.token.kind != "end":
-            self.advance()
-        return s.Unsupported(at, what, reason)
 
-    # --------------------------------------------------------------------------------------------------- CREATE
+class _Create(NamedTuple):
+    """What stands between CREATE and the kind of object."""
 
-    def _create(self) -> s.Statement:
-        at = self.advance().start
-        replace = self.take("OR", "REPLACE")
-        temporary = self.take("TEMPORARY")
-        system = temporary and self.take("SYSTEM")
-        kind = self.take_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL", "MATERIALIZED", "CONNECTION")
-        match kind:
-            case "TABLE":
-                return self._create_table(at, temporary, replace)
-            case "VIEW":
-                return self._create_view(at, temporary, replace)
-            case "DATABASE" | "CATALOG":
-                missing = self._if_not_exists()
-                name = self.path()
-                comment = self.string() if self.take("COMMENT") else None
-                return s.CreateNamespace(at, kind, name, self._options(), comment, missing)
-            case "FUNCTION":
-                return self._create_function(at, temporary, system)
-            case "MODEL":
-                return self._refuse(at, "CREATE MODEL", "models are not supported")
-            case "MATERIALIZED" | "CONNECTION":
-                return self._refuse(at, f"CREATE {kind}", refusal(kind))
-        self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
+    at: int
+    replace: bool = False
+    temporary: bool = False
+    system: bool = False
 
-    def _if_not_exists(self) -> bool:
-        return self.take("IF", "NOT", "EXISTS")
 
-    def _options(self) -> tuple[tuple[str, str], ...]:
-        return self._pairs() if self.take("WITH") else ()
+class DefinitionParser:
+    """Parses CREATE, REPLACE and DROP, and the parts that ALTER has in common with them."""
 
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        self.expect_op("(")
-        if self.take_op(")"):
-            return ()
-        found = self.many(self._pair)
-        self.expect_op(")")
-        return found
+    __slots__ = ("_cursor", "_queries", "_types")
 
-    def _pair(self) -> tuple[str, str]:
-        key = self.string()
-        self.expect_op("=")
-        return key, self.string()
+    def __init__(self, cursor: Cursor, types: TypeParser, queries: QueryParser) -> None:
+        self._cursor = cursor
+        self._types = types
+        self._queries = queries
 
-    def _replace(self) -> s.Statement:
-        """REPLACE TABLE ... AS: the table must be there."""
-        at = self.advance().start
-        self.expect("TABLE")
-        made = self._create_table(at, temporary=False, replace=True, must_exist=True)
-        if made.query is None:
-            self.fail("AS SELECT", hint="REPLACE TABLE needs a query; ALTER TABLE changes a table")
-        return made
+    def parse_create(self) -> s.Statement:
+        """CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] kind ..."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        replace = cursor.accept("OR", "REPLACE")
+        temporary = cursor.accept("TEMPORARY")
+        system = temporary and cursor.accept("SYSTEM")
+        kind = cursor.token.key
+        if kind in UNSUPPORTED_OBJECTS:
+            return parse_unsupported(cursor, at, f"CREATE {kind}", UNSUPPORTED_OBJECTS[kind])
+        parse = _CREATE_PARSERS.get(kind)
+        if parse is None:
+            cursor.reject("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
+        cursor.advance()
+        return parse(self, _Create(at, replace, temporary, system))
 
-    def _create_table(self, at: int, temporary: bool, replace: bool, *, must_exist: bool = False) -> s.CreateTable:
-        missing = self._if_not_exists()
-        name = self.path()
+    def parse_replace(self) -> s.Statement:
+        """REPLACE TABLE ... AS query; the table must exist."""
+        at = self._cursor.advance().start
+        self._cursor.expect("TABLE")
+        table = self._parse_create_table(_Create(at, replace=True), must_exist=True)
+        if table.query is None:
+            self._cursor.reject("AS SELECT", hint="REPLACE TABLE needs a query; ALTER TABLE changes a table")
+        return table
+
+    def parse_drop(self) -> s.Statement:
+        """DROP [TEMPORARY [SYSTEM]] kind [IF EXISTS] name [CASCADE | RESTRICT]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        temporary = cursor.accept("TEMPORARY")
+        system = temporary and cursor.accept("SYSTEM")
+        kind = cursor.token.key
+        if kind in UNSUPPORTED_OBJECTS:
+            return parse_unsupported(cursor, at, f"DROP {kind}", UNSUPPORTED_OBJECTS[kind])
+        kind = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
+        if_exists = cursor.accept("IF", "EXISTS")
+        name = cursor.parse_path()
+        cascade = cursor.accept_any("CASCADE", "RESTRICT") == "CASCADE"
+        return s.Drop(at, kind, name, if_exists, temporary, system, cascade)
+
+    # ------------------------------------------------------------------------------------------ databases, functions
+
+    def _parse_create_database(self, create: _Create) -> s.Statement:
+        return self._parse_create_namespace(create, "DATABASE")
+
+    def _parse_create_catalog(self, create: _Create) -> s.Statement:
+        return self._parse_create_namespace(create, "CATALOG")
+
+    def _parse_create_namespace(self, create: _Create, kind: str) -> s.Statement:
+        if_not_exists = self.parse_if_not_exists()
+        name = self._cursor.parse_path()
+        comment = self._parse_comment()
+        return s.CreateNamespace(create.at, kind, name, self.parse_options(), comment, if_not_exists)
+
+    def _parse_create_function(self, create: _Create) -> s.Statement:
+        if_not_exists = self.parse_if_not_exists()
+        name = self._cursor.parse_path()
+        target, language = self.parse_function_target()
+        if self._cursor.accept("USING"):  # JAR files: Python functions do not need them
+            self._cursor.skip_statement()
+        return s.CreateFunction(create.at, name, target, language, create.temporary, create.system, if_not_exists)
+
+    def parse_function_target(self) -> tuple[str, str]:
+        """AS 'module.name' [LANGUAGE name]; the language is JAVA unless it is given."""
+        cursor = self._cursor
+        cursor.expect("AS")
+        target = cursor.parse_string()
+        language = cursor.parse_name(any_word=True).upper() if cursor.accept("LANGUAGE") else "JAVA"
+        return target, language
+
+    # ---------------------------------------------------------------------------------------------------------- views
+
+    def _parse_create_view(self, create: _Create) -> s.Statement:
+        cursor = self._cursor
+        if_not_exists = self.parse_if_not_exists()
+        name = cursor.parse_path()
+        columns = cursor.parse_parenthesized(cursor.parse_name) if cursor.is_next("(") else ()
+        comment = self._parse_comment()
+        cursor.expect("AS")
+        query, text = self.parse_view_query()
+        return s.CreateView(
+            create.at, name, query, text, columns, comment, create.temporary, if_not_exists, create.replace
+        )
+
+    def parse_view_query(self) -> tuple[s.Query, str]:
+        """Parse a query and return it with its text."""
+        start = self._cursor.at
+        query = self._queries.parse_query()
+        return query, self._cursor.text[start : self._cursor.at].rstrip()
+
+    # --------------------------------------------------------------------------------------------------------- tables
+
+    def _parse_create_table(self, create: _Create, *, must_exist: bool = False) -> s.CreateTable:
+        cursor = self._cursor
+        if_not_exists = self.parse_if_not_exists()
+        name = cursor.parse_path()
+        schema = self._parse_schema() if cursor.is_next("(") else _Schema()
+        comment = self._parse_comment()
+        distribution = self.parse_distribution() if cursor.is_next("DISTRIBUTED") else None
+        partitions = cursor.parse_parenthesized(cursor.parse_name) if cursor.accept("PARTITIONED", "BY") else ()
+        options = self.parse_options()
+        like = self._parse_like() if cursor.is_next("LIKE") else None
+        query = self._queries.parse_query() if cursor.accept("AS") else None
+        return s.CreateTable(
+            create.at,
+            name,
+            schema.columns,
+            schema.watermark,
+            schema.primary_key,
+            partitions=partitions,
+            options=options,
+            comment=comment,
+            temporary=create.temporary,
+            if_not_exists=if_not_exists,
+            or_replace=create.replace,
+            like=like,
+            query=query,
+            constraint=schema.constraint,
+            distribution=distribution,
+            must_exist=must_exist,
+        )
+
+    def _parse_schema(self) -> _Schema:
+        """( column, ..., WATERMARK FOR ..., PRIMARY KEY ... ), in any order."""
+        cursor = self._cursor
         columns: list[s.ColumnDef] = []
         watermark: s.WatermarkDef | None = None
-        key: tuple[str, ...] = ()
+        primary_key: tuple[str, ...] = ()
         constraint: str | None = None
-        if self.is_op("("):
-            self.expect_op("(")
-            while not self.is_op(")"):
-                if self.is_word("WATERMARK", "FOR"):
-                    if watermark is not None:
-                        self.fail("no second watermark")
-                    watermark = self._watermark()
-                elif self.is_word("PRIMARY", "KEY") or self.is_word("CONSTRAINT"):
-                    self._one_key(key)
-                    constraint, key = self._primary_key()
-                else:
-                    column = self._column()
-                    columns.append(column)
-                    if column.primary_key:
-                        self._one_key(key, column.at)
-                        key = (column.name,)
-                if not self.take_op(","):
-                    break
-                if self.is_op(")"):
-                    self.fail("a column", hint="is there a comma too many?")
-            self.expect_op(")")
-        comment = self.string() if self.take("COMMENT") else None
-        distribution = self._distribution() if self.is_word("DISTRIBUTED") else None
-        partitions = self.wrapped(self.name) if self.take("PARTITIONED", "BY") else ()
-        options = self._options()
-        like = self._like() if self.is_word("LIKE") else None
-        query = self.query() if self.take("AS") else None
-        return s.CreateTable(
-            at, name, tuple(columns), watermark, key, False, partitions, options, comment, temporary, missing, replace,
-            like, query, constraint, distribution, must_exist,
-        )  # fmt: skip
+        cursor.expect("(")
+        while not cursor.is_next(")"):
+            at = cursor.at
+            new_key: tuple[str, ...] = ()
+            if cursor.is_next("WATERMARK", "FOR"):
+                if watermark is not None:
+                    cursor.fail("a table can have only one watermark")
+                watermark = self.parse_watermark()
+            elif cursor.is_next("PRIMARY", "KEY") or cursor.is_next("CONSTRAINT"):
+                constraint, new_key = self.parse_primary_key()
+            else:
+                column = self.parse_column()
+                columns.append(column)
+                new_key = (column.name,) if column.primary_key else ()
+            if primary_key and new_key:
+                hint = "one primary key can have several columns: PRIMARY KEY (a, b) NOT ENFORCED"
+                cursor.fail("a table can have only one primary key", hint=hint, at=at)
+            primary_key = primary_key or new_key
+            if not cursor.accept(","):
+                break
+            if cursor.is_next(")"):
+                cursor.reject("a column", hint="is there a comma too many?")
+        cursor.expect(")")
+        return _Schema(tuple(columns), watermark, primary_key, constraint)
 
-    def _one_key(self, key: tuple[str, ...], at: int | None = None) -> None:
-        if key:
-            self.fail("no second primary key", at=at, hint="one primary key can have several columns")
+    def parse_column(self) -> s.ColumnDef:
+        """name type [METADATA ...] [PRIMARY KEY ...] [COMMENT ...], name AS expression, or a name alone."""
+        cursor = self._cursor
+        at, name = cursor.at, cursor.parse_name(any_word=True)
+        if cursor.accept("AS"):
+            expr = self._queries.expressions.parse_expression()
+            return s.ColumnDef(at, name, expr=expr, comment=self._parse_comment())
+        if cursor.is_any(",", ")"):  # CREATE TABLE t (a, b) AS SELECT has names without types
+            return s.ColumnDef(at, name)
+        data_type = self._types.parse_type()
+        metadata = virtual = primary_key = False
+        metadata_key: str | None = None
+        while True:
+            if cursor.accept("METADATA"):
+                metadata = True
+                metadata_key = cursor.parse_string() if cursor.accept("FROM") else None
+                virtual = cursor.accept("VIRTUAL")
+            elif cursor.accept("PRIMARY", "KEY"):
+                primary_key = True
+                self._parse_not_enforced()
+            elif cursor.accept("CONSTRAINT"):
+                cursor.parse_name()
+            else:
+                break
+        comment = self._parse_comment()
+        return s.ColumnDef(at, name, data_type, None, metadata, metadata_key, virtual, comment, primary_key)
 
-    def _distribution(self) -> s.DistributionDef:
-        """DISTRIBUTED or DISTRIBUTION, and how."""
-        at = self.advance().start
+    def parse_watermark(self) -> s.WatermarkDef:
+        """WATERMARK FOR column AS expression."""
+        cursor = self._cursor
+        at = cursor.at
+        cursor.expect("WATERMARK", "FOR")
+        column = cursor.parse_path()
+        cursor.expect("AS")
+        return s.WatermarkDef(at, column, self._queries.expressions.parse_expression())
+
+    def parse_primary_key(self) -> tuple[str | None, tuple[str, ...]]:
+        """[CONSTRAINT name] PRIMARY KEY (column, ...) NOT ENFORCED."""
+        cursor = self._cursor
+        constraint = cursor.parse_name() if cursor.accept("CONSTRAINT") else None
+        cursor.expect("PRIMARY", "KEY")
+        columns = cursor.parse_parenthesized(cursor.parse_name)
+        self._parse_not_enforced()
+        return constraint, columns
+
+    def _parse_not_enforced(self) -> None:
+        if not self._cursor.accept("NOT", "ENFORCED"):
+            hint = "primary keys are not checked: write PRIMARY KEY ... NOT ENFORCED"
+            self._cursor.reject("NOT ENFORCED", hint=hint)
+
+    def parse_distribution(self) -> s.DistributionDef:
+        """(DISTRIBUTED | DISTRIBUTION) [BY [HASH | RANGE] (column, ...)] [INTO n BUCKETS]."""
+        cursor = self._cursor
+        at = cursor.advance().start
         kind: str | None = None
         columns: tuple[str, ...] = ()
         buckets: int | None = None
-        by = self.take("BY")
-        if by:
-            kind = self.take_any("HASH", "RANGE")
-            columns = self.wrapped(self.name)
-        if self.take("INTO"):
-            buckets = self.integer()
-            self.expect("BUCKETS")
-        elif not by:
-            self.fail("BY or INTO")
+        has_columns = cursor.accept("BY")
+        if has_columns:
+            kind = cursor.accept_any("HASH", "RANGE")
+            columns = cursor.parse_parenthesized(cursor.parse_name)
+        if cursor.accept("INTO"):
+            buckets = cursor.parse_integer()
+            cursor.expect("BUCKETS")
+        elif not has_columns:
+            cursor.reject("BY or INTO")
         return s.DistributionDef(at, kind, columns, buckets)
 
-    def _column(self) -> s.ColumnDef:
-        at, name = self.at, self.name(any_word=True)
-        if self.take("AS"):
-            expr = self.expression()
-            return s.ColumnDef(at, name, expr=expr, comment=self.string() if self.take("COMMENT") else None)
-        if self.is_op(",", ")"):  # CREATE TABLE t (a, b) AS SELECT: names alone
-            return s.ColumnDef(at, name)
-        kind = self.data_type()
-        metadata = virtual = False
-        metadata_key = None
-        primary = False
-        while True:
-            if self.take("METADATA"):
-                metadata = True
-                metadata_key = self.string() if self.take("FROM") else None
-                virtual = self.take("VIRTUAL")
-            elif self.take("PRIMARY", "KEY"):
-                primary = True
-                self._not_enforced()
-            elif self.take("CONSTRAINT"):
-                self.name()
-            else:
-                break
-        comment = self.string() if self.take("COMMENT") else None
-        return s.ColumnDef(at, name, kind, None, metadata, metadata_key, virtual, comment, primary)
-
-    def _not_enforced(self) -> None:
-        if self.take("ENFORCED") or not self.take("NOT", "ENFORCED"):
-            self.fail("NOT ENFORCED", hint="a primary key is a promise of the data: write PRIMARY KEY ... NOT ENFORCED")
-
-    def _primary_key(self) -> tuple[str | None, tuple[str, ...]]:
-        constraint = self.name() if self.take("CONSTRAINT") else None
-        self.expect("PRIMARY", "KEY")
-        key = self.wrapped(self.name)
-        self._not_enforced()
-        return constraint, key
-
-    def _watermark(self) -> s.WatermarkDef:
-        at = self.at
-        self.expect("WATERMARK", "FOR")
-        column = self.path()
-        self.expect("AS")
-        return s.WatermarkDef(at, column, self.expression())
-
-    def _like(self) -> s.LikeClause:
-        at = self.at
-        self.expect("LIKE")
-        table = self.path()
+    def _parse_like(self) -> s.LikeClause:
+        """LIKE table [( (INCLUDING | EXCLUDING | OVERWRITING) part ... )]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        table = cursor.parse_path()
         options: list[tuple[str, str]] = []
-        if self.take_op("("):
-            while not self.is_op(")"):
-                how = self.take_any("INCLUDING", "EXCLUDING", "OVERWRITING") or self.fail("INCLUDING or EXCLUDING")
-                options.append((how, self.name(any_word=True).upper()))
-            self.expect_op(")")
+        if cursor.accept("("):
+            while not cursor.accept(")"):
+                strategy = cursor.expect_any("INCLUDING", "EXCLUDING", "OVERWRITING")
+                options.append((strategy, cursor.parse_name(any_word=True).upper()))
         return s.LikeClause(at, table, tuple(options))
 
-    def _create_view(self, at: int, temporary: bool, replace: bool) -> s.Statement:
-        missing = self._if_not_exists()
-        name = self.path()
-        columns = self.wrapped(self.name) if self.is_op("(") else ()
-        comment = self.string() if self.take("COMMENT") else None
-        self.expect("AS")
-        start = self.at
-        query = self.query()
-        text = self.text[start : self.ahead(0).start].rstrip().rstrip(";")
-        return s.CreateView(at, name, query, text, columns, comment, temporary, missing, replace)
+    # ------------------------------------------------------------------------------------------- what statements share
 
-    def _create_function(self, at: int, temporary: bool, system: bool) -> s.Statement:
-        missing = self._if_not_exists()
-        name = self.path()
-        self.expect("AS")
-        target = self.string()
-        language = self.name(any_word=True).upper() if self.take("LANGUAGE") else "JAVA"
-        if self.take("USING"):
-            while not self.is_op(";") and self.token.kind != "end":
-                self.advance()
-        return s.CreateFunction(at, name, target, language, temporary, system, missing)
+    def parse_if_not_exists(self) -> bool:
+        """[IF NOT EXISTS]."""
+        return self._cursor.accept("IF", "NOT", "EXISTS")
 
-    # --------------------------------------------------------------------------------------------- DROP and ALTER
+    def _parse_comment(self) -> str | None:
+        return self._cursor.parse_string() if self._cursor.accept("COMMENT") else None
 
-    def _drop(self) -> s.Statement:
-        at = self.advance().start
-        temporary = self.take("TEMPORARY")
-        system = temporary and self.take("SYSTEM")
-        kind = self.take_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL", "MATERIALIZED", "CONNECTION")
-        if kind is None:
-            self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
-        if kind in ("MODEL", "MATERIALIZED", "CONNECTION"):
-            return self._refuse(at, f"DROP {kind}", refusal(kind))
-        exists = self.take("IF", "EXISTS")
-        name = self.path()
-        cascade = self.take_any("CASCADE", "RESTRICT") == "CASCADE"
-        return s.Drop(at, kind, name, exists, temporary, system, cascade)
+    def parse_options(self) -> tuple[tuple[str, str], ...]:
+        """[WITH ('key' = 'value', ...)]."""
+        return self.parse_option_list() if self._cursor.accept("WITH") else ()
 
-    def _alter(self) -> s.Statement:
-        at = self.advance().start
-        temporary = self.take("TEMPORARY")
-        if temporary:
-            self.take("SYSTEM")
-        kind = self.take_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL", "MATERIALIZED")
-        if kind is None:
-            self.fail("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
-        if kind in ("MODEL", "MATERIALIZED"):
-            return self._refuse(at, f"ALTER {kind}", refusal(kind))
-        exists = self.take("IF", "EXISTS")
-        name = self.path()
-        if kind == "FUNCTION":
-            self.expect("AS")
-            target = self.string()
-            language = self.name(any_word=True).upper() if self.take("LANGUAGE") else "JAVA"
-            return s.Alter(at, kind, name, "AS", (target, language), exists, temporary)
-        if self.take("RENAME", "TO"):
-            return s.Alter(at, kind, name, "RENAME", (self.path(),), exists)
-        if self.take("SET"):
-            return s.Alter(at, kind, name, "SET", (self._pairs(),), exists)
-        if self.take("RESET"):
-            return s.Alter(at, kind, name, "RESET", (self.wrapped(self.string),), exists)
-        if self.take("COMMENT"):
-            return s.Alter(at, kind, name, "COMMENT", (self.string(),), exists)
-        if kind == "VIEW" and self.take("AS"):
-            start = self.at
-            query = self.query()
-            return s.Alter(at, kind, name, "AS", (query, self.text[start : self.at].rstrip()), exists)
-        if kind == "TABLE":
-            return self._alter_table(at, name, exists)
-        self.fail("RENAME TO, SET, RESET or AS")
+    def parse_option_list(self) -> tuple[tuple[str, str], ...]:
+        """('key' = 'value', ...)."""
+        if self._cursor.accept("(", ")"):
+            return ()
+        return self._cursor.parse_parenthesized(self._parse_option)
 
-    def _alter_table(self, at: int, name: tuple[str, ...], exists: bool) -> s.Statement:
-        if self.take("RENAME"):
-            old = self.name()
-            self.expect("TO")
-            return s.Alter(at, "TABLE", name, "RENAME COLUMN", (old, self.name()), exists)
-        word = self.take_any("ADD", "MODIFY", "DROP")
-        if word is None:
-            self.fail("ADD, MODIFY, DROP, RENAME, SET or RESET")
-        if word != "MODIFY" and (
-            self.is_word("PARTITION") or self.is_word("IF", "NOT") or self.is_word("IF", "EXISTS")
-        ):
-            return self._alter_partitions(at, name, exists, word)
-        following = self.ahead()
-        if word != "DROP" and self.is_word("DISTRIBUTION") and following.key in ("BY", "INTO"):
-            return s.Alter(at, "TABLE", name, f"{word} DISTRIBUTION", (self._distribution(),), exists)
-        if word == "DROP" and self.is_word("DISTRIBUTION") and (following.kind == "end" or following.text == ";"):
-            self.advance()
-            return s.Alter(at, "TABLE", name, "DROP DISTRIBUTION", (), exists)
-        if word == "DROP":
-            if self.take("WATERMARK"):
-                return s.Alter(at, "TABLE", name, "DROP WATERMARK", (), exists)
-            if self.take("PRIMARY", "KEY"):
-                return s.Alter(at, "TABLE", name, "DROP KEY", (), exists)
-            if self.take("CONSTRAINT"):
-                return s.Alter(at, "TABLE", name, "DROP KEY", (self.name(),), exists)
-            self.take("COLUMN")
-            columns = self.wrapped(self.name) if self.is_op("(") else (self.name(),)
-            return s.Alter(at, "TABLE", name, "DROP COLUMNS", columns, exists)
-        self.take("COLUMN")
-        parts = self.wrapped(self._alteration) if self.is_op("(") else (self._alteration(),)
-        return s.Alter(at, "TABLE", name, word, parts, exists)
+    def _parse_option(self) -> tuple[str, str]:
+        key = self._cursor.parse_string()
+        self._cursor.expect("=")
+        return key, self._cursor.parse_string()
 
-    def _alter_partitions(self, at: int, name: tuple[str, ...], exists: bool, word: str) -> s.Statement:
-        given = self._if_not_exists() if word == "ADD" else self.take("IF", "EXISTS")
-        parts: list[s.PartitionDef] = []
-        while self.is_word("PARTITION") or not parts:
-            place = self.at
-            self.expect("PARTITION")
-            spec = self.wrapped(self._partition_value)
-            parts.append(s.PartitionDef(place, spec, self._options() if word == "ADD" else ()))
-            if word == "DROP" and not self.take_op(","):
-                break
-        return s.Alter(at, "TABLE", name, f"{word} PARTITIONS", (given, tuple(parts)), exists)
+    def parse_partition(self) -> tuple[tuple[str, s.Expr | None], ...]:
+        """PARTITION (column [= value], ...)."""
+        self._cursor.expect("PARTITION")
+        return self._cursor.parse_parenthesized(self._parse_partition_value)
 
-    def _partition_value(self) -> tuple[str, s.Expr | None]:
-        name = self.name()
-        return name, self.expression() if self.take_op("=") else None
-
-    def _alteration(self) -> object:
-        if self.is_word("WATERMARK", "FOR"):
-            return self._watermark()
-        if self.is_word("PRIMARY", "KEY") or self.is_word("CONSTRAINT"):
-            return self._primary_key()
-        column = self._column()
-        position: str | None = None
-        if self.take("FIRST"):
-            position = ""
-        elif self.take("AFTER"):
-            position = self.name()
-        return column, position
+    def _parse_partition_value(self) -> tuple[str, s.Expr | None]:
+        name = self._cursor.parse_name()
+        return name, self._queries.expressions.parse_expression() if self._cursor.accept("=") else None
 
 
-def refusal(kind: str) -> str:
-    """Why statements about such things are refused."""
-    named = {
-        "MODEL": "models", "MATERIALIZED": "materialized tables", "CONNECTION": "connections",
-        "PROCEDURE": "procedures",
-    }  # fmt: skip
-    return f"{named[kind]} are not supported"
+class _Schema(NamedTuple):
+    """What stands between the parentheses of CREATE TABLE."""
+
+    columns: tuple[s.ColumnDef, ...] = ()
+    watermark: s.WatermarkDef | None = None
+    primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
+
+
+_CREATE_PARSERS: dict[str, Callable[[DefinitionParser, _Create], s.Statement]] = {
+    "TABLE": DefinitionParser._parse_create_table,
+    "VIEW": DefinitionParser._parse_create_view,
+    "DATABASE": DefinitionParser._parse_create_database,
+    "CATALOG": DefinitionParser._parse_create_catalog,
+    "FUNCTION": DefinitionParser._parse_create_function,
+}

@@ -1,8 +1,8 @@
-"""The grammar of expressions, with Flink's precedence.
+"""Grammar of expressions, with Flink's operator precedence.
 
-Promises: OR, AND, NOT, comparisons, sums, products, signs, accesses, in this order of binding; operators become calls
-of functions with their sign as name.
-Does not know: what names mean."""
+Promises: operators bind in this order, the weakest first: OR, AND, NOT, comparisons and other predicates, sums,
+products, signs, element and field access. An operator becomes a call whose name is the operator.
+Does not know: what names refer to."""
 
 from __future__ import annotations
 
@@ -10,327 +10,424 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.calls import CallGrammar
-from millstream.sql.syntax.cursor import RESERVED
+from millstream.sql.syntax.calls import CallParser
+from millstream.sql.syntax.cursor import RESERVED, Cursor
+from millstream.sql.syntax.lexer import Token
+from millstream.sql.syntax.type_names import TypeParser
 from millstream.sql.types import data_types as t
 
-_NO_PARENTHESES = (
-    *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_ROW_TIMESTAMP"),
-    "CURRENT_DATABASE",
-)
-_COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+_COMPARISONS = frozenset(("=", "<>", "!=", "<", "<=", ">", ">="))
+_RESERVED_FUNCTIONS = ("LEFT", "RIGHT", "IN", "SET")  # reserved words that are functions in front of a parenthesis
 
 
-class ExpressionGrammar(CallGrammar):
-    """Expressions."""
+class ExpressionParser:
+    """Parses expressions."""
 
-    def is_query(self) -> bool:
-        """Whether a query begins here."""
-        depth = 0
-        while self.ahead(depth).kind == "op" and self.ahead(depth).text == "(":
-            depth += 1
-        token = self.ahead(depth)
-        return token.kind == "word" and token.key in ("SELECT", "WITH", "VALUES")
+    __slots__ = ("_cursor", "_parse_query", "_types", "calls")
 
-    def expression(self) -> s.Expr:
-        """Any expression."""
-        return self.deeper(self._or)
+    def __init__(self, cursor: Cursor, types: TypeParser, parse_query: Callable[[], s.Query]) -> None:
+        self.calls = CallParser(cursor, types, self.parse_expression, self.parse_operand, parse_query)
+        self._cursor = cursor
+        self._types = types
+        self._parse_query = parse_query
 
-    def _or(self) -> s.Expr:
-        return self._chain("OR", self._and)
+    def parse_expression(self) -> s.Expr:
+        """Parse any expression."""
+        return self._cursor.parse_nested(self._parse_or)
 
-    def _and(self) -> s.Expr:
-        return self._chain("AND", self._not)
+    # ------------------------------------------------------------------------------------------- logic and predicates
 
-    def _chain(self, word: str, parse: Callable[[], s.Expr]) -> s.Expr:
-        """Any number of operands, as a tree that is no deeper than it must be."""
-        operands, places = [parse()], []
-        while self.is_word(word):
-            places.append(self.advance().start)
-            operands.append(parse())
+    def _parse_or(self) -> s.Expr:
+        return self._parse_chain("OR", self._parse_and)
 
-        def combined(first: int, last: int) -> s.Expr:
+    def _parse_and(self) -> s.Expr:
+        return self._parse_chain("AND", self._parse_not)
+
+    def _parse_chain(self, keyword: str, parse_operand: Callable[[], s.Expr]) -> s.Expr:
+        """Parse operands with a keyword between them into a balanced tree, so that long chains do not nest deep."""
+        cursor = self._cursor
+        first = parse_operand()
+        if not cursor.is_next(keyword):
+            return first
+        operands, offsets = [first], []
+        while cursor.is_next(keyword):
+            offsets.append(cursor.advance().start)
+            operands.append(parse_operand())
+
+        def combine(first: int, last: int) -> s.Expr:
             if first == last:
                 return operands[first]
             middle = (first + last) // 2
-            return s.Call(places[middle], word, (combined(first, middle), combined(middle + 1, last)))
+            return s.Call(offsets[middle], keyword, (combine(first, middle), combine(middle + 1, last)))
 
-        return combined(0, len(operands) - 1)
+        return combine(0, len(operands) - 1)
 
-    def _not(self) -> s.Expr:
-        if self.is_word("NOT") and self.ahead().key != "EXISTS":
-            at = self.advance().start
-            return s.Call(at, "NOT", (self.deeper(self._not),))
-        return self._predicate()
+    def _parse_not(self) -> s.Expr:
+        cursor = self._cursor
+        if cursor.is_next("NOT") and cursor.peek().key != "EXISTS":
+            return self._parse_negation()
+        return self._parse_predicate()
 
-    def _predicate(self) -> s.Expr:
-        left = self._sum()
+    def _parse_negation(self) -> s.Expr:
+        at = self._cursor.advance().start
+        return s.Call(at, "NOT", (self._cursor.parse_nested(self._parse_not),))
+
+    def _parse_predicate(self) -> s.Expr:
+        cursor = self._cursor
+        left = self.parse_operand()
         while True:
-            at = self.at
-            sign = self.take_op(*_COMPARISONS)
-            if sign is not None:
-                left = self._compared(at, "<>" if sign == "!=" else sign, left)
-            elif self.is_word("IS"):
-                left = self._is(left)
-            elif self.is_any("BETWEEN", "IN", "LIKE", "SIMILAR", "OVERLAPS") or (
-                self.is_word("NOT") and self.ahead().key in ("BETWEEN", "IN", "LIKE", "SIMILAR")
-            ):
-                left = self._range(left)
+            key = cursor.token.key
+            if key in _COMPARISONS:
+                left = self._parse_comparison(left)
+            elif key == "IS":
+                left = self._parse_is(left)
+            elif key in _PREDICATES:
+                left = _PREDICATES[key](self, left, cursor.advance().start)
+            elif key == "NOT" and cursor.peek().key in _NEGATED_PREDICATES:
+                at = cursor.advance().start
+                left = self._parse_negated_predicate(left, at)
             else:
                 return left
 
-    def _compared(self, at: int, sign: str, left: s.Expr) -> s.Expr:
-        if self.is_any("ANY", "SOME", "ALL") and self.ahead().text == "(":
-            every = self.advance().key == "ALL"
-            self.expect_op("(")
-            query = self.query()
-            self.expect_op(")")
-            if not every and sign == "=":
-                return s.In(at, left, (), query, negated=False)
-            if every and sign == "<>":
-                return s.In(at, left, (), query, negated=True)
-            self.fail(None, hint="only = ANY and <> ALL can be used with a query", at=at)
-        return s.Call(at, sign, (left, self._sum()))
+    def _parse_comparison(self, left: s.Expr) -> s.Expr:
+        cursor = self._cursor
+        token = cursor.advance()
+        at, operator = token.start, "<>" if token.key == "!=" else token.key
+        if not (cursor.is_any("ANY", "SOME", "ALL") and cursor.peek().key == "("):
+            return s.Call(at, operator, (left, self.parse_operand()))
+        is_all = cursor.advance().key == "ALL"
+        query = self._parse_subquery()
+        if not is_all and operator == "=":
+            return s.In(at, left, (), query, negated=False)
+        if is_all and operator == "<>":
+            return s.In(at, left, (), query, negated=True)
+        cursor.fail(
+            f"{operator} {'ALL' if is_all else 'ANY'} is not supported",
+            hint="only = ANY and <> ALL can be used with a query",
+            at=at,
+        )
 
-    def _is(self, left: s.Expr) -> s.Expr:
-        at = self.advance().start
-        negated = self.take("NOT")
-        if self.take("DISTINCT", "FROM"):
-            name = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
-            return s.Call(at, name, (left, self._sum()))
-        word = self.take_any("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON")
+    def _parse_is(self, left: s.Expr) -> s.Expr:
+        cursor = self._cursor
+        at = cursor.advance().start
+        prefix = "IS NOT" if cursor.accept("NOT") else "IS"
+        if cursor.accept("DISTINCT", "FROM"):
+            return s.Call(at, f"{prefix} DISTINCT FROM", (left, self.parse_operand()))
+        word = cursor.accept_any("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON")
         if word is None:
-            self.fail("NULL, TRUE, FALSE, UNKNOWN, JSON or DISTINCT FROM")
+            cursor.reject("NULL, TRUE, FALSE, UNKNOWN, JSON or DISTINCT FROM")
         args: tuple[s.Expr, ...] = (left,)
         if word == "JSON":
-            kind = self.take_any("VALUE", "OBJECT", "ARRAY", "SCALAR") or "VALUE"
-            args = (left, s.Symbol(at, kind))
-        return s.Call(at, f"IS NOT {word}" if negated else f"IS {word}", args)
+            args = (left, s.Symbol(at, cursor.accept_any("VALUE", "OBJECT", "ARRAY", "SCALAR") or "VALUE"))
+        return s.Call(at, f"{prefix} {word}", args)
 
-    def _range(self, left: s.Expr) -> s.Expr:
-        at = self.at
-        negated = self.take("NOT")
-        word = self.advance().key
-        found: s.Expr
-        if word == "IN":
-            return self._in(at, left, negated)
-        if word == "BETWEEN":
-            symmetric = self.take_any("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
-            low = self._sum()
-            self.expect("AND")
-            found = s.Call(at, "BETWEEN SYMMETRIC" if symmetric else "BETWEEN", (left, low, self._sum()))
-        elif word == "OVERLAPS":
-            found = s.Call(at, "OVERLAPS", (left, self._sum()))
+    def _parse_negated_predicate(self, left: s.Expr, at: int) -> s.Expr:
+        key = self._cursor.advance().key
+        if key == "IN":
+            return self._parse_in(left, at, negated=True)
+        return s.Call(at, "NOT", (_PREDICATES[key](self, left, at),))
+
+    def _parse_in(self, left: s.Expr, at: int, *, negated: bool = False) -> s.Expr:
+        cursor = self._cursor
+        cursor.expect("(")
+        query: s.Query | None = None
+        items: tuple[s.Expr, ...] = ()
+        if cursor.is_query_next():
+            query = self._parse_query()
         else:
-            if word == "SIMILAR":
-                self.expect("TO")
-            args = [left, self._sum()]
-            if self.take("ESCAPE"):
-                args.append(self._sum())
-            found = s.Call(at, "SIMILAR TO" if word == "SIMILAR" else "LIKE", tuple(args))
-        return s.Call(at, "NOT", (found,)) if negated else found
+            items = cursor.parse_list(self.parse_expression)
+        cursor.expect(")")
+        return s.In(at, left, items, query, negated)
 
-    def _in(self, at: int, left: s.Expr, negated: bool) -> s.Expr:
-        self.expect_op("(")
-        if self.is_query():
-            query = self.query()
-            self.expect_op(")")
-            return s.In(at, left, (), query, negated)
-        items = self.many(self.expression)
-        self.expect_op(")")
-        return s.In(at, left, items, None, negated)
+    def _parse_between(self, left: s.Expr, at: int) -> s.Expr:
+        symmetric = self._cursor.accept_any("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
+        low = self.parse_operand()
+        self._cursor.expect("AND")
+        return s.Call(at, "BETWEEN SYMMETRIC" if symmetric else "BETWEEN", (left, low, self.parse_operand()))
 
-    def _sum(self) -> s.Expr:
-        left = self._product()
-        while self.is_op("+", "-"):
-            token = self.advance()
-            left = s.Call(token.start, token.text, (left, self._product()))
+    def _parse_overlaps(self, left: s.Expr, at: int) -> s.Expr:
+        return s.Call(at, "OVERLAPS", (left, self.parse_operand()))
+
+    def _parse_like(self, left: s.Expr, at: int) -> s.Expr:
+        return s.Call(at, "LIKE", (left, *self._parse_pattern()))
+
+    def _parse_similar(self, left: s.Expr, at: int) -> s.Expr:
+        self._cursor.expect("TO")
+        return s.Call(at, "SIMILAR TO", (left, *self._parse_pattern()))
+
+    def _parse_pattern(self) -> tuple[s.Expr, ...]:
+        """pattern [ESCAPE character]."""
+        pattern = self.parse_operand()
+        return (pattern, self.parse_operand()) if self._cursor.accept("ESCAPE") else (pattern,)
+
+    # ----------------------------------------------------------------------------------------------------- arithmetic
+
+    def parse_operand(self) -> s.Expr:
+        """Parse an operand of a predicate: a sum, or anything that binds stronger."""
+        cursor = self._cursor
+        left = self._parse_product()
+        while cursor.is_any("+", "-"):
+            token = cursor.advance()
+            left = s.Call(token.start, token.key, (left, self._parse_product()))
         return left
 
-    def _product(self) -> s.Expr:
-        left = self._signed()
-        while self.is_op("*", "/", "%", "||"):
-            token = self.advance()
-            left = s.Call(token.start, token.text, (left, self._signed()))
+    def _parse_product(self) -> s.Expr:
+        cursor = self._cursor
+        left = self._parse_signed()
+        while cursor.is_any("*", "/", "%", "||"):
+            token = cursor.advance()
+            left = s.Call(token.start, token.key, (left, self._parse_signed()))
         return left
 
-    def _signed(self) -> s.Expr:
-        if self.is_op("-", "+"):
-            token = self.advance()
-            operand = self.deeper(self._signed)
-            if token.text == "+":
-                return operand
-            if isinstance(operand, s.Constant) and isinstance(operand.value, int | float | Decimal):
-                return s.Constant(token.start, -operand.value, operand.type)
-            return s.Call(token.start, "NEGATE", (operand,))
-        return self._postfix()
+    def _parse_signed(self) -> s.Expr:
+        cursor = self._cursor
+        if not cursor.is_any("-", "+"):
+            return self._parse_access()
+        token = cursor.advance()
+        operand = cursor.parse_nested(self._parse_signed)
+        if token.key == "+":
+            return operand
+        if isinstance(operand, s.Constant) and isinstance(operand.value, int | float | Decimal):
+            return s.Constant(token.start, -operand.value, operand.type)
+        return s.Call(token.start, "NEGATE", (operand,))
 
-    def _postfix(self) -> s.Expr:
-        left = self._primary()
+    def _parse_access(self) -> s.Expr:
+        """Parse array[index], map[key] and (expression).field."""
+        cursor = self._cursor
+        left = self._parse_primary()
         while True:
-            at = self.at
-            if self.is_op("["):
-                self.advance()
-                index = self.expression()
-                self.expect_op("]")
+            at = cursor.at
+            if cursor.accept("["):
+                index = self.parse_expression()
+                cursor.expect("]")
                 left = s.Access(at, left, index)
-            elif self.is_op(".") and not isinstance(left, s.Name | s.Star):
-                self.advance()
-                left = s.FieldOf(at, left, self.name(any_word=True))
+            elif cursor.is_next(".") and not isinstance(left, s.Name | s.Star):
+                cursor.advance()
+                left = s.FieldOf(at, left, cursor.parse_name(any_word=True))
             else:
                 return left
 
-    def _primary(self) -> s.Expr:
-        token = self.token
+    # -------------------------------------------------------------------------------------------------------- primary
+
+    def _parse_primary(self) -> s.Expr:
+        cursor = self._cursor
+        token = cursor.token
         match token.kind:
+            case "word":
+                return self._parse_word()
+            case "quoted":
+                return self._parse_named()
             case "number":
-                self.advance()
-                return s.Constant(token.start, _number(token.text))
+                cursor.advance()
+                return s.Constant(token.start, _read_number(token.text))
             case "string":
-                self.advance()
+                cursor.advance()
                 text = token.text
-                while self.token.kind == "string":  # adjacent literals are one
-                    text += self.advance().text
+                while cursor.token.kind == "string":  # adjacent literals are one
+                    text += cursor.advance().text
                 return s.Constant(token.start, text)
             case "bytes":
-                self.advance()
+                cursor.advance()
                 return s.Constant(token.start, bytes.fromhex(token.text))
-            case "op" if token.text == "(":
-                return self._parenthesis()
-            case "op" if token.text == "*":
-                self.advance()
+            case "op" if token.key == "(":
+                return self._parse_parenthesis()
+            case "op" if token.key == "*":
+                cursor.advance()
                 return s.Star(token.start)
-            case "word":
-                return self._word()
-            case "quoted":
-                return self._named()
-        self.fail("an expression")
+        cursor.reject("an expression")
 
-    def _parenthesis(self) -> s.Expr:
-        at = self.at
-        if self.is_query():
-            self.advance()
-            query = self.query()
-            self.expect_op(")")
-            return s.Subquery(at, query)
-        self.advance()
-        items = self.many(self.expression)
-        self.expect_op(")")
+    def _parse_parenthesis(self) -> s.Expr:
+        cursor = self._cursor
+        at = cursor.at
+        if cursor.is_query_next():
+            return s.Subquery(at, self._parse_subquery())
+        items = cursor.parse_parenthesized(self.parse_expression)
         return items[0] if len(items) == 1 else s.Call(at, "ROW", items)
 
-    def _word(self) -> s.Expr:
-        token = self.token
-        word, following = token.key, self.ahead()
-        opens = following.kind == "op" and following.text == "("
-        literal = following.kind == "string"
-        match word:
-            case "NULL":
-                self.advance()
-                return s.Constant(token.start, None)
-            case "TRUE" | "FALSE":
-                self.advance()
-                return s.Constant(token.start, word == "TRUE")
-            case "UNKNOWN" if not opens:
-                self.advance()
-                return s.Cast(token.start, s.Constant(token.start, None), t.BOOLEAN)
-            case "CASE":
-                return self._case()
-            case "EXISTS":
-                return self._exists()
-            case "NOT":
-                self.advance()
-                return s.Call(token.start, "NOT", (self.deeper(self._not),))
-            case "CAST" | "TRY_CAST" if opens:
-                return self._cast()
-            case "INTERVAL" if not opens:
-                return self._interval()
-            case "DATE" | "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ" if literal:
-                self.advance()
-                return s.Call(token.start, f"{word} LITERAL", (s.Constant(self.at, self.string()),))
-            case "ARRAY" | "MAP" | "MULTISET" if following.text == "[" and following.kind == "op":
-                return self._collection(word)
-            case "ROW" if opens:
-                self.advance()
-                self.expect_op("(")
-                items = () if self.is_op(")") else self.many(self.expression)
-                self.expect_op(")")
-                return s.Call(token.start, "ROW", items)
-            case "DESCRIPTOR" if opens:
-                self.advance()
-                return s.Descriptor(token.start, self.wrapped(self.name))
-            case _ if word in _NO_PARENTHESES and not opens:
-                self.advance()
-                return s.Call(token.start, word, ())
-        if word in RESERVED and not (opens and word in ("LEFT", "RIGHT", "IN", "SET")):
-            self.fail("an expression")
-        return self._named()
+    def _parse_subquery(self) -> s.Query:
+        """Parse a query in parentheses."""
+        self._cursor.expect("(")
+        query = self._parse_query()
+        self._cursor.expect(")")
+        return query
 
-    def _case(self) -> s.Expr:
-        at = self.advance().start
-        operand = None if self.is_word("WHEN") else self.expression()
+    def _parse_named(self) -> s.Expr:
+        """Parse a column, a call, or the columns of a table: a.b, a.f(x), a.*."""
+        cursor = self._cursor
+        at = cursor.at
+        path = [cursor.parse_name(any_word=True)]
+        while cursor.accept("."):
+            if cursor.accept("*"):
+                return s.Star(at, tuple(path))
+            path.append(cursor.parse_name(any_word=True))
+        if cursor.is_next("("):
+            return self.calls.parse_call(at, tuple(path))
+        return s.Name(at, tuple(path))
+
+    def _parse_word(self) -> s.Expr:
+        cursor = self._cursor
+        key, following = cursor.token.key, cursor.peek()
+        rule = _KEYWORD_EXPRESSIONS.get(key)
+        if rule is not None:
+            applies, parse = rule
+            if applies(following):
+                return parse(self)
+        if key in RESERVED and not (following.key == "(" and key in _RESERVED_FUNCTIONS):
+            cursor.reject("an expression")
+        return self._parse_named()
+
+    # --------------------------------------------------------------------------- expressions that begin with a keyword
+
+    def _parse_null(self) -> s.Expr:
+        return s.Constant(self._cursor.advance().start, None)
+
+    def _parse_boolean(self) -> s.Expr:
+        token = self._cursor.advance()
+        return s.Constant(token.start, token.key == "TRUE")
+
+    def _parse_unknown(self) -> s.Expr:
+        at = self._cursor.advance().start
+        return s.Cast(at, s.Constant(at, None), t.BOOLEAN)
+
+    def _parse_call_without_parentheses(self) -> s.Expr:
+        token = self._cursor.advance()
+        return s.Call(token.start, token.key, ())
+
+    def _parse_case(self) -> s.Expr:
+        cursor = self._cursor
+        at = cursor.advance().start
+        operand = None if cursor.is_next("WHEN") else self.parse_expression()
         whens: list[tuple[s.Expr, s.Expr]] = []
-        while self.take("WHEN"):
-            condition = self.expression()
-            self.expect("THEN")
-            whens.append((condition, self.expression()))
+        while cursor.accept("WHEN"):
+            condition = self.parse_expression()
+            cursor.expect("THEN")
+            whens.append((condition, self.parse_expression()))
         if not whens:
-            self.fail("WHEN")
-        otherwise = self.expression() if self.take("ELSE") else None
-        self.expect("END")
+            cursor.reject("WHEN")
+        otherwise = self.parse_expression() if cursor.accept("ELSE") else None
+        cursor.expect("END")
         return s.Case(at, operand, tuple(whens), otherwise)
 
-    def _exists(self) -> s.Expr:
-        at = self.advance().start
-        self.expect_op("(")
-        query = self.query()
-        self.expect_op(")")
-        return s.Exists(at, query)
+    def _parse_exists(self) -> s.Expr:
+        at = self._cursor.advance().start
+        return s.Exists(at, self._parse_subquery())
 
-    def _cast(self) -> s.Expr:
-        token = self.advance()
-        self.expect_op("(")
-        operand = self.expression()
-        self.expect("AS")
-        kind = self.data_type()
-        self.expect_op(")")
-        return s.Cast(token.start, operand, kind, safe=token.key == "TRY_CAST")
+    def _parse_cast(self) -> s.Expr:
+        cursor = self._cursor
+        token = cursor.advance()
+        cursor.expect("(")
+        operand = self.parse_expression()
+        cursor.expect("AS")
+        data_type = self._types.parse_type()
+        cursor.expect(")")
+        return s.Cast(token.start, operand, data_type, safe=token.key == "TRY_CAST")
 
-    def _interval(self) -> s.Expr:
-        at = self.advance().start
+    def _parse_interval(self) -> s.Expr:
+        """INTERVAL [+ | -] 'value' unit[(precision)] [TO unit]."""
+        cursor = self._cursor
+        at = cursor.advance().start
         negative = False
-        while (sign := self.take_op("-", "+")) is not None:
+        while (sign := cursor.accept_any("-", "+")) is not None:
             negative = negative != (sign == "-")
-        if self.token.kind not in ("string", "number"):
-            self.fail("the length of the interval in quotes")
-        value = self.advance().text
-        unit = self._unit()
-        precision = self._size(1, 10, 0) or None
-        to = self._unit() if self.take("TO") else None
-        if to is not None:
-            self._size(0, 9, 6)
-        return s.IntervalLiteral(at, value, unit, to, negative, precision)
+        if cursor.token.kind not in ("string", "number"):
+            cursor.reject("the length of the interval in quotes")
+        value = cursor.advance().text
+        unit = self.calls.special.parse_unit()
+        precision = self._types.parse_size(1, 10, 0) or None
+        end_unit = self.calls.special.parse_unit() if cursor.accept("TO") else None
+        if end_unit is not None:
+            self._types.parse_size(0, 9, 6)
+        return s.IntervalLiteral(at, value, unit, end_unit, negative, precision)
 
-    def _collection(self, word: str) -> s.Expr:
-        at = self.advance().start
-        self.expect_op("[")
-        items = () if self.is_op("]") else self.many(self.expression)
-        self.expect_op("]")
-        return s.Call(at, f"{word} VALUE", items)
+    def _parse_time_literal(self) -> s.Expr:
+        """DATE '2020-01-01', TIME '10:00:00' and TIMESTAMP '2020-01-01 10:00:00'."""
+        token = self._cursor.advance()
+        value = s.Constant(self._cursor.at, self._cursor.parse_string())
+        return s.Call(token.start, f"{token.key} LITERAL", (value,))
 
-    def _named(self) -> s.Expr:
-        at = self.at
-        parts = [self.name(any_word=True)]
-        while self.is_op("."):
-            self.advance()
-            if self.take_op("*"):
-                return s.Star(at, tuple(parts))
-            parts.append(self.name(any_word=True))
-        if self.is_op("("):
-            return self._called(at, tuple(parts))
-        return s.Name(at, tuple(parts))
+    def _parse_collection(self) -> s.Expr:
+        """ARRAY[...], MAP[...] and MULTISET[...]."""
+        cursor = self._cursor
+        token = cursor.advance()
+        cursor.expect("[")
+        items = () if cursor.is_next("]") else cursor.parse_list(self.parse_expression)
+        cursor.expect("]")
+        return s.Call(token.start, f"{token.key} VALUE", items)
+
+    def _parse_row(self) -> s.Expr:
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.expect("(")
+        items = () if cursor.is_next(")") else cursor.parse_list(self.parse_expression)
+        cursor.expect(")")
+        return s.Call(at, "ROW", items)
+
+    def _parse_descriptor(self) -> s.Expr:
+        at = self._cursor.advance().start
+        return s.Descriptor(at, self._cursor.parse_parenthesized(self._cursor.parse_name))
 
 
-def _number(text: str) -> int | Decimal | float:
+def _read_number(text: str) -> int | Decimal | float:
     if "e" in text or "E" in text:
         return float(text)
     return int(text) if text.isdigit() else Decimal(text)
+
+
+def _any(_following: Token) -> bool:
+    return True
+
+
+def _parenthesis(following: Token) -> bool:
+    return following.key == "("
+
+
+def _no_parenthesis(following: Token) -> bool:
+    return following.key != "("
+
+
+def _bracket(following: Token) -> bool:
+    return following.key == "["
+
+
+def _string(following: Token) -> bool:
+    return following.kind == "string"
+
+
+_NEGATED_PREDICATES = ("BETWEEN", "IN", "LIKE", "SIMILAR")
+_PREDICATES: dict[str, Callable[[ExpressionParser, s.Expr, int], s.Expr]] = {
+    "BETWEEN": ExpressionParser._parse_between,
+    "IN": ExpressionParser._parse_in,
+    "LIKE": ExpressionParser._parse_like,
+    "SIMILAR": ExpressionParser._parse_similar,
+    "OVERLAPS": ExpressionParser._parse_overlaps,
+}
+
+# Keywords that begin an expression, with a condition for the next token. If it is not met, the word is a name.
+_KEYWORD_EXPRESSIONS: dict[str, tuple[Callable[[Token], bool], Callable[[ExpressionParser], s.Expr]]] = {
+    "NULL": (_any, ExpressionParser._parse_null),
+    "TRUE": (_any, ExpressionParser._parse_boolean),
+    "FALSE": (_any, ExpressionParser._parse_boolean),
+    "UNKNOWN": (_no_parenthesis, ExpressionParser._parse_unknown),
+    "CASE": (_any, ExpressionParser._parse_case),
+    "EXISTS": (_any, ExpressionParser._parse_exists),
+    "NOT": (_any, ExpressionParser._parse_negation),
+    "CAST": (_parenthesis, ExpressionParser._parse_cast),
+    "TRY_CAST": (_parenthesis, ExpressionParser._parse_cast),
+    "INTERVAL": (_no_parenthesis, ExpressionParser._parse_interval),
+    "DATE": (_string, ExpressionParser._parse_time_literal),
+    "TIME": (_string, ExpressionParser._parse_time_literal),
+    "TIMESTAMP": (_string, ExpressionParser._parse_time_literal),
+    "TIMESTAMP_LTZ": (_string, ExpressionParser._parse_time_literal),
+    "ARRAY": (_bracket, ExpressionParser._parse_collection),
+    "MAP": (_bracket, ExpressionParser._parse_collection),
+    "MULTISET": (_bracket, ExpressionParser._parse_collection),
+    "ROW": (_parenthesis, ExpressionParser._parse_row),
+    "DESCRIPTOR": (_parenthesis, ExpressionParser._parse_descriptor),
+    "CURRENT_DATE": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_TIME": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_TIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "LOCALTIME": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "LOCALTIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_ROW_TIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_DATABASE": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+}

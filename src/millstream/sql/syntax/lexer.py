@@ -1,7 +1,8 @@
-"""Text as tokens, by Flink's lexical rules.
+"""The lexer: splits a text into tokens by Flink's lexical rules.
 
-Promises: every character of the text is in a token, white space or a comment; anything else is a SqlSyntaxError with
-its place. Identifiers go in backticks, strings in single quotes; both double the mark to hold it.
+Promises: every character of the text is part of a token, of white space or of a comment; any other text is a
+SqlSyntaxError with its offset. Identifiers stand in backticks and strings in single quotes; a doubled quote stands for
+the quote itself.
 Does not know: the grammar."""
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _TOKEN = re.compile(
   | (?P<hint>/\*\+)
   | (?P<comment>--[^\n]*|/\*.*?\*/)
   | (?P<endhint>\*/)
+  | (?P<unclosed>/\*)
   | (?P<bytes>[xX]'(?:[^']|'')*')
   | (?P<unicode>[uU]&'(?:[^']|'')*')
   | (?P<charset>_[A-Za-z0-9-]+'(?:[^']|'')*')
@@ -33,7 +35,11 @@ _UNICODE_ESCAPE = re.compile(r"\\(\\|[0-9a-fA-F]{4}|\+[0-9a-fA-F]{6})")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text: `kind` is word, quoted, string, bytes, number, op, hint or end; `key` is in upper case."""
+    """A part of the text with its offsets.
+
+    `kind` is word, quoted (an identifier in backticks), string, bytes, number, op, hint or end. `text` is the content
+    without quotes. `key` is what the grammar compares: a word in upper case or an operator; it is empty for everything
+    in quotes."""
 
     kind: str
     text: str
@@ -42,66 +48,61 @@ class Token:
     end: int
 
 
-def tokens(text: str) -> list[Token]:
-    """The tokens of a text, closed by one of kind `end`."""
-    found: list[Token] = []
-    at = 0
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a text; the last one is of kind `end`."""
+    tokens: list[Token] = []
+    offset = 0
     in_hint = False
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        kind = None if match is None else match.lastgroup
-        if match is None or (kind == "endhint" and not in_hint):
-            if kind == "endhint":  # a product and a division: nothing closes here
-                found.append(Token("op", "*", "*", at, at + 1))
-                at += 1
-                continue
-            raise _refused(text, at)
-        piece = match.group()
-        if kind in ("space", "comment"):
-            pass
-        elif kind in ("hint", "endhint"):
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
+        if match is None or match.lastgroup == "unclosed":
+            raise _make_error(text, offset)
+        kind, end = match.lastgroup, match.end()
+        if kind == "endhint" and not in_hint:  # "*/" outside of a hint: a product and a division
+            kind, end = "op", offset + 1
+        if kind == "hint" or kind == "endhint":
             in_hint = kind == "hint"
-            found.append(Token("hint", piece, piece, at, match.end()))
-        else:
-            found.append(_token(str(kind), piece, at, match.end(), text))
-        at = match.end()
-    found.append(Token("end", "", "", len(text), len(text)))
-    return found
+            tokens.append(Token("hint", match.group(), match.group(), offset, end))
+        elif kind != "space" and kind != "comment":
+            tokens.append(_make_token(str(kind), text[offset:end], offset, end, text))
+        offset = end
+    tokens.append(Token("end", "", "", len(text), len(text)))
+    return tokens
 
 
-def place_of(word: str, text: str) -> int | None:
-    """Where a name, or a keyword, stands in a text first."""
-    words = (each for each in tokens(text) if each.kind in ("word", "quoted"))
-    return next((each.start for each in words if word in (each.text, each.key)), None)
+def find_word(word: str, text: str) -> int | None:
+    """Return the offset at which a name or a keyword occurs first in a text."""
+    words = (token for token in tokenize(text) if token.kind in ("word", "quoted"))
+    return next((token.start for token in words if word in (token.text, token.key)), None)
 
 
-def _token(kind: str, piece: str, start: int, end: int, text: str) -> Token:
+def _make_token(kind: str, source: str, start: int, end: int, text: str) -> Token:
     match kind:
         case "string":
-            return Token("string", piece[1:-1].replace("''", "'"), "", start, end)
+            return Token("string", source[1:-1].replace("''", "'"), "", start, end)
         case "charset":
-            return Token("string", piece[piece.index("'") + 1 : -1].replace("''", "'"), "", start, end)
+            return Token("string", source[source.index("'") + 1 : -1].replace("''", "'"), "", start, end)
         case "unicode":
-            body = piece[3:-1].replace("''", "'")
-            return Token("string", _UNICODE_ESCAPE.sub(_unescaped, body), "", start, end)
+            body = source[3:-1].replace("''", "'")
+            return Token("string", _UNICODE_ESCAPE.sub(_replace_escape, body), "", start, end)
         case "bytes":
-            digits = piece[2:-1]
+            digits = source[2:-1]
             if len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]*", digits):
-                msg = "a binary literal needs pairs of hexadecimal digits"
+                msg = "a binary literal needs an even number of hexadecimal digits"
                 raise SqlSyntaxError(msg, at=start, text=text)
             return Token("bytes", digits, "", start, end)
         case "quoted":
-            name = piece[1:-1].replace("``", "`")
+            name = source[1:-1].replace("``", "`")
             if not name:
-                msg = "an identifier cannot be empty"
+                msg = "an identifier must not be empty"
                 raise SqlSyntaxError(msg, at=start, text=text)
             return Token("quoted", name, "", start, end)
         case "word":
-            return Token("word", piece, piece.upper(), start, end)
-    return Token(kind, piece, piece, start, end)
+            return Token("word", source, source.upper(), start, end)
+    return Token(kind, source, source, start, end)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _replace_escape(match: re.Match[str]) -> str:
     code = match.group(1)
     if code == "\\":
         return "\\"
@@ -109,14 +110,17 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(number) if number < 0x110000 else "\ufffd"
 
 
-def _refused(text: str, at: int) -> SqlSyntaxError:
+def _make_error(text: str, at: int) -> SqlSyntaxError:
     character = text[at]
     if character == '"':
         return SqlSyntaxError(
-            "double quotes mark nothing", at=at, text=text, hint="identifiers go in `backticks`, strings in 'quotes'"
+            "double quotes are not allowed",
+            at=at,
+            text=text,
+            hint="write identifiers in `backticks` and strings in 'single quotes'",
         )
     if character in "'`":
-        return SqlSyntaxError(f"this {character} is never closed", at=at, text=text)
+        return SqlSyntaxError(f"the {character} is not closed", at=at, text=text)
     if text.startswith("/*", at):
-        return SqlSyntaxError("this comment is never closed", at=at, text=text)
+        return SqlSyntaxError("the comment is not closed", at=at, text=text)
     return SqlSyntaxError(f"unexpected character {character!r}", at=at, text=text)

@@ -1,6 +1,6 @@
-"""Whole texts: one statement, a script, a query, an expression or a type.
+"""The parser: a whole text becomes a statement, a list of statements, a query, an expression or a type.
 
-Promises: anything that is not of the language raises a SqlError with its place; nothing else is ever raised.
+Promises: a text that does not follow the grammar raises a SqlError with its offset, and no other exception.
 Does not know: what is done with the tree."""
 
 from __future__ import annotations
@@ -10,61 +10,90 @@ from typing import TypeVar
 
 from millstream.sql.errors import SqlError, SqlSyntaxError
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.statements import StatementGrammar
+from millstream.sql.syntax.cursor import Cursor
+from millstream.sql.syntax.lexer import Token
+from millstream.sql.syntax.queries import QueryParser
+from millstream.sql.syntax.statements import StatementParser
+from millstream.sql.syntax.type_names import TypeParser
 from millstream.sql.types import data_types as t
 
 T = TypeVar("T")
 
 
 def parse_statements(text: str) -> list[s.Statement]:
-    """The statements of a script, with semicolons between."""
-    grammar = StatementGrammar(text)
-    found: list[s.Statement] = []
+    """Parse the statements of a script, which have semicolons between them."""
+    cursor = Cursor(text)
+    parser = StatementParser(cursor)
+    statements: list[s.Statement] = []
     while True:
-        while grammar.take_op(";"):
+        while cursor.accept(";"):
             pass
-        if grammar.token.kind == "end":
-            return found
-        found.append(_placed(text, grammar.statement))
-        if not grammar.is_op(";") and grammar.token.kind != "end":
-            grammar.fail("';' or the end of the statement")
+        if cursor.token.kind == "end":
+            return statements
+        statements.append(_run(cursor, parser.parse_statement))
+        if not cursor.is_at_end:
+            cursor.reject("';' or the end of the statement")
 
 
 def parse_statement(text: str) -> s.Statement:
-    """The one statement of a text."""
-    return _whole(text, lambda grammar: grammar.statement(), semicolon=True)
+    """Parse a text that is one statement."""
+    cursor = Cursor(text)
+    statement = _run(cursor, StatementParser(cursor).parse_statement)
+    _expect_end(cursor, semicolons=True)
+    return statement
 
 
 def parse_query(text: str) -> s.Query:
-    """A query."""
-    return _whole(text, lambda grammar: grammar.query(), semicolon=True)
+    """Parse a text that is a query."""
+    cursor = Cursor(text)
+    query = _run(cursor, _query_parser(cursor).parse_query)
+    _expect_end(cursor, semicolons=True)
+    return query
 
 
 def parse_expression(text: str) -> s.Expr:
-    """An expression."""
-    return _whole(text, lambda grammar: grammar.expression())
+    """Parse a text that is an expression."""
+    cursor = Cursor(text)
+    expression = _run(cursor, _query_parser(cursor).expressions.parse_expression)
+    _expect_end(cursor)
+    return expression
 
 
 def parse_type(text: str) -> t.DataType:
-    """A type."""
-    return _whole(text, lambda grammar: grammar.data_type())
+    """Parse a text that is a data type."""
+    cursor = Cursor(text)
+    data_type = _run(cursor, TypeParser(cursor).parse_type)
+    _expect_end(cursor)
+    return data_type
 
 
-def _whole(text: str, parse: Callable[[StatementGrammar], T], *, semicolon: bool = False) -> T:
-    grammar = StatementGrammar(text)
-    found = _placed(text, lambda: parse(grammar))
-    while semicolon and grammar.take_op(";"):
+def expression_tokens(text: str, start: int) -> list[Token]:
+    """Return the tokens of the expression that begins at an offset of a statement."""
+    cursor = Cursor(text)
+    while cursor.token.kind != "end" and cursor.at < start:
+        cursor.advance()
+    first = cursor.mark()
+    _query_parser(cursor).expressions.parse_expression()
+    return cursor.tokens_between(first, cursor.mark())
+
+
+def _query_parser(cursor: Cursor) -> QueryParser:
+    return QueryParser(cursor, TypeParser(cursor))
+
+
+def _expect_end(cursor: Cursor, *, semicolons: bool = False) -> None:
+    while semicolons and cursor.accept(";"):
         pass
-    if grammar.token.kind != "end":
-        grammar.fail("the end of the statement")
-    return found
+    if cursor.token.kind != "end":
+        cursor.reject("the end of the statement")
 
 
-def _placed(text: str, parse: Callable[[], T]) -> T:
+def _run(cursor: Cursor, parse: Callable[[], T]) -> T:
+    """Call a parser, and turn its errors into errors that show the text."""
     try:
         return parse()
-    except SqlError as problem:
-        raise problem.placed(text) from None
+    except SqlError as error:
+        raise error.placed(cursor.text) from None
     except RecursionError:
         message = "the statement is nested too deep"
-        raise SqlSyntaxError(message, at=0, text=text) from None
+        raise SqlSyntaxError(message, at=0, text=cursor.text) from None

@@ -1,6 +1,6 @@
-"""The grammar of statements.
+"""Grammar of statements.
 
-Promises: every statement of Flink SQL is parsed or refused by name; nothing is taken for something else.
+Promises: every statement of Flink SQL is parsed, or refused with its name.
 Does not know: catalogs."""
 
 from __future__ import annotations
@@ -9,243 +9,302 @@ from collections.abc import Callable
 
 from millstream.sql.errors import nearest
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.definitions import DefinitionGrammar, refusal
+from millstream.sql.syntax.alterations import AlterationParser
+from millstream.sql.syntax.cursor import Cursor
+from millstream.sql.syntax.definitions import UNSUPPORTED_OBJECTS, DefinitionParser, parse_unsupported
+from millstream.sql.syntax.hints import parse_hints
+from millstream.sql.syntax.queries import QueryParser
+from millstream.sql.syntax.type_names import TypeParser
 
-_STATEMENTS = (
-    *("SELECT", "WITH", "VALUES", "CREATE", "ALTER", "DROP", "INSERT", "SHOW", "DESCRIBE", "DESC", "USE", "EXPLAIN"),
-    *("EXECUTE", "COMPILE", "SET", "RESET", "LOAD", "UNLOAD", "BEGIN", "TRUNCATE", "ANALYZE", "DELETE", "UPDATE"),
-    *("ADD", "REMOVE", "CALL", "STOP", "TABLE", "REPLACE"),
-)
 _SHOWN = (
     *("CATALOGS", "DATABASES", "TABLES", "VIEWS", "COLUMNS", "PARTITIONS", "FUNCTIONS", "MODULES", "JARS", "JOBS"),
     *("PROCEDURES", "CURRENT", "CREATE", "USER", "FULL", "MODELS", "MATERIALIZED"),
 )
+_UNSUPPORTED_LISTS = {
+    "MODELS": "models are not supported",
+    "MATERIALIZED": "materialized tables are not supported",
+    "PROCEDURES": "procedures are not supported",
+}
+_UNSUPPORTED_STATEMENTS = {
+    "TRUNCATE": ("TRUNCATE TABLE", "no connector can empty its table"),
+    "ANALYZE": ("ANALYZE TABLE", "there are no table statistics"),
+    "DELETE": ("DELETE", "rows of a table cannot be changed in place"),
+    "UPDATE": ("UPDATE", "rows of a table cannot be changed in place"),
+    "ADD": ("ADD JAR", "no Java code is loaded; add Python files with the option python.files"),
+    "REMOVE": ("REMOVE JAR", "no Java code is loaded"),
+    "CALL": ("CALL", "there are no procedures"),
+}
+_EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
-class StatementGrammar(DefinitionGrammar):
-    """Statements."""
+class StatementParser:
+    """Parses statements."""
 
-    def statement(self) -> s.Statement:
-        """One statement, up to its semicolon or the end."""
-        token = self.token
-        if token.kind == "op" and token.text == "(":
-            return s.SelectStatement(token.start, self.query())
-        word = token.key
-        if token.kind != "word" or word not in _STATEMENTS:
-            self.fail("a statement", hint=nearest(token.text, _STATEMENTS) if token.kind == "word" else None)
-        if word in ("SELECT", "WITH", "VALUES", "TABLE"):
-            return s.SelectStatement(token.start, self.query())
-        parse: Callable[[], s.Statement] = getattr(self, f"_{word.lower()}")
-        return parse()
+    __slots__ = ("_alterations", "_cursor", "_definitions", "_queries")
 
-    # ------------------------------------------------------------------------------------------ SHOW and its kin
+    def __init__(self, cursor: Cursor) -> None:
+        types = TypeParser(cursor)
+        self._cursor = cursor
+        self._queries = QueryParser(cursor, types)
+        self._definitions = DefinitionParser(cursor, types, self._queries)
+        self._alterations = AlterationParser(cursor, self._definitions)
 
-    def _show(self) -> s.Statement:
-        at = self.advance().start
-        kind = self.take_any(*_SHOWN)
+    def parse_statement(self) -> s.Statement:
+        """Parse one statement, up to its semicolon or the end of the text."""
+        cursor = self._cursor
+        if cursor.is_next("("):
+            return self._parse_select()
+        parse = STATEMENTS.get(cursor.token.key)
+        if parse is None:
+            hint = nearest(cursor.token.text, STATEMENTS) if cursor.token.kind == "word" else None
+            cursor.reject("a statement", hint=hint)
+        return parse(self)
+
+    def _parse_unsupported(self) -> s.Statement:
+        what, reason = _UNSUPPORTED_STATEMENTS[self._cursor.token.key]
+        return parse_unsupported(self._cursor, self._cursor.at, what, reason)
+
+    # --------------------------------------------------------------------------------------------- catalogs and tables
+
+    def _parse_create(self) -> s.Statement:
+        return self._definitions.parse_create()
+
+    def _parse_replace(self) -> s.Statement:
+        return self._definitions.parse_replace()
+
+    def _parse_drop(self) -> s.Statement:
+        return self._definitions.parse_drop()
+
+    def _parse_alter(self) -> s.Statement:
+        return self._alterations.parse_alter()
+
+    def _parse_show(self) -> s.Statement:
+        """SHOW kind [(FROM | IN) name] [[NOT] (LIKE | ILIKE) pattern]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        kind = cursor.accept_any(*_SHOWN)
         if kind is None:
-            hint = nearest(self.token.text, _SHOWN) if self.token.kind == "word" else None
-            self.fail("what to show", hint=hint)
-        if kind in ("MODELS", "MATERIALIZED", "PROCEDURES"):
-            return self._refuse(at, f"SHOW {kind}", refusal(kind.removesuffix("S")))
-        if kind == "CREATE" and self.is_any("MODEL", "MATERIALIZED"):
-            return self._refuse(at, f"SHOW CREATE {self.token.key}", refusal(self.token.key))
+            hint = nearest(cursor.token.text, _SHOWN) if cursor.token.kind == "word" else None
+            cursor.reject("what to show", hint=hint)
+        if kind in _UNSUPPORTED_LISTS:
+            return parse_unsupported(cursor, at, f"SHOW {kind}", _UNSUPPORTED_LISTS[kind])
+        shown = cursor.token.key
+        if kind == "CREATE" and shown in ("MODEL", "MATERIALIZED"):
+            return parse_unsupported(cursor, at, f"SHOW CREATE {shown}", UNSUPPORTED_OBJECTS[shown])
         if kind == "PARTITIONS":
-            path = self.path()
-            values = self.wrapped(self._partition_value) if self.take("PARTITION") else ()
-            return s.Show(at, kind, path, partition=values)
+            table = cursor.parse_path()
+            partition = self._definitions.parse_partition() if cursor.is_next("PARTITION") else ()
+            return s.Show(at, kind, table, partition=partition)
         if kind in ("CURRENT", "USER", "FULL", "CREATE"):
-            kind = f"{kind} {self.advance().key}"
+            kind = f"{kind} {cursor.advance().key}"
         name: tuple[str, ...] = ()
-        if kind.startswith("CREATE ") or self.take_any("FROM", "IN"):
-            name = self.path()
-        negated = self.take("NOT")
-        like = self.take_any("LIKE", "ILIKE")
-        pattern = self.string() if like else None
+        if kind.startswith("CREATE ") or cursor.accept_any("FROM", "IN"):
+            name = cursor.parse_path()
+        negated = cursor.accept("NOT")
+        like = cursor.accept_any("LIKE", "ILIKE")
+        pattern = cursor.parse_string() if like else None
         return s.Show(at, kind, name, pattern, negated, like == "ILIKE")
 
-    def _describe(self) -> s.Statement:
-        at = self.advance().start
+    def _parse_describe(self) -> s.Statement:
+        """(DESCRIBE | DESC) [kind] [EXTENDED] name."""
+        cursor = self._cursor
+        at = cursor.advance().start
         kind = "TABLE"
-        if self.is_any("DATABASE", "CATALOG", "FUNCTION", "MODEL", "JOB", "TABLE") and self.ahead().kind in (
-            "word",
-            "quoted",
-            "string",
-        ):
-            kind = self.advance().key
+        if cursor.peek().kind in ("word", "quoted", "string"):  # otherwise the word is the name of a table
+            kind = cursor.accept_any("DATABASE", "CATALOG", "FUNCTION", "MODEL", "JOB", "TABLE") or "TABLE"
         if kind == "MODEL":
-            return self._refuse(at, "DESCRIBE MODEL", "models are not supported")
+            return parse_unsupported(cursor, at, "DESCRIBE MODEL", UNSUPPORTED_OBJECTS[kind])
         if kind == "JOB":
-            return s.Describe(at, (self.string(),), kind)
-        extended = self.take("EXTENDED")
-        return s.Describe(at, self.path(), kind, extended)
+            return s.Describe(at, (cursor.parse_string(),), kind)
+        extended = cursor.accept("EXTENDED")
+        return s.Describe(at, cursor.parse_path(), kind, extended)
 
-    _desc = _describe
+    def _parse_use(self) -> s.Statement:
+        """USE [CATALOG | MODULES] name."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.accept("CATALOG"):
+            return s.Use(at, "CATALOG", (cursor.parse_name(),))
+        if cursor.accept("MODULES"):
+            return s.Use(at, "MODULES", cursor.parse_list(cursor.parse_name))
+        return s.Use(at, "DATABASE", cursor.parse_path())
 
-    def _use(self) -> s.Statement:
-        at = self.advance().start
-        if self.take("CATALOG"):
-            return s.Use(at, "CATALOG", (self.name(),))
-        if self.take("MODULES"):
-            return s.Use(at, "MODULES", self.many(self.name))
-        return s.Use(at, "DATABASE", self.path())
+    def _parse_load(self) -> s.Statement:
+        """LOAD MODULE name [WITH (...)]."""
+        at = self._cursor.advance().start
+        self._cursor.expect("MODULE")
+        return s.Module(at, "LOAD", self._cursor.parse_name(), self._definitions.parse_options())
 
-    def _set(self) -> s.Statement:
-        at = self.advance().start
-        if self.token.kind == "end" or self.is_op(";"):
+    def _parse_unload(self) -> s.Statement:
+        """UNLOAD MODULE name."""
+        at = self._cursor.advance().start
+        self._cursor.expect("MODULE")
+        return s.Module(at, "UNLOAD", self._cursor.parse_name())
+
+    # -------------------------------------------------------------------------------------------------------- options
+
+    def _parse_set(self) -> s.Statement:
+        """SET ['key' = 'value']; the quotes can be left out."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.is_at_end:
             return s.SetOption(at)
-        key = self._key()
-        self.expect_op("=")
-        if self.token.kind == "string":
-            return s.SetOption(at, key, self.string())
-        start = self.at
-        while not self.is_op(";") and self.token.kind != "end":
-            self.advance()
-        return s.SetOption(at, key, self.text[start : self.at].strip())
+        key = self._parse_option_key()
+        cursor.expect("=")
+        if cursor.token.kind == "string":
+            return s.SetOption(at, key, cursor.parse_string())
+        return s.SetOption(at, key, cursor.skip_statement().strip())
 
-    def _key(self) -> str:
-        return self.string() if self.token.kind == "string" else self._bare_key()
+    def _parse_reset(self) -> s.Statement:
+        """RESET ['key']."""
+        at = self._cursor.advance().start
+        return s.ResetOption(at) if self._cursor.is_at_end else s.ResetOption(at, self._parse_option_key())
 
-    def _bare_key(self) -> str:
-        start = self.at
-        while not self.is_op("=", ";") and self.token.kind != "end":
-            self.advance()
-        key = self.text[start : self.at].strip()
-        return key or self.fail("the key of an option in quotes")
+    def _parse_option_key(self) -> str:
+        cursor = self._cursor
+        if cursor.token.kind == "string":
+            return cursor.parse_string()
+        start = cursor.at
+        while not cursor.is_next("=") and not cursor.is_at_end:
+            cursor.advance()
+        key = cursor.text[start : cursor.at].strip()
+        if not key:
+            cursor.reject("the key of an option in quotes")
+        return key
 
-    def _reset(self) -> s.Statement:
-        at = self.advance().start
-        if self.token.kind == "end" or self.is_op(";"):
-            return s.ResetOption(at)
-        return s.ResetOption(at, self._key())
+    # ------------------------------------------------------------------------------------------------ queries and jobs
 
-    def _load(self) -> s.Statement:
-        at = self.advance().start
-        self.expect("MODULE")
-        return s.Module(at, "LOAD", self.name(), self._options())
+    def _parse_select(self) -> s.Statement:
+        return s.SelectStatement(self._cursor.at, self._queries.parse_query())
 
-    def _unload(self) -> s.Statement:
-        at = self.advance().start
-        self.expect("MODULE")
-        return s.Module(at, "UNLOAD", self.name())
-
-    # ------------------------------------------------------------------------------------------- what runs a job
-
-    def _stop(self) -> s.Statement:
-        at = self.advance().start
-        self.expect("JOB")
-        job = self.string()
-        savepoint = self.take("WITH", "SAVEPOINT")
-        if self.is_word("WITH", "DRAIN") and not savepoint:
-            self.fail("WITH SAVEPOINT", hint="a job is drained into a savepoint: WITH SAVEPOINT WITH DRAIN")
-        return s.StopJob(at, job, savepoint, savepoint and self.take("WITH", "DRAIN"))
-
-    def _insert(self) -> s.Statement:
-        at = self.advance().start
-        overwrite = self.take_any("INTO", "OVERWRITE") or self.fail("INTO or OVERWRITE")
-        table_at, table = self.at, self.path()
-        hints = self.hints()
-        partition: tuple[tuple[str, s.Expr | None], ...] = ()
-        if self.take("PARTITION"):
-            partition = self.wrapped(self._partition_value)
+    def _parse_insert(self) -> s.Insert:
+        """INSERT (INTO | OVERWRITE) table [PARTITION (...)] [(column, ...)] query [ON CONFLICT DO ...]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        overwrite = cursor.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
+        table_at, table = cursor.at, cursor.parse_path()
+        hints = parse_hints(cursor)
+        partition = self._definitions.parse_partition() if cursor.is_next("PARTITION") else ()
         columns: tuple[str, ...] = ()
-        if self.is_op("(") and not self.is_query():
-            columns = self.wrapped(self.name)
-        query = self.query()
+        if cursor.is_next("(") and not cursor.is_query_next():
+            columns = cursor.parse_parenthesized(cursor.parse_name)
+        query = self._queries.parse_query()
         conflict = None
-        if self.take("ON", "CONFLICT"):
-            self.expect("DO")
-            conflict = self.take_any("DEDUPLICATE", "ERROR", "NOTHING") or self.fail("DEDUPLICATE, ERROR or NOTHING")
-        return s.Insert(at, table, query, columns, partition, overwrite == "OVERWRITE", hints, conflict, table_at)
+        if cursor.accept("ON", "CONFLICT"):
+            cursor.expect("DO")
+            conflict = cursor.expect_any("DEDUPLICATE", "ERROR", "NOTHING")
+        return s.Insert(at, table, query, columns, partition, overwrite, hints, conflict, table_at)
 
-    def _begin(self) -> s.Statement:
-        at = self.advance().start
-        self.expect("STATEMENT", "SET")
-        return self._set_body(at)
+    def _parse_begin(self) -> s.Statement:
+        """BEGIN STATEMENT SET; insert; ... END."""
+        at = self._cursor.advance().start
+        self._cursor.expect("STATEMENT", "SET")
+        return self._parse_inserts(at)
 
-    def _set_body(self, at: int) -> s.StatementSet:
-        self.take_op(";")
+    def _parse_inserts(self, at: int) -> s.StatementSet:
+        cursor = self._cursor
+        cursor.accept(";")
         inserts: list[s.Insert] = []
-        while not self.is_word("END"):
-            if not self.is_word("INSERT"):
-                self.fail("INSERT or END")
-            found = self._insert()
-            assert isinstance(found, s.Insert)
-            inserts.append(found)
-            if self.take_op(";") is None and not self.is_word("END"):
-                self.fail("';'")
-        self.advance()
+        while not cursor.accept("END"):
+            if not cursor.is_next("INSERT"):
+                cursor.reject("INSERT or END")
+            inserts.append(self._parse_insert())
+            if not cursor.accept(";") and not cursor.is_next("END"):
+                cursor.reject("';'")
         if not inserts:
-            self.fail("INSERT", at=at)
+            cursor.fail("a statement set needs at least one INSERT", at=at)
         return s.StatementSet(at, tuple(inserts))
 
-    def _execute(self) -> s.Statement:
-        at = self.advance().start
-        if self.take("PLAN"):
-            return s.PlanFile(at, "EXECUTE", self.string())
-        if self.take("STATEMENT", "SET"):
-            self.expect("BEGIN")
-            return self._set_body(at)
-        return self._inner()
+    def _parse_execute(self) -> s.Statement:
+        """EXECUTE PLAN 'file', EXECUTE STATEMENT SET BEGIN ... END, or EXECUTE statement."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.accept("PLAN"):
+            return s.PlanFile(at, "EXECUTE", cursor.parse_string())
+        if cursor.accept("STATEMENT", "SET"):
+            cursor.expect("BEGIN")
+            return self._parse_inserts(at)
+        return self._parse_job_statement()
 
-    def _inner(self) -> s.Statement:
-        if self.is_word("INSERT"):
-            return self._insert()
-        if self.is_word("CREATE"):
-            return self._create()
-        if self.is_word("REPLACE"):
-            return self._replace()
-        if self.is_any("STATEMENT", "EXECUTE"):
-            at = self.at
-            self.take("EXECUTE")
-            self.expect("STATEMENT", "SET", "BEGIN")
-            return self._set_body(at)
-        return s.SelectStatement(self.at, self.query())
+    def _parse_job_statement(self) -> s.Statement:
+        """Parse a statement that can be explained, compiled and executed."""
+        cursor = self._cursor
+        if cursor.is_next("INSERT"):
+            return self._parse_insert()
+        if cursor.is_next("CREATE"):
+            return self._definitions.parse_create()
+        if cursor.is_next("REPLACE"):
+            return self._definitions.parse_replace()
+        if cursor.is_any("STATEMENT", "EXECUTE"):
+            at = cursor.at
+            cursor.accept("EXECUTE")
+            cursor.expect("STATEMENT", "SET", "BEGIN")
+            return self._parse_inserts(at)
+        return self._parse_select()
 
-    def _explain(self) -> s.Statement:
-        at = self.advance().start
+    def _parse_explain(self) -> s.Statement:
+        """EXPLAIN [PLAN FOR | detail, ...] statement."""
+        cursor = self._cursor
+        at = cursor.advance().start
         details: list[str] = []
-        if self.take("PLAN"):
-            if self.take_any("FOR", "WITHOUT") is None:
-                self.fail("FOR")
-        else:
-            known = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
-            while (word := self.take_any(*known)) is not None:
-                details.append(word)
-                self.take_op(",")
-            if self.token.kind == "word" and self.token.key not in _STATEMENTS and self.token.key != "STATEMENT":
-                self.fail("a detail, or what to explain", hint=nearest(self.token.key, known))
-        return s.Explain(at, self._inner(), tuple(details))
+        if cursor.accept("PLAN"):
+            if cursor.accept_any("FOR", "WITHOUT") is None:
+                cursor.reject("FOR")
+            return s.Explain(at, self._parse_job_statement())
+        while (detail := cursor.accept_any(*_EXPLAIN_DETAILS)) is not None:
+            details.append(detail)
+            cursor.accept(",")
+        token = cursor.token
+        if token.kind == "word" and token.key not in STATEMENTS and token.key != "STATEMENT":
+            cursor.reject("a detail or a statement to explain", hint=nearest(token.key, _EXPLAIN_DETAILS))
+        return s.Explain(at, self._parse_job_statement(), tuple(details))
 
-    def _compile(self) -> s.Statement:
-        at = self.advance().start
-        execute = self.take("AND", "EXECUTE")
-        self.expect("PLAN")
-        path = self.string()
-        missing = self._if_not_exists()
-        self.expect("FOR")
-        action = "COMPILE AND EXECUTE" if execute else "COMPILE"
-        return s.PlanFile(at, action, path, self._inner(), missing)
+    def _parse_compile(self) -> s.Statement:
+        """COMPILE [AND EXECUTE] PLAN 'file' [IF NOT EXISTS] FOR statement."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        action = "COMPILE AND EXECUTE" if cursor.accept("AND", "EXECUTE") else "COMPILE"
+        cursor.expect("PLAN")
+        path = cursor.parse_string()
+        if_not_exists = self._definitions.parse_if_not_exists()
+        cursor.expect("FOR")
+        return s.PlanFile(at, action, path, self._parse_job_statement(), if_not_exists)
 
-    # ------------------------------------------------------------------------------------------- what is refused
+    def _parse_stop(self) -> s.Statement:
+        """STOP JOB 'id' [WITH SAVEPOINT [WITH DRAIN]]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.expect("JOB")
+        job = cursor.parse_string()
+        savepoint = cursor.accept("WITH", "SAVEPOINT")
+        if cursor.is_next("WITH", "DRAIN") and not savepoint:
+            hint = "a job can be drained only with a savepoint: WITH SAVEPOINT WITH DRAIN"
+            cursor.reject("WITH SAVEPOINT", hint=hint)
+        return s.StopJob(at, job, savepoint, savepoint and cursor.accept("WITH", "DRAIN"))
 
-    def _truncate(self) -> s.Statement:
-        return self._refuse(self.at, "TRUNCATE TABLE", "no connector can empty its table")
 
-    def _analyze(self) -> s.Statement:
-        return self._refuse(self.at, "ANALYZE TABLE", "there are no table statistics")
-
-    def _delete(self) -> s.Statement:
-        return self._refuse(self.at, "DELETE", "rows of a table cannot be changed in place")
-
-    def _update(self) -> s.Statement:
-        return self._refuse(self.at, "UPDATE", "rows of a table cannot be changed in place")
-
-    def _add(self) -> s.Statement:
-        return self._refuse(self.at, "ADD JAR", "no Java code is loaded; add Python files by the option python.files")
-
-    def _remove(self) -> s.Statement:
-        return self._refuse(self.at, "REMOVE JAR", "no Java code is loaded")
-
-    def _call(self) -> s.Statement:
-        return self._refuse(self.at, "CALL", "there are no procedures")
+STATEMENTS: dict[str, Callable[[StatementParser], s.Statement]] = {
+    "SELECT": StatementParser._parse_select,
+    "WITH": StatementParser._parse_select,
+    "VALUES": StatementParser._parse_select,
+    "TABLE": StatementParser._parse_select,
+    "CREATE": StatementParser._parse_create,
+    "REPLACE": StatementParser._parse_replace,
+    "ALTER": StatementParser._parse_alter,
+    "DROP": StatementParser._parse_drop,
+    "INSERT": StatementParser._parse_insert,
+    "SHOW": StatementParser._parse_show,
+    "DESCRIBE": StatementParser._parse_describe,
+    "DESC": StatementParser._parse_describe,
+    "USE": StatementParser._parse_use,
+    "EXPLAIN": StatementParser._parse_explain,
+    "EXECUTE": StatementParser._parse_execute,
+    "COMPILE": StatementParser._parse_compile,
+    "SET": StatementParser._parse_set,
+    "RESET": StatementParser._parse_reset,
+    "LOAD": StatementParser._parse_load,
+    "UNLOAD": StatementParser._parse_unload,
+    "BEGIN": StatementParser._parse_begin,
+    "STOP": StatementParser._parse_stop,
+    **dict.fromkeys(_UNSUPPORTED_STATEMENTS, StatementParser._parse_unsupported),
+}

@@ -1,6 +1,7 @@
-"""The grammar of types: INT NOT NULL, ARRAY<ROW<a INT, b STRING>>, TIMESTAMP(3) WITH LOCAL TIME ZONE.
+"""Grammar of data types: INT NOT NULL, ARRAY<ROW<a INT, b STRING>>, TIMESTAMP(3) WITH LOCAL TIME ZONE.
 
-Promises: every logical type of Flink's by its name and synonyms; a length or precision out of range is refused.
+Promises: all of Flink's logical types are parsed, by their names and synonyms; a length or a precision out of range is
+an error.
 Does not know: values."""
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.syntax.cursor import Cursor
 from millstream.sql.types import data_types as t
 
-_SIMPLE: dict[str, t.DataType] = {
+_SIMPLE_TYPES: dict[str, t.DataType] = {
     "BOOLEAN": t.BOOLEAN,
     "TINYINT": t.TINYINT,
     "SMALLINT": t.SMALLINT,
@@ -26,192 +27,227 @@ _SIMPLE: dict[str, t.DataType] = {
     "NULL": t.NULL,
     "VARIANT": t.VARIANT,
 }
-_KNOWN = (
-    *_SIMPLE,
-    *("CHAR", "CHARACTER", "VARCHAR", "BINARY", "VARBINARY", "DECIMAL", "NUMERIC", "DEC", "DOUBLE"),
-    *("TIME", "TIMESTAMP"),
-    *("TIMESTAMP_LTZ", "INTERVAL", "ARRAY", "MULTISET", "MAP", "ROW", "STRUCTURED", "RAW"),
-)
-_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+_INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
-def _spans(unit: str, end: str) -> bool:
-    """Whether an interval can go from one unit to a finer one."""
-    months = [each in ("YEAR", "MONTH") for each in (unit, end)]
-    return _UNITS.index(unit) < _UNITS.index(end) and months[0] == months[1]
+class TypeParser:
+    """Parses data types."""
 
+    __slots__ = ("_cursor",)
 
-class TypeGrammar(Cursor):
-    """Types."""
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
 
-    def data_type(self) -> t.DataType:
-        """A type with its nullability and the collections made of it."""
-        kind = self.deeper(self._base_type)
-        kind = self._nullability(kind)
-        while self.is_any("ARRAY", "MULTISET") and not (self.ahead().kind == "op" and self.ahead().text == "["):
-            word = self.advance().key
-            kind = self._nullability(t.ArrayType(kind) if word == "ARRAY" else t.MultisetType(kind))
-        return kind
+    def parse_type(self) -> t.DataType:
+        """Parse a type with NOT NULL and the suffixes ARRAY and MULTISET."""
+        cursor = self._cursor
+        data_type = self._parse_nullability(cursor.parse_nested(self._parse_base_type))
+        while cursor.is_any("ARRAY", "MULTISET") and cursor.peek().key != "[":
+            is_array = cursor.advance().key == "ARRAY"
+            data_type = self._parse_nullability(t.ArrayType(data_type) if is_array else t.MultisetType(data_type))
+        return data_type
 
-    def _nullability(self, kind: t.DataType) -> t.DataType:
-        if self.take("NOT", "NULL"):
-            return kind.not_null()
-        self.take("NULL")
-        return kind
-
-    def _base_type(self) -> t.DataType:
-        token = self.token
-        if token.kind != "word":
-            self.fail("a type")
-        word = token.key
-        if word in _SIMPLE:
-            self.advance()
-            return _SIMPLE[word]
-        parse: Callable[[], t.DataType] | None = getattr(self, f"_type_{word.lower()}", None)
-        if parse is None or word not in _KNOWN:
-            message = f"there is no type '{token.text}'"
-            raise SqlValidationError(message, at=token.start, text=self.text, hint=nearest(token.text, _KNOWN))
-        self.advance()
-        return parse()
-
-    def _size(self, least: int, most: int, default: int) -> int:
-        if not self.take_op("("):
+    def parse_size(self, least: int, most: int, default: int) -> int:
+        """Parse a length or a precision in parentheses, if there is one."""
+        cursor = self._cursor
+        if not cursor.accept("("):
             return default
-        at = self.at
-        size = self.integer()
+        at = cursor.at
+        size = cursor.parse_integer()
         if not least <= size <= most:
             message = f"{size} is out of range: {least} to {most}"
-            raise SqlValidationError(message, at=at, text=self.text)
-        self.expect_op(")")
+            raise SqlValidationError(message, at=at, text=cursor.text)
+        cursor.expect(")")
         return size
 
-    def _type_char(self) -> t.DataType:
-        return self._type_varchar() if self.take("VARYING") else t.CharType(self._size(1, t.MAX_LENGTH, 1))
+    def _parse_nullability(self, data_type: t.DataType) -> t.DataType:
+        if self._cursor.accept("NOT", "NULL"):
+            return data_type.not_null()
+        self._cursor.accept("NULL")
+        return data_type
 
-    _type_character = _type_char
+    def _parse_base_type(self) -> t.DataType:
+        cursor = self._cursor
+        token = cursor.token
+        if token.kind != "word":
+            cursor.reject("a type")
+        simple = _SIMPLE_TYPES.get(token.key)
+        if simple is not None:
+            cursor.advance()
+            return simple
+        parse = _TYPE_PARSERS.get(token.key)
+        if parse is None:
+            message = f"unknown type '{token.text}'"
+            hint = nearest(token.text, (*_SIMPLE_TYPES, *_TYPE_PARSERS))
+            raise SqlValidationError(message, at=token.start, text=cursor.text, hint=hint)
+        cursor.advance()
+        return parse(self)
 
-    def _type_varchar(self) -> t.DataType:
-        return t.VarCharType(self._size(1, t.MAX_LENGTH, t.MAX_LENGTH))
+    # ------------------------------------------------------------------------------- strings, numbers, points in time
 
-    def _type_binary(self) -> t.DataType:
-        return self._type_varbinary() if self.take("VARYING") else t.BinaryType(self._size(1, t.MAX_LENGTH, 1))
+    def _parse_char(self) -> t.DataType:
+        if self._cursor.accept("VARYING"):
+            return self._parse_varchar()
+        return t.CharType(self.parse_size(1, t.MAX_LENGTH, 1))
 
-    def _type_varbinary(self) -> t.DataType:
-        return t.VarBinaryType(self._size(1, t.MAX_LENGTH, t.MAX_LENGTH))
+    def _parse_varchar(self) -> t.DataType:
+        return t.VarCharType(self.parse_size(1, t.MAX_LENGTH, t.MAX_LENGTH))
 
-    def _type_decimal(self) -> t.DataType:
-        if not self.take_op("("):
+    def _parse_binary(self) -> t.DataType:
+        if self._cursor.accept("VARYING"):
+            return self._parse_varbinary()
+        return t.BinaryType(self.parse_size(1, t.MAX_LENGTH, 1))
+
+    def _parse_varbinary(self) -> t.DataType:
+        return t.VarBinaryType(self.parse_size(1, t.MAX_LENGTH, t.MAX_LENGTH))
+
+    def _parse_decimal(self) -> t.DataType:
+        cursor = self._cursor
+        if not cursor.accept("("):
             return t.DecimalType(10, 0)
-        at = self.at
-        precision = self.integer()
-        scale = self.integer() if self.take_op(",") else 0
-        self.expect_op(")")
+        at = cursor.at
+        precision = cursor.parse_integer()
+        scale = cursor.parse_integer() if cursor.accept(",") else 0
+        cursor.expect(")")
         if not 1 <= precision <= t.MAX_PRECISION or scale > precision:
-            message = f"DECIMAL({precision}, {scale}) is not possible"
-            hint = f"the precision is 1 to {t.MAX_PRECISION}, the scale 0 to the precision"
-            raise SqlValidationError(message, at=at, text=self.text, hint=hint)
+            message = f"DECIMAL({precision}, {scale}) is not a valid type"
+            hint = f"the precision is 1 to {t.MAX_PRECISION}, the scale is 0 to the precision"
+            raise SqlValidationError(message, at=at, text=cursor.text, hint=hint)
         return t.DecimalType(precision, scale)
 
-    _type_numeric = _type_dec = _type_decimal
-
-    def _type_double(self) -> t.DataType:
-        self.take("PRECISION")
+    def _parse_double(self) -> t.DataType:
+        self._cursor.accept("PRECISION")
         return t.DOUBLE
 
-    def _type_time(self) -> t.DataType:
-        precision = self._size(0, 9, 0)
-        self.take("WITHOUT", "TIME", "ZONE")
+    def _parse_time(self) -> t.DataType:
+        precision = self.parse_size(0, 9, 0)
+        self._cursor.accept("WITHOUT", "TIME", "ZONE")
         return t.TimeType(precision)
 
-    def _type_timestamp(self) -> t.DataType:
-        precision = self._size(0, 9, 6)
-        if self.take("WITH", "LOCAL", "TIME", "ZONE"):
+    def _parse_timestamp(self) -> t.DataType:
+        cursor = self._cursor
+        precision = self.parse_size(0, 9, 6)
+        if cursor.accept("WITH", "LOCAL", "TIME", "ZONE"):
             return t.LocalZonedTimestampType(precision)
-        if self.is_word("WITH", "TIME", "ZONE"):
+        if cursor.is_next("WITH", "TIME", "ZONE"):
             message = "TIMESTAMP WITH TIME ZONE is not supported"
-            raise SqlValidationError(message, at=self.at, text=self.text, hint="use TIMESTAMP_LTZ")
-        self.take("WITHOUT", "TIME", "ZONE")
+            raise SqlValidationError(message, at=cursor.at, text=cursor.text, hint="use TIMESTAMP_LTZ")
+        cursor.accept("WITHOUT", "TIME", "ZONE")
         return t.TimestampType(precision)
 
-    def _type_timestamp_ltz(self) -> t.DataType:
-        return t.LocalZonedTimestampType(self._size(0, 9, 6))
+    def _parse_timestamp_ltz(self) -> t.DataType:
+        return t.LocalZonedTimestampType(self.parse_size(0, 9, 6))
 
-    def _type_interval(self) -> t.DataType:
-        unit = self.take_any(*_UNITS) or self.fail("a unit of time")
-        first = self._size(0, 9, 6 if unit == "SECOND" else 2)
-        end = (self.take_any(*_UNITS) or self.fail("a unit of time")) if self.take("TO") else None
-        last = self._size(0, 9, 6) if end == "SECOND" else 6
-        if end is not None and not _spans(unit, end):
-            message = f"there is no INTERVAL {unit} TO {end}"
-            raise SqlValidationError(message, at=self.at, text=self.text)
+    def _parse_interval(self) -> t.DataType:
+        cursor = self._cursor
+        unit = self._parse_interval_unit()
+        first = self.parse_size(0, 9, 6 if unit == "SECOND" else 2)
+        end = self._parse_interval_unit() if cursor.accept("TO") else None
+        last = self.parse_size(0, 9, 6) if end == "SECOND" else 6
+        if end is not None and not _is_interval_range(unit, end):
+            message = f"INTERVAL {unit} TO {end} is not a valid type"
+            raise SqlValidationError(message, at=cursor.at, text=cursor.text)
         resolution = unit if end is None else f"{unit} TO {end}"
         if unit in ("YEAR", "MONTH"):
             return t.YearMonthIntervalType(resolution, first)
         return t.DayTimeIntervalType(resolution, first if unit == "DAY" else 2, first if unit == "SECOND" else last)
 
-    def _angled(self) -> None:
-        self.expect_op("<")
+    def _parse_interval_unit(self) -> str:
+        unit = self._cursor.accept_any(*_INTERVAL_UNITS)
+        if unit is None:
+            self._cursor.reject("a unit of time")
+        return unit
 
-    def _closed(self) -> None:
-        self.expect_op(">")
+    # --------------------------------------------------------------------------------------------------- nested types
 
-    def _type_array(self) -> t.DataType:
-        self._angled()
-        element = self.data_type()
-        self._closed()
-        return t.ArrayType(element)
+    def _parse_element(self) -> t.DataType:
+        self._cursor.expect("<")
+        element = self.parse_type()
+        self._cursor.expect(">")
+        return element
 
-    def _type_multiset(self) -> t.DataType:
-        self._angled()
-        element = self.data_type()
-        self._closed()
-        return t.MultisetType(element)
+    def _parse_array(self) -> t.DataType:
+        return t.ArrayType(self._parse_element())
 
-    def _type_map(self) -> t.DataType:
-        self._angled()
-        key = self.data_type()
-        self.expect_op(",")
-        value = self.data_type()
-        self._closed()
+    def _parse_multiset(self) -> t.DataType:
+        return t.MultisetType(self._parse_element())
+
+    def _parse_map(self) -> t.DataType:
+        self._cursor.expect("<")
+        key = self.parse_type()
+        self._cursor.expect(",")
+        value = self.parse_type()
+        self._cursor.expect(">")
         return t.MapType(key, value)
 
-    def _type_row(self) -> t.DataType:
-        if self.take_op("<>"):
+    def _parse_row(self) -> t.DataType:
+        cursor = self._cursor
+        if cursor.accept("<>"):
             return t.RowType(())
-        close = ")" if self.is_op("(") else ">"
-        self.expect_op("(" if close == ")" else "<")
-        if self.take_op(close):
+        opening, closing = ("(", ")") if cursor.is_next("(") else ("<", ">")
+        cursor.expect(opening)
+        if cursor.accept(closing):
             return t.RowType(())
-        fields = self.many(self._field)
-        self.expect_op(close)
+        fields = cursor.parse_list(self._parse_field)
+        cursor.expect(closing)
         return t.RowType(fields)
 
-    def _type_structured(self) -> t.DataType:
-        self.expect_op("<")
-        at = self.at
-        if self.token.kind != "string":
-            self.fail("the name of a class in quotes")
-        named = self.advance().text
-        if not t.is_class_name(named):
-            message = f"'{named}' cannot be the name of a class"
-            raise SqlValidationError(message, at=at, text=self.text)
-        fields = self.many(self._field) if self.take_op(",") else ()
-        self.expect_op(">")
-        made = t.StructuredType(tuple(t.RowField(each.name, each.data_type) for each in fields), named)
-        if len(set(made.names)) < len(made):
-            message = f"the names of the fields of '{named}' are not all different"
-            raise SqlValidationError(message, at=at, text=self.text)
-        return made
+    def _parse_structured(self) -> t.DataType:
+        cursor = self._cursor
+        cursor.expect("<")
+        at = cursor.at
+        class_name = cursor.parse_string("the name of a class in quotes")
+        if not t.is_class_name(class_name):
+            message = f"'{class_name}' is not a valid name of a class"
+            raise SqlValidationError(message, at=at, text=cursor.text)
+        fields = cursor.parse_list(self._parse_field) if cursor.accept(",") else ()
+        cursor.expect(">")
+        structured = t.StructuredType(tuple(t.RowField(field.name, field.data_type) for field in fields), class_name)
+        if len(set(structured.names)) < len(structured):
+            message = f"two fields of '{class_name}' have the same name"
+            raise SqlValidationError(message, at=at, text=cursor.text)
+        return structured
 
-    def _field(self) -> t.RowField:
-        name = self.name(any_word=True)
-        kind = self.data_type()
-        return t.RowField(name, kind, self.advance().text if self.token.kind == "string" else None)
+    def _parse_field(self) -> t.RowField:
+        name = self._cursor.parse_name(any_word=True)
+        data_type = self.parse_type()
+        comment = self._cursor.advance().text if self._cursor.token.kind == "string" else None
+        return t.RowField(name, data_type, comment)
 
-    def _type_raw(self) -> t.DataType:
-        if self.take_op("("):
-            while not self.take_op(")"):
-                if self.token.kind == "end":
-                    self.fail("')'")
-                self.advance()
+    def _parse_raw(self) -> t.DataType:
+        cursor = self._cursor
+        if cursor.accept("("):
+            while not cursor.accept(")"):
+                if cursor.token.kind == "end":
+                    cursor.reject("')'")
+                cursor.advance()
         return t.RawType()
+
+
+def _is_interval_range(unit: str, end: str) -> bool:
+    """Whether an interval can go from one unit to another: to a finer one, and not from months to days."""
+    is_months, ends_in_months = unit in ("YEAR", "MONTH"), end in ("YEAR", "MONTH")
+    return _INTERVAL_UNITS.index(unit) < _INTERVAL_UNITS.index(end) and is_months == ends_in_months
+
+
+_TYPE_PARSERS: dict[str, Callable[[TypeParser], t.DataType]] = {
+    "CHAR": TypeParser._parse_char,
+    "CHARACTER": TypeParser._parse_char,
+    "VARCHAR": TypeParser._parse_varchar,
+    "BINARY": TypeParser._parse_binary,
+    "VARBINARY": TypeParser._parse_varbinary,
+    "DECIMAL": TypeParser._parse_decimal,
+    "NUMERIC": TypeParser._parse_decimal,
+    "DEC": TypeParser._parse_decimal,
+    "DOUBLE": TypeParser._parse_double,
+    "TIME": TypeParser._parse_time,
+    "TIMESTAMP": TypeParser._parse_timestamp,
+    "TIMESTAMP_LTZ": TypeParser._parse_timestamp_ltz,
+    "INTERVAL": TypeParser._parse_interval,
+    "ARRAY": TypeParser._parse_array,
+    "MULTISET": TypeParser._parse_multiset,
+    "MAP": TypeParser._parse_map,
+    "ROW": TypeParser._parse_row,
+    "STRUCTURED": TypeParser._parse_structured,
+    "RAW": TypeParser._parse_raw,
+}
