@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.connectors.files.filesystems import Files, LocalFiles
+from millstream.files.contract import FileSystem
+from millstream.files.local import LocalFileSystem
 from millstream.job.job_status import JobStatus
 from millstream.testing.case_sinks import SINKS, SimulatedFiles
 from millstream.testing.faults import CRASHES, Mode
@@ -72,11 +73,13 @@ def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
 
 
 def test_the_simulated_disk_is_walked_as_a_real_one(tmp_path: Path) -> None:
-    def walk(files: Files, root: str) -> list[tuple[str, list[str], list[str]]]:
+    def walk(files: FileSystem, root: str) -> list[tuple[str, list[str], list[str]]]:
         for name in ("a/1", "a/b/2", "3"):
             with files.writing(f"{root}/{name}") as stream:
                 stream.write(b"x")
         return [(folder.removeprefix(root), folders, names) for folder, folders, names in files.walk(root)]
 
     with World() as world:
-        assert walk(SimulatedFiles(), f"simulated://{world.files.name}/root") == walk(LocalFiles(), str(tmp_path))
+        assert walk(SimulatedFiles(), f"simulated://{world.files.name}/root") == walk(
+            LocalFileSystem(private=False), str(tmp_path)
+        )

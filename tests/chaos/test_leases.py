@@ -13,7 +13,7 @@ import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import CheckpointTaken, StorageFailure
+from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over
@@ -24,6 +24,7 @@ from millstream.common import Types, WatermarkStrategy
 from millstream.datastream import DataStream, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import MapFunction
+from millstream.files.errors import StorageFailure
 from millstream.job.job_status import JobStatus
 from millstream.testing.chaos_leaders import leadership, zombies
 from millstream.testing.faults import FaultyFileSystem

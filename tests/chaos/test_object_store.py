@@ -10,25 +10,19 @@ import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-from millstream.checkpoint.frames import framed
-from millstream.checkpoint.object_store import NoObjectStore
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import (
-    CheckpointTaken,
-    CorruptFile,
-    MissingFile,
-    NoConditionalWrites,
-    OutsideRoot,
-    StorageFailure,
-)
+from millstream.checkpoint.storage_errors import CheckpointTaken, NoConditionalWrites
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
-from millstream.connectors.files.filesystems import RemoteFiles
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
+from millstream.files import remote
+from millstream.files.errors import CorruptFile, MissingFile, OutsideRoot, StorageFailure
+from millstream.files.frames import frame_record
+from millstream.files.remote import NoObjectStore, ObjectStore
 from millstream.testing.feed import Feed
 from millstream.testing.memory_files import MemoryFileSystem, Named
 from millstream.testing.visible_output import VisibleOutput, shown
@@ -108,7 +102,9 @@ def test_adding_to_a_log_writes_the_record_only_and_reading_it_again_fetches_not
 
 
 def test_a_log_that_an_earlier_version_wrote_as_one_object_goes_on(objects):
-    fsspec.filesystem("memory").pipe_file("/bucket/checkpoints/job/epochs.log", framed(0, b"0") + framed(17, b"1"))
+    fsspec.filesystem("memory").pipe_file(
+        "/bucket/checkpoints/job/epochs.log", frame_record(0, b"0") + frame_record(17, b"1")
+    )
     storage = CheckpointStorage(ROOT, "job")
     storage.append_log("epochs.log", b"2")
     assert CheckpointStorage(ROOT, "job").read_log("epochs.log") == [b"0", b"1", b"2"]
@@ -136,7 +132,7 @@ def test_a_log_grows_and_is_cut(objects):
     assert len(objects()) == 2
 
 
-def test_a_copy_is_seen_under_its_own_name_alone(tmp_path):
+def test_a_copy_is_seen_under_its_own_name_alone(tmp_path, monkeypatch):
     """What is copied to its final name must not be found under another one, which a crash would leave there."""
     (tmp_path / "staged").write_bytes(b"rows")
     seen = []
@@ -150,8 +146,8 @@ def test_a_copy_is_seen_under_its_own_name_alone(tmp_path):
             seen.append((name, sorted(each.name for each in tmp_path.iterdir())))
             return getattr(pyarrow.fs.LocalFileSystem(), name)
 
-    files = RemoteFiles("s3", ArrowFSWrapper(Watched()))
-    files.copy(str(tmp_path / "staged"), str(tmp_path / "part-0"))
+    monkeypatch.setitem(remote._clients, "s3", ArrowFSWrapper(Watched()))
+    ObjectStore("s3").copy_file(str(tmp_path / "staged"), str(tmp_path / "part-0"))
     assert (tmp_path / "part-0").read_bytes() == b"rows"
     assert {name for _, names in seen for name in names} <= {"staged", "part-0"}, seen
 

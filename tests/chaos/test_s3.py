@@ -8,8 +8,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from millstream.checkpoint import object_store
-from millstream.checkpoint.object_store import ObjectStore
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster import entrypoint
@@ -17,6 +15,8 @@ from millstream.cluster.lease import FileLease, Outcome
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.files import remote
+from millstream.files.remote import ObjectStore
 from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
 from millstream.testing.s3 import FaultyStore, client_variables, s3_server
@@ -39,7 +39,7 @@ def store(server, monkeypatch):
     """The bucket, empty; programs find the server as they find Amazon's."""
     for name, value in client_variables(server).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(object_store, "_remote", {})
+    monkeypatch.setattr(remote, "_clients", {})
     s3fs.S3FileSystem.clear_instance_cache()
     made = s3fs.S3FileSystem()
     if made.exists("bucket"):
@@ -98,7 +98,7 @@ def losing(server, store, monkeypatch):
         def lose(text: str) -> LosesAnswers:
             made = stack.enter_context(LosesAnswers(server, text))
             monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
-            monkeypatch.setattr(object_store, "_remote", {})
+            monkeypatch.setattr(remote, "_clients", {})
             s3fs.S3FileSystem.clear_instance_cache()
             return made
 

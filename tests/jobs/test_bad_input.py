@@ -218,7 +218,7 @@ def test_a_side_output_of_the_wrong_type(env):
 
 
 def test_a_full_disk_fails_the_job_and_loses_nothing_committed(env, tmp_path: Path, monkeypatch):
-    from millstream.checkpoint.file_system import LocalFileSystem
+    from millstream.files.local import LocalFileSystem
 
     write = LocalFileSystem.write_bytes
 
@@ -239,7 +239,7 @@ def test_a_full_disk_fails_the_job_and_loses_nothing_committed(env, tmp_path: Pa
 
 
 def test_a_checkpoint_whose_storage_stalls_expires(env, tmp_path: Path, monkeypatch):
-    from millstream.checkpoint.file_system import LocalFileSystem
+    from millstream.files.local import LocalFileSystem
 
     write, stalled = LocalFileSystem.write_bytes, threading.Event()
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Configuration, Encoder, Types
-from millstream.config.file_access import UnknownFileAccess, use_access
 from millstream.connector.sink import WriterContext
-from millstream.connectors.files.filesystems import LocalFiles
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.receiver.log import SegmentedLog
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
+from millstream.files.access import UnknownFileAccess, set_file_access
+from millstream.files.local import LocalFileSystem
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def usual_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
-    use_access("owner")
+    set_file_access("owner")
 
 
 def modes(root: Path) -> dict[str, set[int]]:
@@ -78,7 +78,7 @@ def test_access_can_be_widened(tmp_path: Path, inline_engine: None, access: str,
 
 def test_a_word_without_a_meaning_is_refused() -> None:
     with pytest.raises(UnknownFileAccess, match="owner, group, umask, not to 'world'"):
-        use_access("world")
+        set_file_access("world")
 
 
 def test_what_a_receiver_took_in_is_the_owners(tmp_path: Path) -> None:
@@ -97,6 +97,6 @@ def test_staged_messages_are_the_owners(tmp_path: Path) -> None:
 
 
 def test_staged_output_is_out_of_sight(tmp_path: Path) -> None:
-    LocalFiles().make_private(str(tmp_path / "output/.staging"))
+    LocalFileSystem(private=False).make_private_dir(str(tmp_path / "output/.staging"))
     assert stat.S_IMODE((tmp_path / "output").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "output/.staging").stat().st_mode) == 0o700

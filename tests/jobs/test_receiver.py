@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from millstream.checkpoint.frames import OVERHEAD, framed
 from millstream.cluster.entrypoint import plan_of
 from millstream.cluster.sources import Sources
 from millstream.common import Configuration, Types, WatermarkStrategy
@@ -24,6 +23,7 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.receiver import Receiver, ReceiverSource, SocketTextReceiver
 from millstream.datastream.functions import ProcessFunction
 from millstream.errors import ExternalError, UserError
+from millstream.files.frames import OVERHEAD, frame_record
 
 
 class Emits(Receiver):
@@ -109,7 +109,7 @@ def test_a_log_gives_back_what_was_synced_also_after_a_crash(tmp_path: Path):
     last = max(tmp_path.glob("*.log"))
     log.close()
     with last.open("ab") as file:
-        file.write(framed(last.stat().st_size, b"half")[:-1])  # the process died while it wrote
+        file.write(frame_record(last.stat().st_size, b"half")[:-1])  # the process died while it wrote
     again = SegmentedLog(str(tmp_path), segment_bytes=30)
     assert again.end == 10
     again.append(b"more")

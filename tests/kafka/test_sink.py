@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 from kafka_running import cut, environment, reading, writing
 
-from millstream.checkpoint.object_store import NoObjectStore
 from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
 from millstream.connector.serialization_schema import SerializationSchema
@@ -22,6 +21,7 @@ from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, Kafk
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import InternalError
+from millstream.files.remote import NoObjectStore
 from millstream.job.job_status import JobStatus
 from millstream.testing.simulation import Setup, World, run
 

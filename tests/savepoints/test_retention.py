@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import CorruptFile
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged
+from millstream.files.errors import CorruptFile
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage

@@ -6,9 +6,9 @@ import dataclasses
 import pytest
 
 from millstream.checkpoint.restore import MaxParallelismChanged, StateNotClaimed
-from millstream.checkpoint.storage_errors import StorageFailure
 from millstream.cluster.checkpoints import NoSuchCheckpoint
 from millstream.cluster.observations import StatusChanged
+from millstream.files.errors import StorageFailure
 from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.runtime.rowwise import UserFunctionFailed

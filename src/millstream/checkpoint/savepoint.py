@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from millstream.checkpoint.export import Export, RunPieces, run_here
 from millstream.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.object_store import located
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import UserError
+from millstream.files.locations import absolute_location
 
 
 class NoSuchCheckpoint(UserError):
@@ -100,7 +100,7 @@ class Snapshot:
 
 def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
     """The checkpoint or savepoint at a path; `like` is any storage on the file system it is in."""
-    directory = located(path)
+    directory = absolute_location(path)
     if os.path.basename(directory) == METADATA:
         directory = os.path.dirname(directory)
     parent, name = os.path.split(directory)

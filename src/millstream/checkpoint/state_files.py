@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.checkpoint.storage import CheckpointStorage, Stored, StoredFile
-from millstream.checkpoint.storage_errors import CorruptFile, MissingFile
+from millstream.files.errors import CorruptFile, MissingFile
 from millstream.state.saving import StateFileDamaged
 
 PATIENCE = (0.1, 0.4, 1.0)  # seconds between reads of a file that a network mount may not show at once, or not whole

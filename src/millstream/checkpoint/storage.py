@@ -22,20 +22,15 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
-from millstream.checkpoint.frames import framed, scan
-from millstream.checkpoint.object_log import DamagedRecord, ObjectLog
-from millstream.checkpoint.object_store import ObjectStore, is_uri, located
-from millstream.checkpoint.storage_errors import (
-    CheckpointTaken,
-    CorruptFile,
-    MissingFile,
-    NoConditionalWrites,
-    OutsideRoot,
-    StorageFailure,
-    VoidCheckpoint,
-)
+from millstream.checkpoint.storage_errors import CheckpointTaken, NoConditionalWrites, VoidCheckpoint
 from millstream.errors import MillstreamError
+from millstream.files.contract import FileSystem
+from millstream.files.errors import CorruptFile, MissingFile, OutsideRoot, StorageFailure
+from millstream.files.frames import frame_record, scan_records
+from millstream.files.local import LocalFileSystem
+from millstream.files.locations import absolute_location, is_uri
+from millstream.files.object_log import DamagedRecord, ObjectLog
+from millstream.files.remote import ObjectStore
 
 METADATA = "_metadata"
 SHARED = "shared"
@@ -70,7 +65,7 @@ class CheckpointStorage:
     May be sent to other processes. One process at a time appends to a log; anyone may write files."""
 
     def __init__(self, root: str, job: str = "", *, fs: FileSystem | None = None, sync: bool = True) -> None:
-        self.root = located(root)
+        self.root = absolute_location(root)
         self.job = job
         self._fs = fs if fs is not None else ObjectStore.of(root) if is_uri(root) else LocalFileSystem()
         self._sync = sync
@@ -264,7 +259,7 @@ class CheckpointStorage:
                 end = _scan_log(path, self._fs.read_bytes(path))[1]
                 if size != end:
                     self._fs.truncate(path, end, self._sync)
-            frame = framed(end, record)
+            frame = frame_record(end, record)
             self._fs.append_bytes(path, frame, self._sync)
             if size is None and self._sync:
                 self._fs.sync_dir(os.path.dirname(path))
@@ -295,7 +290,7 @@ class CheckpointStorage:
             return
         frames = bytearray()
         for record in keep:
-            frames += framed(len(frames), record)
+            frames += frame_record(len(frames), record)
         self._log_ends.pop(name, None)
         self._put(path, bytes(frames))
 
@@ -425,7 +420,7 @@ class CheckpointStorage:
         try:
             yield
         except DamagedRecord as damaged:
-            raise CorruptFile(damaged.path, "a whole record", f"{damaged.found} bytes") from damaged
+            raise CorruptFile(damaged.path, "a whole record", f"{damaged.size} bytes") from damaged
         except OSError as error:
             raise StorageFailure(action, path, error) from error
 
@@ -455,7 +450,7 @@ def _verify(path: str, data: bytes, expected: str) -> None:
 
 def _scan_log(path: str, data: bytes) -> tuple[list[bytes], int]:
     """All records, and where they end: what follows is torn. If a whole record follows, it is damage."""
-    records, end, later = scan(data)
+    records, end, later = scan_records(data)
     if later is not None:
         raise CorruptFile(path, f"record {len(records)} at byte {end}", f"the next whole one at byte {later}")
     return records, end

@@ -1,69 +1,11 @@
-"""What can be wrong with stored files: errors that name the file and the remedy.
+"""Errors of checkpoints as stored things: a number that is taken or void, storage that cannot hold checkpoints.
 
-Promises: storage that cannot be used now (`StorageFailure`) is another error than a file that is not what was written.
-Does not know: who reads or writes."""
+Promises: each error names the file or directory, and the remedy where there is one.
+Does not know: files that are missing or damaged; their errors are in `files.errors`."""
 
 from __future__ import annotations
 
-import errno
-import os
-
 from millstream.errors import ExternalError, UserError
-
-_HINTS = {
-    errno.ENOSPC: "free space there or use another directory; the job goes on from its last checkpoint",
-    errno.EDQUOT: "raise the quota or use another directory; the job goes on from its last checkpoint",
-    errno.EACCES: "give the user of the driver and of all executors permission to write there",
-    errno.EPERM: "give the user of the driver and of all executors permission to write there",
-    errno.EROFS: "mount the file system for writing, on the driver and on all executors",
-    errno.EIO: "look at the disk or the network mount; the system's log may say more",
-    errno.ENOENT: "create or mount the directory, on the driver and on all executors",
-    errno.ENOTDIR: "a part of the path is a file; use another directory",
-}
-
-
-class StorageFailure(ExternalError):
-    """The file system refused: no space, no permission, a broken disk."""
-
-    def __init__(self, action: str, path: str, error: OSError) -> None:
-        self.path = path
-        self.errno = error.errno or 0
-        reason = os.strerror(self.errno) if self.errno else str(error)
-        hint = _HINTS.get(self.errno, "see whether the directory can be used from the driver and all executors")
-        super().__init__(f"cannot {action} {path}: {reason.lower()}", hint=hint)
-
-
-class MissingFile(ExternalError):
-    """A file that should be there is not."""
-
-    hint = "was it deleted by hand, or is the directory not the one the job wrote to?"
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"there is no file {path}")
-
-
-class CorruptFile(ExternalError):
-    """A file does not hold what was written to it."""
-
-    hint = "restore it from a copy, or start from an older checkpoint or a savepoint"
-
-    def __init__(self, path: str, expected: str, found: str) -> None:
-        self.path = path
-        self.expected = expected
-        self.found = found
-        super().__init__(f"the file {path} is damaged: expected {expected}, found {found}")
-
-
-class OutsideRoot(UserError):
-    """A name would lead out of the storage's directory."""
-
-    hint = "names are relative, without '..', and no link may lead elsewhere"
-
-    def __init__(self, name: str, root: str) -> None:
-        self.name = name
-        self.root = root
-        super().__init__(f"the name {name!r} is not inside {root}")
 
 
 class CheckpointTaken(ExternalError):

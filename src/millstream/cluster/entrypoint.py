@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream import options
-from millstream.checkpoint.object_store import ObjectStore, is_uri
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.adoption import Layout
@@ -36,11 +35,14 @@ from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
-from millstream.config.file_access import make_directories, use_access
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.scratch import PREFIX, Hold
 from millstream.engine.spark.engine import SparkEngine
 from millstream.errors import UserError
+from millstream.files.access import set_file_access
+from millstream.files.local import LocalFileSystem
+from millstream.files.locations import is_uri
+from millstream.files.remote import ObjectStore
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
@@ -143,7 +145,7 @@ def submit(
 ) -> RunningJob:
     """Check a program and start it."""
     check_options(configuration)
-    use_access(configuration.get(options.FILE_ACCESS))
+    set_file_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
     if graph.batch:
         settings = batch_settings(settings, configuration)
@@ -281,7 +283,7 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
         lease = FileLease(f"{directory.rstrip('/')}/{job_id}", ObjectStore.of(directory))
     else:
         root = Path(directory.removeprefix("file://"))
-        make_directories(str(root))
+        LocalFileSystem().make_dirs(str(root))
         lease = FileLease(str(root / job_id))
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000

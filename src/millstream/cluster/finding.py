@@ -20,8 +20,9 @@ from millstream import options
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.savepoint import NoSuchCheckpoint, Snapshot, open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import CorruptFile, MissingFile, StorageFailure, VoidCheckpoint
+from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import ExternalError, MillstreamError
+from millstream.files.errors import CorruptFile, MissingFile, StorageFailure
 from millstream.state.saving import StateFileDamaged
 
 T = TypeVar("T")

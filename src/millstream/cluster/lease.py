@@ -22,9 +22,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
-from millstream.checkpoint.object_store import ObjectStore
-from millstream.checkpoint.storage_errors import CorruptFile, StorageFailure
+from millstream.files.contract import FileSystem
+from millstream.files.errors import CorruptFile, StorageFailure
+from millstream.files.local import LocalFileSystem
+from millstream.files.remote import ObjectStore
 
 _OUTCOME = "outcome"
 _KEPT_TERMS = 10

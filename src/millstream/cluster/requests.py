@@ -20,9 +20,9 @@ from functools import partial
 from typing import Any
 
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import MissingFile
 from millstream.cluster.rescale import Wanted
 from millstream.errors import ExternalError, UserError
+from millstream.files.errors import MissingFile
 
 _log = logging.getLogger("millstream.requests")
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from millstream.checkpoint.export import Export, Piece
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.checkpoint.object_store import located
 from millstream.checkpoint.savepoint import Snapshot, publish, write_savepoint
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.connector.slot_task import SlotTask
 from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files.locations import absolute_location
 from millstream.job.savepoints import SavepointFormatType
 
 _log = logging.getLogger("millstream.savepoints")
@@ -186,7 +186,7 @@ class Savepoints:
             self.advance(slots)
 
     def _path(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> str:
-        directory = located(asked.directory)
+        directory = absolute_location(asked.directory)
         name = f"savepoint-{metadata.job_id[:6]}-{metadata.timestamp:012x}"
         storage, number = self._checkpoints.storage.of(directory, ""), 1
         found = name

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from millstream import options
-from millstream.checkpoint.object_store import is_uri
 from millstream.client.job_client import JobClient
 from millstream.config.configuration import Configuration
 from millstream.connector.source import Boundedness
@@ -22,6 +21,7 @@ from millstream.connectors.cached import CacheSink, CacheSource
 from millstream.datastream.program import Program
 from millstream.errors import UserError
 from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.files.locations import is_uri
 from millstream.graph.transformations import Input, Transformation
 from millstream.job.job_status import JobStatus
 from millstream.runtime.operators.sink import SinkSpec

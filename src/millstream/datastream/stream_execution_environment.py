@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from millstream import options
-from millstream.checkpoint.object_store import is_uri
 from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, tell
@@ -31,6 +30,7 @@ from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.program import Program
 from millstream.errors import MillstreamError, UserError
 from millstream.event_time.watermarks import WatermarkStrategy
+from millstream.files.locations import is_uri
 from millstream.graph.batch import for_mode
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph

@@ -12,11 +12,11 @@ import gc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from millstream.config.file_access import use_access
 from millstream.engine import scratch
 from millstream.engine.contract import Deployment, EpochRequest
 from millstream.engine.dependencies import at_work, cached_files
 from millstream.engine.fresh_copy import Original
+from millstream.files.access import set_file_access
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.task import Task, TaskEnvironment, TaskRequest, TaskSpec
@@ -104,7 +104,7 @@ def _spec(deployment: Deployment, vertex: str) -> TaskSpec:
 
 def environment_of(deployment: Deployment) -> TaskEnvironment:
     """What this worker offers to tasks."""
-    use_access(deployment.file_access)
+    set_file_access(deployment.file_access)
     return TaskEnvironment(
         files=deployment.files,
         open_store=lambda operator, at: _store(deployment, operator, at),

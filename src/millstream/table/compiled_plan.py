@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream import __version__
 from millstream.cluster.probe import built
-from millstream.config.file_access import opener
 from millstream.config.secrets import hidden_in
+from millstream.files.access import opener
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import flink_json
 from millstream.graph.job_graph import job_graph

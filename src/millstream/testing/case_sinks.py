@@ -6,18 +6,16 @@ Does not know: faults, crashes. To start a job again needs nothing more than its
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from contextlib import suppress
+import builtins
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
-from millstream.checkpoint.file_system import FileSystem
 from millstream.connector.serialization_schema import Encoder
 from millstream.connector.sink import Sink
 from millstream.connectors.files import FileSink
 from millstream.connectors.files.buckets import BucketAssigner
-from millstream.connectors.files.filesystems import Files, register
+from millstream.files.contract import FileSystem
+from millstream.files.remote import register_file_system
 from millstream.testing.memory_files import Named
 from millstream.testing.visible_output import VisibleOutput, shown
 
@@ -54,7 +52,7 @@ class PartFiles:
 
     def build(self, files: Named, directory: str) -> Sink:
         """The sink of a job whose output goes below a directory."""
-        register(_SCHEME, SimulatedFiles())
+        register_file_system(_SCHEME, SimulatedFiles())
         builder = FileSink.for_row_format(f"{_SCHEME}://{files.name}{directory}", Rows())
         return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
 
@@ -75,105 +73,61 @@ class Rows(Encoder):
         stream.write(f"{element!r}\n".encode())
 
 
-class _Writing(io.BytesIO):
-    def __init__(self, path: str, content: bytes) -> None:
-        super().__init__()
-        self.path = path
-        self.write(content)
-
-
-class SimulatedFiles(Files):
-    """The disk of a world as the file connector sees a local one: the same changes and syncs, in the same order."""
+class SimulatedFiles(FileSystem):
+    """The disks of worlds under one scheme: `simulated://<name>/<path>` is a path on the disk of that name."""
 
     @staticmethod
     def _at(path: str) -> tuple[Named, str]:
         name, _, rest = path.removeprefix(f"{_SCHEME}://").partition("/")
         return Named(name), f"/{rest}"
 
-    def open(self, path: str) -> BinaryIO:
-        """As Files promises."""
-        files, place = self._at(path)
-        return io.BytesIO(files.read_bytes(place))
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.write_bytes(local, data, sync)
 
-    def create(self, path: str, *, append: bool = False) -> BinaryIO:
-        """As Files promises; what is written reaches the disk when it is finished."""
-        files, place = self._at(path)
-        files.make_dirs(place.rpartition("/")[0])
-        return _Writing(path, files.read_bytes(place) if append and files.exists(place) else b"")
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.append_bytes(local, data, sync)
 
-    def finish(self, stream: BinaryIO) -> None:
-        """As Files promises."""
-        assert isinstance(stream, _Writing)
-        files, place = self._at(stream.path)
-        files.write_bytes(place, stream.getvalue(), True)
-        stream.close()
+    def truncate(self, path: str, size: int, sync: bool) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.truncate(local, size, sync)
 
-    def abandon(self, stream: BinaryIO) -> None:
-        """As Files promises."""
-        stream.close()
+    def replace(self, source: str, target: str) -> None:  # noqa: D102
+        disk, local = self._at(source)
+        disk.replace(local, self._at(target)[1])
 
-    def exists(self, path: str) -> bool:
-        """As Files promises."""
-        files, place = self._at(path)
-        return files.exists(place)
+    def move_new(self, source: str, target: str) -> None:  # noqa: D102
+        disk, local = self._at(source)
+        disk.move_new(local, self._at(target)[1])
 
-    def is_directory(self, path: str) -> bool:
-        """As Files promises."""
-        files, place = self._at(path)
-        with suppress(FileNotFoundError):
-            files.list(place)
-            return True
-        return False
+    def remove(self, path: str) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.remove(local)
 
-    def look_at(self, path: str) -> tuple[int, int]:
-        """Its size; a file is never changed here."""
-        files, place = self._at(path)
-        return files.size(place), 0
+    def make_dirs(self, path: str) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.make_dirs(local)
 
-    def rename(self, source: str, target: str) -> None:
-        """As Files promises, with the syncs of `LocalFiles`."""
-        files, place = self._at(target)
-        _, before = self._at(source)
-        folder, other = place.rpartition("/")[0], before.rpartition("/")[0]
-        files.make_dirs(folder)
-        files.replace(before, place)
-        for each in dict.fromkeys((folder, other)):
-            files.sync_dir(each)
+    def sync_dir(self, path: str) -> None:  # noqa: D102
+        disk, local = self._at(path)
+        disk.sync_dir(local)
 
-    def copy(self, source: str, target: str) -> None:
-        """As Files promises."""
-        with self.open(source) as read, self.writing(f"{target}.tmp") as written:
-            written.write(read.read())
-        self.rename(f"{target}.tmp", target)
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        disk, local = self._at(path)
+        return disk.read_bytes(local)
 
-    def remove(self, path: str) -> None:
-        """As Files promises."""
-        files, place = self._at(path)
-        files.remove(place)
+    def exists(self, path: str) -> bool:  # noqa: D102
+        disk, local = self._at(path)
+        return disk.exists(local)
 
-    def names(self, path: str) -> list[str]:
-        """As Files promises."""
-        files, place = self._at(path)
-        try:
-            return files.list(place)
-        except FileNotFoundError:
-            return []
+    def list(self, path: str) -> builtins.list[str]:  # noqa: D102
+        disk, local = self._at(path)
+        return disk.list(local)
 
-    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
-        """As Files promises."""
-        names = self.names(path)
-        folders = [name for name in names if self.is_directory(f"{path}/{name}")]
-        yield path, folders, [name for name in names if name not in folders]
-        for folder in folders:
-            yield from self.walk(f"{path}/{folder}")
+    def size(self, path: str) -> int:  # noqa: D102
+        disk, local = self._at(path)
+        return disk.size(local)
 
-    def sync(self, path: str) -> None:
-        """As Files promises."""
-        files, place = self._at(path)
-        files.sync_dir(place)
-
-    def remove_directory(self, path: str) -> None:
-        """As Files promises."""
-        files, place = self._at(path)
-        with suppress(OSError):
-            files.remove(place)
+    def resolve(self, path: str) -> str:  # noqa: D102
+        return path

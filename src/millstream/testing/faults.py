@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
-from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
+from millstream.files.contract import FileSystem
+from millstream.files.local import LocalFileSystem
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.power import POWER_LOSSES, PowerLoss
 
@@ -75,7 +76,7 @@ class Reading:
 
 
 @dataclass(eq=False)
-class FaultyFileSystem:
+class FaultyFileSystem(FileSystem):
     """`inner`, until operation `crash_at`: then a crash before it, after it, or half-way ("torn"), or an error.
 
     With a loss of power ("lost", "emptied", "mixed") the process dies before the operation, and `lose_power` is called.

@@ -14,14 +14,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from millstream.checkpoint.file_system import FileSystem
+from millstream.files.contract import FileSystem
 from millstream.testing.power import Device, PowerLoss
 
 _named: dict[str, FileSystem] = {}
 _names = itertools.count()
 
 
-class MemoryFileSystem:
+class MemoryFileSystem(FileSystem):
     """Files by path; directories are remembered too, because a write into none must fail."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class MemoryFileSystem:
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(FileSystem):
     """A file system of this process that is found by its name, so that pickling it does not copy it."""
 
     name: str

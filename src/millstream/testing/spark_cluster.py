@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.config.file_access import opener
 from millstream.engine.spark.java import find_java
 from millstream.errors import ExternalError, UserError
+from millstream.files.access import opener
 from millstream.testing.network import LOCALHOST, Host
 
 _START_SECONDS = 60

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.checkpoint.file_system import FileSystem
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.errors import ExternalError, InternalError
+from millstream.files.contract import FileSystem
 
 
 class StagedFileLost(ExternalError):

@@ -14,16 +14,11 @@ from typing import Any
 
 import pytest
 
-from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
 from millstream.checkpoint.storage import EPOCH_LOG, CheckpointStorage, StoredFile
-from millstream.checkpoint.storage_errors import (
-    CheckpointTaken,
-    CorruptFile,
-    MissingFile,
-    NoConditionalWrites,
-    OutsideRoot,
-    StorageFailure,
-)
+from millstream.checkpoint.storage_errors import CheckpointTaken, NoConditionalWrites
+from millstream.files.contract import FileSystem
+from millstream.files.errors import CorruptFile, MissingFile, OutsideRoot, StorageFailure
+from millstream.files.local import LocalFileSystem
 from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, SimulatedCrash, crash_points
 
 JOB = "a1b2"

@@ -8,10 +8,11 @@ import pytest
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.checkpoint.storage_errors import StorageFailure, VoidCheckpoint
+from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
+from millstream.files.errors import StorageFailure
 from millstream.state.handles import Handle, Lineage
 from millstream.state.saving import StateFileDamaged
 from millstream.testing.faults import FaultyFileSystem

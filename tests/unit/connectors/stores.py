@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -9,7 +10,7 @@ from typing import Any, BinaryIO
 import fsspec
 from fsspec.spec import AbstractFileSystem
 
-from millstream.connectors.files.filesystems import Files
+from millstream.files.contract import FileStatus, FileSystem
 
 
 class ObjectStore(AbstractFileSystem):
@@ -91,12 +92,15 @@ class Crash(BaseException):
     """The process dies."""
 
 
-class DyingFiles(Files):
+class DyingFiles(FileSystem):
     """A file system until its n-th change, which happens or not before the process dies."""
 
-    def __init__(self, inner: Files, steps: int, after: bool) -> None:
+    def __init__(self, inner: FileSystem, steps: int, after: bool) -> None:
         self._inner, self.steps, self._after = inner, steps, after
-        self.renames = inner.renames
+
+    @property
+    def has_atomic_rename(self) -> bool:
+        return self._inner.has_atomic_rename
 
     def _step(self, change: Any, *arguments: Any) -> None:
         self.steps -= 1
@@ -106,6 +110,45 @@ class DyingFiles(Files):
         if self.steps == 0 and self._after:
             change(*arguments)
         raise Crash
+
+    def write_bytes(self, path: str, data: bytes, sync: bool) -> None:
+        self._step(self._inner.write_bytes, path, data, sync)
+
+    def append_bytes(self, path: str, data: bytes, sync: bool) -> None:
+        self._step(self._inner.append_bytes, path, data, sync)
+
+    def truncate(self, path: str, size: int, sync: bool) -> None:
+        self._step(self._inner.truncate, path, size, sync)
+
+    def replace(self, source: str, target: str) -> None:
+        self._step(self._inner.replace, source, target)
+
+    def move_new(self, source: str, target: str) -> None:
+        self._step(self._inner.move_new, source, target)
+
+    def remove(self, path: str) -> None:
+        self._step(self._inner.remove, path)
+
+    def make_dirs(self, path: str) -> None:
+        self._inner.make_dirs(path)
+
+    def sync_dir(self, path: str) -> None:
+        self._inner.sync_dir(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._inner.read_bytes(path)
+
+    def exists(self, path: str) -> bool:
+        return self._inner.exists(path)
+
+    def list(self, path: str) -> builtins.list[str]:
+        return self._inner.list(path)
+
+    def size(self, path: str) -> int:
+        return self._inner.size(path)
+
+    def resolve(self, path: str) -> str:
+        return self._inner.resolve(path)
 
     def open(self, path: str) -> BinaryIO:
         return self._inner.open(path)
@@ -119,32 +162,17 @@ class DyingFiles(Files):
     def abandon(self, stream: BinaryIO) -> None:
         self._inner.abandon(stream)
 
-    def exists(self, path: str) -> bool:
-        return self._inner.exists(path)
+    def copy_file(self, source: str, target: str) -> None:
+        self._step(self._inner.copy_file, source, target)
+
+    def remove_empty_dir(self, path: str) -> None:
+        self._inner.remove_empty_dir(path)
 
     def is_directory(self, path: str) -> bool:
         return self._inner.is_directory(path)
 
-    def look_at(self, path: str) -> tuple[int, int]:
-        return self._inner.look_at(path)
+    def status(self, path: str) -> FileStatus:
+        return self._inner.status(path)
 
-    def rename(self, source: str, target: str) -> None:
-        self._step(self._inner.rename, source, target)
-
-    def copy(self, source: str, target: str) -> None:
-        self._step(self._inner.copy, source, target)
-
-    def remove(self, path: str) -> None:
-        self._step(self._inner.remove, path)
-
-    def names(self, path: str) -> list[str]:
-        return self._inner.names(path)
-
-    def walk(self, path: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    def walk(self, path: str) -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
         return self._inner.walk(path)
-
-    def sync(self, path: str) -> None:
-        self._inner.sync(path)
-
-    def remove_directory(self, path: str) -> None:
-        self._inner.remove_directory(path)

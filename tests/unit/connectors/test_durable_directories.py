@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 from millstream.common import Row, Types
-from millstream.config.file_access import make_directories
 from millstream.connector.sink import WriterContext
-from millstream.connectors.files.filesystems import LocalFiles
 from millstream.connectors.lakehouse.staging import ParquetWriter
+from millstream.files.local import LocalFileSystem
 
 
 @pytest.fixture
@@ -36,20 +35,20 @@ def check(synced, base, path):
 
 
 def test_the_directory_of_staged_files(tmp_path, synced):
-    LocalFiles().make_private(str(tmp_path / "output/day=1/.staging"))
+    LocalFileSystem(private=False).make_private_dir(str(tmp_path / "output/day=1/.staging"))
     check(synced, tmp_path, tmp_path / "output/day=1/.staging")
 
 
 def test_the_directory_of_a_partition(tmp_path, synced):
-    files = LocalFiles()
+    files = LocalFileSystem(private=False)
     with files.writing(str(tmp_path / "staged")) as stream:
         stream.write(b"rows")
-    files.move_new(str(tmp_path / "staged"), str(tmp_path / "output/day=1/part-0"))
+    files.move_new_durably(str(tmp_path / "staged"), str(tmp_path / "output/day=1/part-0"))
     check(synced, tmp_path, tmp_path / "output/day=1/part-0")
 
 
 def test_directories_for_state_and_logs(tmp_path, synced):
-    make_directories(str(tmp_path / "a/b/c"))
+    LocalFileSystem().make_dirs(str(tmp_path / "a/b/c"))
     check(synced, tmp_path, tmp_path / "a/b/c")
 
 

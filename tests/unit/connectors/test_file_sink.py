@@ -22,7 +22,6 @@ from millstream.connectors.files import (
     JsonLinesEncoder,
     OutputFileConfig,
     RollingPolicy,
-    filesystems,
     notes,
 )
 from millstream.connectors.files.buckets import BadBucket, BadTimePattern, BucketContext
@@ -31,6 +30,7 @@ from millstream.connectors.files.paths import UnusablePath
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import NotAPath
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files import access, local
 from millstream.types.row import Row, RowKind
 
 
@@ -106,7 +106,7 @@ class DyingOs:
 
     def __getattr__(self, name):
         real = getattr(os, name)
-        if name not in ("rename", "replace", "remove", "link", "makedirs", "fsync"):
+        if name not in ("rename", "replace", "remove", "link", "mkdir", "fsync"):
             return real
 
         def dying(*arguments, **named):
@@ -134,7 +134,9 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after
             final = next(c["final"] for c in made if c["group"] == "0/a")
             (base / final).write_text("a3\na4\n")  # somebody else's, with the very same content
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(filesystems, "os", DyingOs(step, after))
+            dying = DyingOs(step, after)
+            for module in (local, access):
+                patch.setattr(module, "os", dying)
             try:
                 sink.create_committer().commit(1, made)
                 crashed = False

@@ -16,10 +16,10 @@ from millstream.connector.serialization_schema import UnknownCharset
 from millstream.connector.source import Boundedness, Budget, ReaderContext
 from millstream.connectors.files import FileEnumeratorProvider, FileSource, MalformedLine, StreamFormat
 from millstream.connectors.files import enumerator as planning
-from millstream.connectors.files.filesystems import UnknownFileSystem
 from millstream.connectors.files.formats import BadFormatOption
 from millstream.connectors.files.paths import FileChanged, FileVanished, UnusablePath
 from millstream.connectors.files.source import DamagedFile
+from millstream.files.remote import UnknownFileSystem
 from millstream.times import Duration
 from millstream.types.factory import Types
 from millstream.types.row import Row

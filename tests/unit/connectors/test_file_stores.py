@@ -32,10 +32,11 @@ from millstream.connectors.files import (
 )
 from millstream.connectors.files import sink as sinks
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
-from millstream.connectors.files.filesystems import OutputNotAtomic, RemoteFiles, check_output_scheme, files_of
-from millstream.connectors.files.paths import FileChanged
+from millstream.connectors.files.paths import FileChanged, OutputNotAtomic, check_output_scheme
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import OutputFailure
+from millstream.files import remote
+from millstream.files.remote import RemoteFileSystem, get_file_system
 from millstream.formats import Shape, avro_schemas, format_named
 from millstream.types.factory import Types
 from millstream.types.row import Row
@@ -66,7 +67,7 @@ def store(request, tmp_path):
 
 def shown(base):
     """What a reader sees: name and bytes of the files that are not hidden."""
-    files = files_of(base)
+    files = get_file_system(base)
     found = {}
     if files.exists(base):
         for folder, _, names in files.walk(base):
@@ -79,7 +80,7 @@ def shown(base):
 
 
 def hidden(base):
-    files = files_of(base)
+    files = get_file_system(base)
     walked = files.walk(f"{base}/.staging") if files.exists(f"{base}/.staging") else ()
     return [name for folder, _, names in walked for name in names if not folder.endswith("/commits")]
 
@@ -175,8 +176,8 @@ def test_a_crash_between_any_two_steps_does_not_show(tmp_path, place, kind, comp
         first, *second = (staged(sink, row.v, [row]) for row in rows)
         sink.create_committer().commit(1, first)
         both = [each for made in second for each in made]
-        dying = DyingFiles(files_of(base), step, after)
-        monkeypatch.setattr(sinks, "files_of", lambda path, dying=dying: dying)
+        dying = DyingFiles(get_file_system(base), step, after)
+        monkeypatch.setattr(sinks, "get_file_system", lambda path, dying=dying: dying)
         try:
             committer = sink.create_committer()
             committer.commit(2, both)
@@ -242,7 +243,7 @@ def test_what_a_failed_commit_let_wait_is_not_shown_before_the_commit_is_repeate
 
 
 def everything_below(base):
-    files = files_of(base)
+    files = get_file_system(base)
     return sorted(f"{folder}/{name}" for folder, _, names in files.walk(base) for name in names)
 
 
@@ -356,18 +357,18 @@ def test_files_of_an_earlier_job_are_kept_and_lost_ones_are_reported(store):
         sink.create_committer().commit(1, staged(sink, 1, [Row(k="a", v=1)], attempt=attempt))
     assert len(rows_in(store)) == 2
     (made,) = staged(sink, 2, [Row(k="a", v=2)])
-    files_of(store).remove(f"{store}/{made['staged']}")
+    get_file_system(store).remove(f"{store}/{made['staged']}")
     with pytest.raises(OutputLost):
         sink.create_committer().commit(2, [made])
     (made,) = staged(sink, 3, [Row(k="a", v=2)])
-    with files_of(store).writing(f"{store}/{made['staged']}") as stream:
+    with get_file_system(store).writing(f"{store}/{made['staged']}") as stream:
         stream.write(b"x")
     with pytest.raises(OutputDamaged):
         sink.create_committer().commit(3, [made])
 
 
 def test_files_are_read_from_any_store(store):
-    files = files_of(store)
+    files = get_file_system(store)
     for name, text in {"a.txt": "1\n2\n", "b/c.txt": "3\n" * 50, "_hidden": "no", ".dir/d": "no"}.items():
         with files.writing(f"{store}/{name}") as stream:
             stream.write(text.encode())
@@ -391,15 +392,16 @@ def test_output_on_atomic_schemes_is_not(path: str) -> None:
     check_output_scheme(path)
 
 
-def test_a_rename_that_the_server_refused_silently_is_an_error() -> None:
+def test_a_rename_that_the_server_refused_silently_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(MemoryFileSystem):
         """As WebHDFS's client does, which does not look at the answer."""
 
         def mv(self, path1: str, path2: str, **_: object) -> None:
             """Nothing."""
 
-    files = RemoteFiles("webhdfs", Refusing(skip_instance_cache=True))
+    monkeypatch.setitem(remote._clients, "webhdfs", Refusing(skip_instance_cache=True))
+    files = RemoteFileSystem("webhdfs")
     with files.writing("memory://refusing/.staging/a") as stream:
         stream.write(b"x")
     with pytest.raises(OSError, match="did not rename"):
-        files.rename("memory://refusing/.staging/a", "memory://refusing/a")
+        files.rename_durably("memory://refusing/.staging/a", "memory://refusing/a")

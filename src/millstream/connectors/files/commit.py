@@ -36,11 +36,12 @@ from typing import Any, BinaryIO
 
 from millstream.connector.sink import Committer
 from millstream.connector.staged import outlived
-from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.notes import CommitNotes
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import ExternalError
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path
 
 _log = logging.getLogger("millstream.files")
 
@@ -92,7 +93,7 @@ class FileCommitter(Committer):
     `place` says where a part file is to be, if not under its final name; then nobody asks where it has gone to."""
 
     def __init__(
-        self, base: str, files: Files, merge: Merge = concatenate, place: Callable[[int, str], str] | None = None
+        self, base: str, files: FileSystem, merge: Merge = concatenate, place: Callable[[int, str], str] | None = None
     ) -> None:
         self._base, self._files, self._merge_files = base, files, merge
         self._place = place
@@ -105,7 +106,7 @@ class FileCommitter(Committer):
         self._checkpoint = checkpoint
         staged = [StagedFile.from_json(data) for data in committables]
         bundles = list(bundled(staged))
-        commit = self._rename if self._files.renames else self._write
+        commit = self._rename if self._files.has_atomic_rename else self._write
         try:
             if staged and self._place is None:
                 self._note(staged)
@@ -154,24 +155,24 @@ class FileCommitter(Committer):
                 self._miss(first.staged, self._path(first.final))
             folder = (shown or next(self._names(first))).rpartition("/")[0]
             if self._files.is_directory(folder):  # a driver that died may have renamed it and not synced the name
-                self._files.sync(folder)
+                self._files.sync_dir(folder)
 
     def _remove_merged(self, bundle: Sequence[StagedFile]) -> None:
         """Remove staged files for which a merged one stands."""
         for part in bundle:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path(part.staged))
-        self._files.sync(joined(self._base, STAGING))
+        self._files.sync_dir(join_path(self._base, STAGING))
 
     def _show(self, ready: str, first: StagedFile) -> None:
         for final in self._names(first):
             try:
-                self._files.move_new(ready, final)
+                self._files.move_new_durably(ready, final)
             except FileExistsError:
                 if not self._files.is_same(ready, final):
                     continue
                 self._files.remove(ready)  # a process died when it had both names
-                self._files.sync(final.rpartition("/")[0])
+                self._files.sync_dir(final.rpartition("/")[0])
             return
 
     def _miss(self, staged: str, final: str) -> None:
@@ -188,7 +189,7 @@ class FileCommitter(Committer):
             for part in bundle:
                 self._check_size(self._path(part.staged), [part])
             if len(bundle) == 1:
-                self._files.copy(self._path(bundle[0].staged), final)
+                self._files.copy_file(self._path(bundle[0].staged), final)
             else:
                 self._merge_into(bundle, final)
         elif self._place is None and not self._files.exists(final):
@@ -198,7 +199,7 @@ class FileCommitter(Committer):
                 self._files.remove(self._path(part.staged))
 
     def _check_size(self, path: str, bundle: Sequence[StagedFile]) -> None:
-        size, expected = self._files.look_at(path)[0], sum(part.size for part in bundle)
+        size, expected = self._files.status(path)[0], sum(part.size for part in bundle)
         if size != expected:
             raise OutputDamaged(path, expected, size)
 
@@ -206,7 +207,7 @@ class FileCommitter(Committer):
         self._merge_into(bundle, f"{ready}.tmp")
         if self._merge_files is concatenate:  # before the staged files go: they may have been read incompletely
             self._check_size(f"{ready}.tmp", bundle)
-        self._files.rename(f"{ready}.tmp", ready)
+        self._files.rename_durably(f"{ready}.tmp", ready)
 
     def _merge_into(self, bundle: Sequence[StagedFile], path: str) -> None:
         streams: list[BinaryIO] = []
@@ -227,7 +228,7 @@ class FileCommitter(Committer):
         size = sum(part.size for part in bundle) if len(bundle) == 1 or self._merge_files is concatenate else None
         for name in self._names(bundle[0]):
             try:
-                if self._files.look_at(name)[0] == size or size is None:
+                if self._files.status(name)[0] == size or size is None:
                     return name
             except FileNotFoundError:
                 break
@@ -250,7 +251,7 @@ class FileCommitter(Committer):
     def finish(self) -> None:
         """Remove the directory of staged files if nothing waits in it."""
         self._notes.close()
-        self._files.remove_directory(joined(self._base, STAGING))
+        self._files.remove_empty_dir(join_path(self._base, STAGING))
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
         """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now.
@@ -260,14 +261,14 @@ class FileCommitter(Committer):
         committed = [part.staged.rpartition("/")[2] for part in staged]
         unshown = {*committed, *(name + _MERGED for name in committed)}
         with suppress(OSError):
-            for name in outlived(self._files.names(joined(self._base, STAGING)), committed):
-                path = joined(self._base, f"{STAGING}/{name}")
+            for name in outlived(self._files.list_if_exists(join_path(self._base, STAGING)), committed):
+                path = join_path(self._base, f"{STAGING}/{name}")
                 if name in unshown:
                     raise NotShown(path)
                 self._files.remove(path)
 
     def _path(self, name: str) -> str:
-        return joined(self._base, name)
+        return join_path(self._base, name)
 
 
 def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:

@@ -31,9 +31,10 @@ from urllib.parse import quote, unquote
 
 from millstream.connector.sink import Committer
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
-from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import BadOutputFile, OutputFileConfig
 from millstream.connectors.files.staging import STAGING, NotAPath, OutputFailure
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path
 
 _log = logging.getLogger("millstream.files")
 
@@ -147,7 +148,7 @@ class CompactingCommitter(Committer):
     def __init__(
         self,
         base: str,
-        files: Files,
+        files: FileSystem,
         strategy: FileCompactStrategy,
         compactor: FileCompactor,
         merge: Merge,
@@ -190,15 +191,15 @@ class CompactingCommitter(Committer):
         except OSError as error:
             raise OutputFailure(str(error.filename or self._base), error, action="compact") from error
         for name in (_PENDING, _NOTES):
-            self._files.remove_directory(joined(self._base, name))
+            self._files.remove_empty_dir(join_path(self._base, name))
         self._inner.finish()
 
     def _pending(self) -> list[_Waiting]:
         found = []
-        for name in self._files.names(self._path(_PENDING)):
+        for name in self._files.list_if_exists(self._path(_PENDING)):
             checkpoint, _, final = name.partition("@")
             if checkpoint.isdigit() and final:
-                size = self._files.look_at(self._path(f"{_PENDING}/{name}"))[0]
+                size = self._files.status(self._path(f"{_PENDING}/{name}"))[0]
                 found.append(_Waiting(name, int(checkpoint), unquote(final).rpartition("/")[0], size))
         return found
 
@@ -225,15 +226,15 @@ class CompactingCommitter(Committer):
             final = f"compacted-{self._names.part_prefix}-{tag}{self._names.part_suffix}"
             note = {"final": f"{bucket}/{final}" if bucket else final, "files": names}
             path = self._path(f"{_NOTES}/{tag}")
-            with self._files.writing(f"{path}.tmp" if self._files.renames else path) as stream:
+            with self._files.writing(f"{path}.tmp" if self._files.has_atomic_rename else path) as stream:
                 stream.write(json.dumps(note).encode())
-            if self._files.renames:
-                self._files.rename(f"{path}.tmp", path)
+            if self._files.has_atomic_rename:
+                self._files.rename_durably(f"{path}.tmp", path)
             self._carry_out(path, note)
 
     def _resume(self) -> None:
         """Carry out what is written down."""
-        for name in self._files.names(self._path(_NOTES)):
+        for name in self._files.list_if_exists(self._path(_NOTES)):
             path = self._path(f"{_NOTES}/{name}")
             if name.endswith(".tmp"):
                 self._files.remove(path)
@@ -258,16 +259,16 @@ class CompactingCommitter(Committer):
         streams = [self._files.open(each) for each in inputs]
         hidden = self._path(f"{_NOTES}/.{hashlib.blake2b(final.encode(), digest_size=8).hexdigest()}.tmp")
         try:
-            with self._files.writing(hidden if self._files.renames else final) as whole:
+            with self._files.writing(hidden if self._files.has_atomic_rename else final) as whole:
                 (concatenate if len(streams) == 1 else self._merge)(streams, whole)
         finally:
             for stream in streams:
                 stream.close()
-        if self._files.renames:
-            self._files.rename(hidden, final)
+        if self._files.has_atomic_rename:
+            self._files.rename_durably(hidden, final)
 
     def _path(self, name: str) -> str:
-        return joined(self._base, name)
+        return join_path(self._base, name)
 
 
 def _waiting_name(checkpoint: int, final: str) -> str:

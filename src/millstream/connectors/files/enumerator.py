@@ -20,8 +20,8 @@ import pyarrow as pa
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.connectors.files import paths
 from millstream.connectors.files.bulk import DamagedFile
-from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.ranges import FileFormat
+from millstream.files.remote import get_file_system
 
 _REGIONS = 32
 _LEAST_REGION, _GREATEST_REGION = 1 << 20, 128 << 20
@@ -192,7 +192,7 @@ class FileEnumerator(SplitEnumerator):
         """About how many bytes a record of the file has, and where it must not be cut."""
         if file.path not in self._looks:
             try:
-                with files_of(file.path).open(file.path) as opened:
+                with get_file_system(file.path).open(file.path) as opened:
                     units = self._format.units(opened)
                     if units is None:
                         opened.seek(0)

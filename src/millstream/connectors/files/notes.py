@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from millstream.connector.staged import StagedName
-from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.staging import STAGING, StagedFile
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path
 
 _NOTES = f"{STAGING}/commits"
 _KEPT = 50
@@ -21,8 +22,8 @@ _KEPT = 50
 class CommitNotes:
     """The notes below a base path: one for each job and sink, `<time>@<owner>`, with a digest of the files."""
 
-    def __init__(self, base: str, files: Files) -> None:
-        self._directory, self._files = joined(base, _NOTES), files
+    def __init__(self, base: str, files: FileSystem) -> None:
+        self._directory, self._files = join_path(base, _NOTES), files
         self._owners: set[str] = set()
 
     def has(self, staged: Sequence[StagedFile]) -> bool:
@@ -38,10 +39,10 @@ class CommitNotes:
         before = self._names(owner)
         with self._files.writing(self._path(name)) as stream:
             stream.write(_digest(staged).encode())
-        self._files.sync(self._directory)
+        self._files.sync_dir(self._directory)
         for old in [each for each in before if each != name]:
             self._remove(old)
-        for old in sorted(self._files.names(self._directory))[:-_KEPT]:
+        for old in sorted(self._files.list_if_exists(self._directory))[:-_KEPT]:
             self._remove(old)
 
     def withdraw(self, staged: Sequence[StagedFile]) -> None:
@@ -56,10 +57,10 @@ class CommitNotes:
 
     def close(self) -> None:
         """Remove the directory if there are no notes in it."""
-        self._files.remove_directory(self._directory)
+        self._files.remove_empty_dir(self._directory)
 
     def _names(self, owner: str) -> list[str]:
-        return [name for name in self._files.names(self._directory) if name.partition("@")[2] == owner]
+        return [name for name in self._files.list_if_exists(self._directory) if name.partition("@")[2] == owner]
 
     def _read(self, name: str) -> str:
         try:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.connectors.files.filesystems import Files, files_of
 from millstream.connectors.files.paths import below
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.staging import OutputFailure, StagedFile
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files.contract import FileSystem
+from millstream.files.remote import get_file_system
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class OverwritingSink(Sink):
     @classmethod
     def over(cls, sink: FileSink, *, whole: bool) -> Self:
         """A sink that replaces what is below its base path now."""
-        files, base = files_of(sink.base_path), sink.base_path
+        files, base = get_file_system(sink.base_path), sink.base_path
         found = below([base]) if files.is_directory(base) else ()
-        return cls(sink, tuple(Replaced(path, *files.look_at(path)) for path in found), whole)
+        return cls(sink, tuple(Replaced(path, *files.status(path)) for path in found), whole)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """As the file sink."""
@@ -50,7 +51,7 @@ class OverwritingSink(Sink):
 
     def create_committer(self) -> Committer:
         """Makes room, then shows files."""
-        return OverwritingCommitter(self, files_of(self.inner.base_path), self.inner.create_committer())
+        return OverwritingCommitter(self, get_file_system(self.inner.base_path), self.inner.create_committer())
 
     def check(self) -> None:
         """As the file sink."""
@@ -62,7 +63,7 @@ class OverwritingCommitter(Committer):
 
     A crash between the two leaves staged files alone, which recovery commits."""
 
-    def __init__(self, sink: OverwritingSink, files: Files, inner: Committer) -> None:
+    def __init__(self, sink: OverwritingSink, files: FileSystem, inner: Committer) -> None:
         self._base, self._files, self._inner = sink.inner.base_path, files, inner
         self._whole = sink.whole
         self._left: dict[str, list[Replaced]] = {}  # by bucket
@@ -88,7 +89,7 @@ class OverwritingCommitter(Committer):
     def _clear(self, bucket: str) -> None:
         for each in self._left[bucket]:
             try:
-                if self._files.look_at(each.path) == (each.size, each.version):
+                if self._files.status(each.path) == (each.size, each.version):
                     self._files.remove(each.path)
             except FileNotFoundError:
                 continue
@@ -97,7 +98,7 @@ class OverwritingCommitter(Committer):
         folder = self._left.pop(bucket)[0].path.rpartition("/")[0]
         while folder != self._base and folder.startswith(self._base):
             with suppress(OSError):
-                self._files.remove_directory(folder)
+                self._files.remove_empty_dir(folder)
             folder = folder.rpartition("/")[0]
 
     def abort(self, committables: Sequence[Any]) -> None:

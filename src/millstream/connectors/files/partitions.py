@@ -16,12 +16,13 @@ from urllib.parse import quote, unquote
 from millstream.connector.sink import Committer
 from millstream.connectors.files.commit import FileCommitter
 from millstream.connectors.files.compaction import CompactingCommitter
-from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.partition_time import BucketTime, PartitionTime
 from millstream.connectors.files.rolling import BadOutputFile
 from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path
 from millstream.times import Duration
 
 _MARKS = f"{STAGING}/partitions"
@@ -90,7 +91,7 @@ class PartitionCommitter(Committer):
     """Commits files, then marks the buckets that are complete."""
 
     def __init__(
-        self, base: str, files: Files, inner: FileCommitter | CompactingCommitter, policy: PartitionCommit
+        self, base: str, files: FileSystem, inner: FileCommitter | CompactingCommitter, policy: PartitionCommit
     ) -> None:
         self._base, self._files, self._inner, self._policy = base, files, inner, policy
         self._time = policy.time or PartitionTime()
@@ -125,8 +126,8 @@ class PartitionCommitter(Committer):
         self._inner.finish()
         with suppress(OSError):
             self._mark()
-            self._files.remove_directory(joined(self._base, _MARKS))
-            self._files.remove_directory(joined(self._base, STAGING))
+            self._files.remove_empty_dir(join_path(self._base, _MARKS))
+            self._files.remove_empty_dir(join_path(self._base, STAGING))
 
     def close(self) -> None:
         """As the inner committer."""
@@ -140,14 +141,14 @@ class PartitionCommitter(Committer):
             raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
 
     def _note(self, bucket: str, time: int) -> None:
-        path = joined(self._base, f"{_MARKS}/{quote(bucket, safe='') or '.'}@")
+        path = join_path(self._base, f"{_MARKS}/{quote(bucket, safe='') or '.'}@")
         if not self._files.exists(path):
             with self._files.writing(path) as stream:
                 stream.write(str(time).encode())
 
     def _mark(self) -> None:
-        for name in self._files.names(joined(self._base, _MARKS)):
-            path = joined(self._base, f"{_MARKS}/{name}")
+        for name in self._files.list_if_exists(join_path(self._base, _MARKS)):
+            path = join_path(self._base, f"{_MARKS}/{name}")
             with self._files.open(path) as stream:
                 text = stream.read()
             begun = int(text) if text.isdigit() else 0
@@ -156,7 +157,7 @@ class PartitionCommitter(Committer):
             if compacting or not self._complete(bucket, begun):
                 continue
             whole = f"{bucket}/{self._policy.success_file}" if bucket else self._policy.success_file
-            with self._files.writing(joined(self._base, whole)):
+            with self._files.writing(join_path(self._base, whole)):
                 pass
             self._files.remove(path)
 

@@ -10,8 +10,10 @@ import os
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
-from millstream.connectors.files.filesystems import Files, check_scheme, files_of, joined
 from millstream.errors import ExternalError, UserError
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path, scheme_of
+from millstream.files.remote import ATOMIC_RENAMES, OBJECT_STORES, check_scheme, get_file_system
 
 
 class UnusablePath(UserError):
@@ -55,6 +57,26 @@ class FileChanged(UserError):
         super().__init__(f"the file {path} has changed since it was planned: {change}")
 
 
+class OutputNotAtomic(UserError):
+    """A scheme whose files others may see before they are complete."""
+
+    def __init__(self, path: str, scheme: str) -> None:
+        self.path, self.scheme = path, scheme
+        known = ", ".join(sorted({*ATOMIC_RENAMES, *OBJECT_STORES} - {"file", "local", "memory"}))
+        super().__init__(
+            f"a file sink cannot write to {path}: {scheme}:// neither renames atomically nor hides a file until it is "
+            "complete",
+            hint=f"use a directory of a mounted file system, or one of the schemes {known}",
+        )
+
+
+def check_output_scheme(path: str) -> None:
+    """Raise `OutputNotAtomic` for a URI on which output could be seen before it is committed."""
+    scheme = scheme_of(path)
+    if scheme is not None and scheme not in ATOMIC_RENAMES and scheme not in OBJECT_STORES:
+        raise OutputNotAtomic(path, scheme)
+
+
 def resolved(path: str | os.PathLike[str]) -> str:
     """The absolute local path of a path or a `file:` URI; the URI of anything else, whose file system must be known."""
     text = os.fspath(path)
@@ -74,7 +96,7 @@ def resolved(path: str | os.PathLike[str]) -> str:
 def look_at(path: str) -> tuple[int, int]:
     """Size of a file, and a number that changes with it: locally the modification time in nanoseconds."""
     try:
-        return files_of(path).look_at(path)
+        return get_file_system(path).status(path)
     except FileNotFoundError:
         raise FileVanished(path) from None
     except OSError as error:
@@ -85,7 +107,7 @@ def below(roots: Iterable[str]) -> Iterator[str]:
     """The files at or below the paths that are not hidden, each once; the order within a directory is by name."""
     given: set[str] = set()
     for root in roots:
-        files = files_of(root)
+        files = get_file_system(root)
         if not files.exists(root):
             raise UnusablePath(root, "does not exist", hint="create it first, or give another path")
         for path in [root] if not files.is_directory(root) else _walk(files, root):
@@ -94,13 +116,13 @@ def below(roots: Iterable[str]) -> Iterator[str]:
                 yield path
 
 
-def _walk(files: Files, root: str) -> Iterator[str]:
+def _walk(files: FileSystem, root: str) -> Iterator[str]:
     try:
         for folder, folders, names in files.walk(root):
             folders[:] = [name for name in folders if not _hidden(name)]
             if any(map(_hidden, folder.removeprefix(root).split("/"))):
                 continue  # not every file system lets itself be kept from going there
-            yield from (joined(folder, name) for name in names if not _hidden(name))
+            yield from (join_path(folder, name) for name in names if not _hidden(name))
     except OSError as error:
         raise UnreadableFile(str(error.filename or root), error) from error
 

@@ -19,10 +19,9 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
 from millstream.connectors.files.encoders import FormatEncoder
-from millstream.connectors.files.filesystems import check_output_scheme, files_of, scheme_of
 from millstream.connectors.files.partition_time import BucketTime
 from millstream.connectors.files.partitions import PROCESS_TIME, SUCCESS_FILE, PartitionCommit, PartitionCommitter
-from millstream.connectors.files.paths import UnusablePath, resolved
+from millstream.connectors.files.paths import UnusablePath, check_output_scheme, resolved
 from millstream.connectors.files.rolling import (
     BadOutputFile,
     OnCheckpointRollingPolicy,
@@ -31,6 +30,8 @@ from millstream.connectors.files.rolling import (
 )
 from millstream.connectors.files.staging import MERGED, Bulk, FileWriter, PartFiles, Rows
 from millstream.connectors.files.writers import MergingFactory
+from millstream.files.locations import scheme_of
+from millstream.files.remote import get_file_system
 from millstream.times import Duration, Time, millis
 
 _log = logging.getLogger("millstream.files")
@@ -71,11 +72,11 @@ class FileSink(Sink):
             names=self.output_file_config,
             columnar=isinstance(content, FormatEncoder) and content.columnar,
         )
-        return FileWriter(self.base_path, files_of(self.base_path), parts, self.bucket_assigner, context)
+        return FileWriter(self.base_path, get_file_system(self.base_path), parts, self.bucket_assigner, context)
 
     def create_committer(self) -> Committer:
         """Makes hidden files part files."""
-        files, merge = files_of(self.base_path), self._merge()
+        files, merge = get_file_system(self.base_path), self._merge()
         committer: FileCommitter | CompactingCommitter
         if self.compaction is None:
             committer = FileCommitter(self.base_path, files, merge or concatenate)

@@ -30,9 +30,9 @@ from millstream.connector.source import (
 from millstream.connectors.files import paths
 from millstream.connectors.files.bulk import BulkFormat, DamagedFile
 from millstream.connectors.files.enumerator import FileEnumerator
-from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
+from millstream.files.remote import get_file_system
 from millstream.formats import OnError
 from millstream.formats.shapes import Wanted
 from millstream.times import Duration, Time, millis
@@ -207,7 +207,7 @@ def _verify(path: str, planned: tuple[int, int]) -> None:
 @contextmanager
 def _opened(path: str, unpack: Callable[[BinaryIO], Any] | None) -> Iterator[BinaryIO]:
     try:
-        with files_of(path).open(path) as packed, unpack(packed) if unpack else packed as file:
+        with get_file_system(path).open(path) as packed, unpack(packed) if unpack else packed as file:
             yield cast(BinaryIO, file)
     except FileNotFoundError:
         raise paths.FileVanished(path) from None

@@ -21,9 +21,10 @@ from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
-from millstream.connectors.files.filesystems import Files, joined
 from millstream.connectors.files.rolling import OutputFileConfig
 from millstream.errors import ExternalError
+from millstream.files.contract import FileSystem
+from millstream.files.locations import join_path
 
 STAGING = ".staging"
 _OPEN_FILES = 64
@@ -147,12 +148,12 @@ class FileWriter(SinkWriter):
     """Writes records into hidden files, one for each bucket, or more when they grow large."""
 
     def __init__(
-        self, base: str, files: Files, parts: PartFiles, assigner: BucketAssigner, context: WriterContext
+        self, base: str, files: FileSystem, parts: PartFiles, assigner: BucketAssigner, context: WriterContext
     ) -> None:
         self._base = base
         self._files = files
         self._kind = parts
-        self._reopens = parts.reopens and files.renames
+        self._reopens = parts.reopens and files.has_atomic_rename
         self._assigner = assigner
         self.columnar = parts.columnar and assigner.columnar
         self._part_size = parts.part_size
@@ -205,7 +206,7 @@ class FileWriter(SinkWriter):
         number = f"{context.epoch}-{count}" if count else str(context.epoch)
         owner = _tag(context.job, context.sink)  # no other job's
         # where a name cannot be taken by renaming, each is used once: that of an attempt is its own
-        attempt = "" if self._files.renames else f"-{_tag(str(context.epoch), context.attempt)}"
+        attempt = "" if self._files.has_atomic_rename else f"-{_tag(str(context.epoch), context.attempt)}"
         final = f"{self._names.part_prefix}-{owner}-{context.subtask}-{number}{attempt}{self._names.part_suffix}"
         staged = f"{StagedName.of(context)}-{len(self._parts)}"
         part = _Part(f"{STAGING}/{staged}", f"{bucket}/{final}" if bucket else final, f"{context.subtask}/{bucket}")
@@ -219,7 +220,9 @@ class FileWriter(SinkWriter):
                 self._put_aside(next(iter(self._streams.values())))
             try:
                 # an attempt of that name is this one, or long dead
-                self._files.make_private(joined(self._base, STAGING))  # files in it keep the rights of final output
+                self._files.make_private_dir(
+                    join_path(self._base, STAGING)
+                )  # files in it keep the rights of final output
                 part.stream = self._files.create(self._path(part), append=bool(part.size))
                 part.content = self._kind.content(part.stream)
             except OSError as error:
@@ -249,7 +252,7 @@ class FileWriter(SinkWriter):
         for part in self._parts:
             self._close(part)
         if self._parts:
-            self._files.sync(joined(self._base, STAGING))
+            self._files.sync_dir(join_path(self._base, STAGING))
         limit = min(self._part_size, self._kind.merged)
         suffix, now, parallelism = self._names.part_suffix, self._context.now, self._context.parallelism
         return [
@@ -259,7 +262,7 @@ class FileWriter(SinkWriter):
         ]
 
     def _path(self, part: _Part) -> str:
-        return joined(self._base, part.staged)
+        return join_path(self._base, part.staged)
 
     def abort(self) -> None:
         """Remove what was staged."""

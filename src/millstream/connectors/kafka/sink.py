@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.checkpoint.object_store import ObjectStore, is_uri, located
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
@@ -21,6 +20,8 @@ from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchem
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.kafka.writer import SendingWriter, StagingWriter
 from millstream.errors import UserError
+from millstream.files.locations import absolute_location, is_uri
+from millstream.files.remote import ObjectStore
 
 _TIMEOUT = "transaction.timeout.ms"
 _DEFAULT_TIMEOUT = 120_000
@@ -162,7 +163,7 @@ class KafkaSinkBuilder:
         """Where EXACTLY_ONCE keeps messages until their checkpoint: a directory that the driver and all executors see
         under the same name, and that outlives them, or one on an object store. Beside the job's checkpoints unless this
         is called."""
-        self._staging = located(directory)
+        self._staging = absolute_location(directory)
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:

@@ -20,13 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
-from millstream.checkpoint.file_system import FileSystem, LocalFileSystem
-from millstream.checkpoint.object_store import ObjectStore, is_uri, located
-from millstream.config.file_access import opener
 from millstream.connector.sink import WriterContext
 from millstream.connector.staged import Committable, NotStaged, StagedName, outlived
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
 from millstream.errors import ExternalError
+from millstream.files.access import opener
+from millstream.files.contract import FileSystem
+from millstream.files.local import LocalFileSystem
+from millstream.files.locations import absolute_location, is_uri
+from millstream.files.remote import ObjectStore
 
 _OWN = "staged"
 
@@ -100,7 +102,7 @@ class Staging:
     def create(self, context: WriterContext, transaction: str) -> StageFile:
         """A new file for an attempt, to be written by a transactional id."""
         own = os.path.join(context.storage, _OWN) if context.storage else _temporary()
-        return StageFile(located(self._given or own), context, transaction)
+        return StageFile(absolute_location(self._given or own), context, transaction)
 
     def read(self, staged: Staged) -> Iterator[Messages]:
         """The messages of a file, verified."""
@@ -205,7 +207,7 @@ def _open(path: str) -> BinaryIO:
 
 def _is_clean(directory: str) -> bool:
     """Whether a directory is absolute, or a URI, and leads nowhere else."""
-    return located(directory) == directory and ".." not in directory.split("/")
+    return absolute_location(directory) == directory and ".." not in directory.split("/")
 
 
 def _temporary() -> str:

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from millstream.config.file_access import sync_directory
 from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.lakehouse.columns import to_table
 from millstream.errors import ExternalError
+from millstream.files.access import sync_directory
 from millstream.types.arrow_types import python_values
 from millstream.types.factory import RowTypeInfo
 

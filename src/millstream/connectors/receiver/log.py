@@ -6,7 +6,7 @@ writers the one that opened the log last counts: what an earlier one appends aft
 next `sync` says so.
 Does not know: what records are, who writes them, or when they may be deleted.
 
-    <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`checkpoint.frames`)
+    <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`files.frames`)
     <directory>/<term>.term                               a driver that opens the log creates the next one; only one can
     <directory>/END                                       the term in which it was said that nothing will follow
 
@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-from millstream.checkpoint.file_system import LocalFileSystem
-from millstream.checkpoint.frames import OVERHEAD, framed, record_at, scan
-from millstream.config.file_access import make_directories, opener
 from millstream.errors import ExternalError, UserError
+from millstream.files.access import opener
+from millstream.files.frames import OVERHEAD, frame_record, read_record, scan_records
+from millstream.files.local import LocalFileSystem
 
 _END = "END"
 _SEGMENT = re.compile(r"([0-9]{20})-([0-9]{10})\.log")
@@ -93,7 +93,7 @@ class _Segment:
     def load(self, records: int | None) -> None:
         """Find its records: so many, or all there are. Damage is no torn tail if whole records follow it."""
         with open(self.path, "rb") as file:
-            found, end, later = scan(file.read())
+            found, end, later = scan_records(file.read())
         at = 0
         for record in found[:records]:
             at += OVERHEAD + len(record)
@@ -114,7 +114,7 @@ def read_frames(path: str, start: int, end: int) -> Iterator[bytes]:
         data = file.read(end - start)
     at = start
     while at < end:
-        payload = record_at(data, at, start)
+        payload = read_record(data, at, start)
         if payload is None:
             raise LogDamaged(path, at)
         yield payload
@@ -126,7 +126,7 @@ class SegmentedLog:
 
     def __init__(self, directory: str, segment_bytes: int) -> None:
         self.directory, self._segment_bytes = directory, segment_bytes
-        make_directories(directory)
+        LocalFileSystem().make_dirs(directory)
         self._term = self._newest_term()
         self.ended = self._ended_in() == self._term
         self._file: BinaryIO | None = None
@@ -213,7 +213,7 @@ class SegmentedLog:
             self._file.close()
             self._begin(segment.after)
             segment, at = self._segments[-1], 0
-        frame = framed(at, payload)
+        frame = frame_record(at, payload)
         self._file.write(frame)
         segment.ends.append(at + len(frame))
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from millstream.config.file_access import make_directories
 from millstream.connector.source import (
     Boundedness,
     ReaderContext,
@@ -28,6 +27,7 @@ from millstream.connectors.receiver.contract import Receiver
 from millstream.connectors.receiver.enumerator import ReceiverEnumerator
 from millstream.connectors.receiver.log import SegmentedLog, read_frames, segment_path
 from millstream.errors import UserError
+from millstream.files.local import LocalFileSystem
 from millstream.serialization import codec
 from millstream.types.factory import TypeInformation, Types
 
@@ -87,7 +87,7 @@ class ReceiverSource(Source):
         """The log's directory; a new one stays the same over restarts of the job."""
         if self._directory is None:
             if self._parent is not None:
-                make_directories(self._parent)
+                LocalFileSystem().make_dirs(self._parent)
             self._directory = tempfile.mkdtemp(prefix="received-", dir=self._parent)
             if self._parent is None:
                 weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 from millstream.connector.serialization_schema import BulkWriterFactory, InputFormat
 from millstream.connectors.files import AvroFiles, AvroRecords, AvroWriterFactory
-from millstream.connectors.files.filesystems import files_of
 from millstream.connectors.files.paths import below, look_at, resolved
 from millstream.connectors.files.ranges import OpenRange
 from millstream.datastream.utils import ResultTypeQueryable
 from millstream.errors import UserError
+from millstream.files.remote import get_file_system
 from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, avro_schemas
 from millstream.formats.avro import AvroFormat, parsed_schema
 from millstream.types.factory import PickledBytesTypeInfo, TypeInformation
@@ -113,7 +113,7 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
     def read(self, split: Any) -> Iterator[Any]:
         """The records of a range."""
         path, start, end, size = split
-        with files_of(path).open(path) as stream:
+        with get_file_system(path).open(path) as stream:
             for found in self._records.read(OpenRange(path, stream, start, end, size), 1000):
                 yield from found.values
 

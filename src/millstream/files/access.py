@@ -1,7 +1,7 @@
-"""Who may read the files that a job keeps for itself: state, logs, staged output, plans.
+"""Permissions of the files that a job keeps for itself: state, logs, staged output, plans.
 
-Promises: files and directories made through this module are accessible to their owner only, unless this process was
-told otherwise; the umask may take more rights away. Files that exist keep their rights.
+Promises: files and directories that are created through this module are accessible to their owner only, unless
+`set_file_access` widened that in this process; the umask may take more rights away. Existing files keep their rights.
 Does not know: what files hold, or file systems that are not local."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FileAccess(Enum):
 
 
 class UnknownFileAccess(UserError):
-    """The option that widens access has a value without a meaning."""
+    """The option that widens access has an unknown value."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -33,8 +33,8 @@ class UnknownFileAccess(UserError):
 _current = FileAccess.OWNER
 
 
-def use_access(word: str) -> None:
-    """Set the access of all files that this process makes from now on."""
+def set_file_access(word: str) -> None:
+    """Set the access of all files that this process creates from now on."""
     global _current
     try:
         _current = FileAccess[word.upper()]
@@ -43,27 +43,13 @@ def use_access(word: str) -> None:
 
 
 def directory_mode() -> int:
-    """The mode of a new directory."""
+    """Return the mode of a new directory."""
     return _current.value
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file for `open(..., opener=opener)`; a new one gets its rights when it is made."""
+    """Open a file for `open(..., opener=opener)`; a new file has its permissions from the moment it exists."""
     return os.open(path, flags, _current.value & 0o666)
-
-
-def make_directories(path: str) -> None:
-    """Make a directory with those above it; nothing if it is there. Their names are on the device when this returns."""
-    above = os.path.dirname(path)
-    if above and not os.path.isdir(above):
-        make_directories(above)
-    if not os.path.isdir(path):
-        try:
-            os.mkdir(path, directory_mode())
-        except FileExistsError:
-            if not os.path.isdir(path):
-                raise
-        sync_directory(above or ".")
 
 
 def sync_directory(path: str) -> None:
@@ -72,7 +58,7 @@ def sync_directory(path: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts know no sync of a directory
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some mounts cannot sync a directory
             raise
     finally:
         os.close(descriptor)
