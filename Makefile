@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TIMES  := $(VENV)/test-times
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test check lint bench chaos fuzz fuzz-sql clean
+.PHONY: help demo test check lint docs bench chaos fuzz fuzz-sql clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -33,6 +33,9 @@ lint: $(READY)  ## format, lint, types and imports only
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
+
+docs: $(READY)  ## the documentation site in build/site; a dead link or a page without a place in docs/index.md is an error
+	$(PYTHON) -m sphinx --builder html --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/site
 
 bench: $(READY)  ## throughput and latency of this machine
 	$(PYTHON) benchmarks/run.py

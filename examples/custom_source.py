@@ -7,15 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from millstream.common import Types, WatermarkStrategy
-from millstream.connector.source import (
-    Budget,
-    ReaderContext,
-    Records,
-    Source,
-    SourceReader,
-    SplitEnumerator,
-    SplitRange,
-)
+from millstream.connector.source import Budget, Records, Source, SourceReader, SplitEnumerator, SplitRange
 from millstream.datastream import StreamExecutionEnvironment
 
 
@@ -49,7 +41,7 @@ class TableSource(Source, SourceReader):
         with closing(sqlite3.connect(self.path)) as database:
             return Ids(database.execute("SELECT max(id) FROM people").fetchone()[0], state or 0)
 
-    def create_reader(self, context: ReaderContext) -> SourceReader:
+    def create_reader(self, context) -> SourceReader:
         return self
 
     def read(self, part: SplitRange) -> Iterator[Records]:

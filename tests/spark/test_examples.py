@@ -1,5 +1,6 @@
 """Every example runs, prints what it promises, and is short. They share one Spark."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -15,6 +16,11 @@ PRINTED = {
         "rice to eve in an unknown place",
         "salt to ada in London",
         "tea to ada in London",
+    ],
+    "batch.py": [
+        "11 results as a stream, 9 as a batch",
+        "results for 'the' as a batch: [3]",
+        "results for 'the' as a stream: [1, 2, 3]",
     ],
     "broadcast_rules.py": [
         "ada paid 10: fine",
@@ -40,6 +46,11 @@ PRINTED = {
         "ada bought after 4 visits (/home /docs /home /buy), most to /home",
         "bob bought after 2 visits (/home /buy), most to /home",
     ],
+    "lakehouse.py": [
+        "an earlier version has fewer rows: True",
+        "rows after the first job: 2000",
+        "rows after the second job: 3000",
+    ],
     "late_data.py": [
         "late> (a,5,64)",
         "window> (a,17,52)",
@@ -47,10 +58,19 @@ PRINTED = {
         "window> (a,9,11)",
         "window> (a,9,3)",
     ],
+    "postgres_cdc.py": [
+        "the rows of the table: [('ada', 300), ('bob', 500)]",
+        "what changed for ada: [('ada', 0), ('ada', 350), ('ada', 390)]",
+        "what changed for bob: [('bob', 0)]",
+    ],
     "restart_from_checkpoint.py": [
         "in all: {'even': 1500, 'odd': 1500}",
         "the first run failed: RuntimeError: the power went out",
         "the second run went on from chk-2 and looked at 1,000 of 3,000 numbers",
+    ],
+    "savepoint.py": [
+        "each key was counted to the end: [(0, 50000), (1, 50000), (2, 50000), (3, 50000)]",
+        "stopped before the end: True",
     ],
     "session_windows.py": [
         "ada: 1 clicks from 90 to 120 s",
@@ -65,6 +85,15 @@ PRINTED = {
         "number> -7",
         "number> 12",
         "number> 30",
+    ],
+    "sql_windows.py": [
+        "00:00 Rome sold most, for 5890 cents",
+        "00:01 Rome sold most, for 7290 cents",
+        "00:02 Oslo sold most, for 7430 cents",
+    ],
+    "table_api.py": [
+        "large: 2 orders, 3200 cents",
+        "small: 2 orders, 540 cents",
     ],
     "timers.py": ["order b2 was not paid by second 65"],
     "typed_dataclasses.py": [
@@ -121,3 +150,15 @@ def test_built_in_aggregates_see_every_record_once(capsys):
     windows = {(shop, int(start)) for shop, start, *_ in rows}
     assert len(rows) == len(windows) == 3 * 4  # the disorder sets the first records back into a window before 0
     assert sum(int(n) for _, _, _, n, *_ in rows) == 30_000
+
+
+@pytest.mark.usefixtures("spark_context")
+def test_the_notebook_prints_what_it_shows(capsys):
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    variables = {"__name__": "__main__"}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), cell["id"], "exec"), variables)
+        shown = "".join(line for output in cell["outputs"] for line in output["text"])
+        assert capsys.readouterr().out == shown
+    assert len(cells) >= 3
