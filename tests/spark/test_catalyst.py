@@ -153,6 +153,23 @@ def sales(spark_context: Any) -> TableEnvironment:
     return env
 
 
+def test_functions_with_over_number_and_rank_the_rows_of_a_partition(spark_context: Any) -> None:
+    offered("ranked", [("a", 1), ("a", 1), ("a", 2), ("a", 3), ("b", 5)])
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    env.execute_sql("CREATE TABLE ranked (k STRING, v INT) WITH ('connector' = 'values', 'data-id' = 'ranked')")
+    calls = ("DENSE_RANK()", "CUME_DIST()", "PERCENT_RANK()", "NTILE(2)", "LEAD(v)")
+    over = "OVER (PARTITION BY k ORDER BY v)"
+    with env.execute_sql(f"SELECT k, v, {', '.join(f'{call} {over}' for call in calls)} FROM ranked").collect() as rows:
+        found = sorted(tuple(row) for row in rows)
+    assert found == [
+        ("a", 1, 1, 0.5, 0.0, 1, 1),
+        ("a", 1, 1, 0.5, 0.0, 1, 2),
+        ("a", 2, 2, 0.75, 2 / 3, 2, 3),
+        ("a", 3, 3, 1.0, 1.0, 2, None),
+        ("b", 5, 1, 1.0, 0.0, 1, None),
+    ]
+
+
 def test_rows_of_relations_reach_every_sink_once(sales: TableEnvironment, tmp_path: Path) -> None:
     for name in ("one", "two"):
         sales.execute_sql(

@@ -10,7 +10,7 @@ from millstream.errors import UserError
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.errors import SqlError
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.functions import aggregation, bitmap_aggregates, library
+from millstream.sql.functions import aggregation, bitmap_aggregates
 from millstream.sql.functions.aggregates import aggregation as made
 from millstream.sql.functions.spark import spark_type
 from millstream.sql.syntax import parse_type
@@ -18,7 +18,6 @@ from millstream.sql.types import data_types as t
 from millstream.table import Bitmap, DataTypes, TableEnvironment
 from millstream.table.udf import udf
 
-assert library
 assert bitmap_aggregates
 
 

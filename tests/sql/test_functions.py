@@ -6,14 +6,19 @@ import pytest
 from sql_cases import GOLDEN, content
 
 from millstream.sql.catalog.catalog import Catalogs
-from millstream.sql.errors import SqlError
+from millstream.sql.errors import SqlError, SqlNotSupported
 from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
-from millstream.sql.functions.registry import all_functions
+from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.functions.aggregates import AGGREGATES, aggregation
+from millstream.sql.functions.library import all_functions
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS
+from millstream.sql.functions.special_forms import SPECIAL_FORMS
 from millstream.sql.functions.text import to_text
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
 from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.syntax import parse_expression
 from millstream.sql.types import data_types as t
+from millstream.table import EnvironmentSettings, TableEnvironment
 
 CASES = [
     pytest.param(case, id=case["sql"])
@@ -44,5 +49,55 @@ def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
     assert kind == case["type"]
 
 
-def test_every_function_says_what_it_does() -> None:
-    assert all(each.doc.endswith(".") for each in all_functions())
+@pytest.mark.parametrize(
+    ("sql", "zone", "value"),
+    [
+        ("LOCALTIMESTAMP", "UTC", "2023-11-14 22:13:20.000"),
+        ("LOCALTIMESTAMP", "Asia/Tokyo", "2023-11-15 07:13:20.000"),
+        ("LOCALTIME", "Asia/Tokyo", "07:13:20"),
+        ("CURRENT_ROW_TIMESTAMP()", "UTC", "2023-11-14 22:13:20.000"),
+        ("DAYOFYEAR(DATE '2023-12-31')", "UTC", "365"),
+        ("DAYOFYEAR(TIMESTAMP '2024-12-31 23:59:59')", "UTC", "366"),
+        ("DAYOFYEAR(CURRENT_TIMESTAMP)", "Asia/Tokyo", "319"),
+    ],
+)
+def test_the_current_time_is_that_of_the_epoch_in_the_session_zone(sql: str, zone: str, value: str) -> None:
+    bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
+    assert to_text(constant(bound, now=1_700_000_000_000, zone=zone), bound.type) == value
+
+
+@pytest.mark.parametrize(("numbers", "variance"), [([1.0, 2.0, 4.0], 7 / 3), ([5.0, None, 5.0], 0.0), ([3.0], None)])
+def test_variance_is_that_of_a_sample_after_retractions_and_merges(
+    numbers: list[float | None], variance: float | None
+) -> None:
+    call = AggregateCall("VARIANCE", (0,), t.DOUBLE, (t.DOUBLE,))
+    function = aggregation(call, retracts=True)
+    accumulator, other = function.create(), function.create()
+    for number in [*numbers, 1000.0]:
+        function.add(accumulator, (number,))
+    function.retract(accumulator, (1000.0,))
+    assert function.value(accumulator) == (None if variance is None else pytest.approx(variance, abs=1e-9))
+    function.merge(other, accumulator)
+    assert function.value(other) == function.value(accumulator)
+
+
+@pytest.mark.parametrize("call", ["CUME_DIST()", "PERCENT_RANK()", "NTILE(2)", "LEAD(v)"])
+def test_functions_that_need_later_rows_are_refused_on_streams(call: str) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql("CREATE TABLE t (v INT, p AS PROCTIME()) WITH ('connector' = 'datagen')")
+    with pytest.raises(SqlNotSupported, match="needs rows after the current one"):
+        env.explain_sql(f"SELECT {call} OVER (ORDER BY p) FROM t")
+
+
+@pytest.mark.parametrize("call", ["NTILE()", "NTILE(0)", "NTILE(v)"])
+def test_ntile_needs_a_number_of_buckets(call: str) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    env.execute_sql("CREATE TABLE t (v INT) WITH ('connector' = 'datagen', 'number-of-rows' = '1')")
+    with pytest.raises(SqlError, match="number of buckets"):
+        env.explain_sql(f"SELECT {call} OVER (ORDER BY v) FROM t")
+
+
+def test_every_function_has_a_sentence_for_the_reference_page() -> None:
+    docs = [each.doc for each in (*all_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
+    docs += [each.doc for each in AGGREGATES.values()]
+    assert [doc for doc in docs if not doc.endswith(".")] == []

@@ -14,7 +14,7 @@ from millstream.errors import UserError
 from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
 from millstream.sql.ddl import Definitions
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.functions.listing import built_in_names
+from millstream.sql.functions.library import built_in_names
 from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s

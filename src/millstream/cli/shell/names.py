@@ -11,7 +11,7 @@ from millstream.cli.shell.completion import Names
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.connectors.registry import known_connectors
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.registry import known_names
+from millstream.sql.functions.library import known_names
 from millstream.table.table_config import LOCAL_TIME_ZONE, MINI_BATCH, STATE_TTL
 
 

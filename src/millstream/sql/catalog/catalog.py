@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.sql.catalog.modules import Modules
 from millstream.sql.errors import CatalogError, nearest
-from millstream.sql.functions import registry
+from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.types import data_types as t
 
@@ -340,4 +340,4 @@ class Catalogs:
 
 
 def _is_builtin(name: str) -> bool:
-    return registry.find(name) is not None or name.upper() in AGGREGATES
+    return library.find(name) is not None or name.upper() in AGGREGATES

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.spark import SparkAggregate, SparkWindowCall, spark_type
-from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS
+from millstream.sql.functions.spark import SparkAggregate, SparkOverCall, spark_type
 from millstream.sql.logical.nodes import OverCall
 
 
@@ -30,9 +30,9 @@ def over(each: OverCall, columns: Sequence[str]) -> str | None:
         return None
     partition = f"PARTITION BY {', '.join(columns[i] for i in each.partition)}" if each.partition else ""
     order = order_text(each.order, columns)
-    window_call = SparkWindowCall(call, tuple(columns[i] for i in call.args), partition, order)
-    if call.function in WINDOW_FUNCTIONS:
-        return WINDOW_FUNCTIONS[call.function].spark(window_call)
+    window_call = SparkOverCall(call, tuple(columns[i] for i in call.args), partition, order)
+    if call.function in OVER_FUNCTIONS:
+        return OVER_FUNCTIONS[call.function].spark(window_call)
     frame = _frame(each) if order else ""
     return None if frame is None else _spelled(call, columns, f" OVER ({window_call.window()}{frame})")
 

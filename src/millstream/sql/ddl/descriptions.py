@@ -11,7 +11,7 @@ from millstream.config.secrets import shown_all
 from millstream.sql.catalog.catalog import Catalogs, StreamTable, TableDefinition
 from millstream.sql.ddl.answers import Answer, table_of
 from millstream.sql.errors import CatalogError
-from millstream.sql.functions import registry
+from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.syntax import tree as s
@@ -64,17 +64,17 @@ class Descriptions:
         if user is not None:
             return table_of(["info name", "info value"], self._user_function(node, user))
         name = node.name[-1]
-        found, aggregate = registry.find(name), AGGREGATES.get(name.upper())
+        found, aggregate = library.find(name), AGGREGATES.get(name.upper())
         if found is None and aggregate is None:
             message = f"there is no function '{name}'"
-            raise CatalogError(message, at=node.at, hint=registry.similar(name))
+            raise CatalogError(message, at=node.at, hint=library.similar(name))
         rows = [("is system function", "true"), ("is temporary", "false")]
         if aggregate is not None:
             kind, steady = "AGGREGATE", True
             signature, doc = aggregate.syntax or f"{name.upper()}(value)", aggregate.doc
         else:
             assert found is not None
-            kind, steady, signature, doc = "SCALAR", found.deterministic, registry.signature(found), found.doc
+            kind, steady, signature, doc = "SCALAR", found.deterministic, library.usage(found), found.doc
         rows += _traits(kind, steady) if node.extended else []
         return table_of(["info name", "info value"], [*rows, ("signature", signature), ("description", doc)])
 

@@ -16,7 +16,7 @@ from millstream.sql.ddl.descriptions import Descriptions
 from millstream.sql.ddl.partitions import literals, shown
 from millstream.sql.ddl.texts import create_text, pairs, quoted, string
 from millstream.sql.errors import CatalogError, SqlNotSupported
-from millstream.sql.functions.listing import built_in_names
+from millstream.sql.functions.library import built_in_names
 from millstream.sql.functions.logic import like_pattern
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t

@@ -1,8 +1,8 @@
-"""Numbers: operators and mathematics.
+"""Arithmetic operators and mathematical functions.
 
-Promises: whole numbers wrap as in Java and divide towards zero; decimals get Flink's precision and scale and become
-NULL when they do not fit; division of whole numbers by zero fails.
-Does not know: intervals; temporal_arithmetic.py adds them to moments."""
+Promises: integers overflow as in Java and divide toward zero; decimals have Flink's precision and scale, and are NULL
+if they do not fit; division of exact numbers by zero fails.
+Does not know: intervals; temporal_arithmetic.py adds them to dates and timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.columns import arrow_type, rounded, scalar_value
-from millstream.sql.functions import chance
+from millstream.sql.functions import random_values
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
@@ -27,83 +27,75 @@ _A = "arithmetic"
 _CONTEXT = Context(prec=80)
 
 
-def _numbers(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    """Operands of + - * / %: approximate and whole ones alike; exact ones keep their own scale."""
-    filled = [t.DOUBLE if isinstance(kind, t.NullType) or t.is_text(kind) else kind for kind in kinds]
-    if any(isinstance(kind, t.DecimalType) for kind in filled) and not any(map(t.is_approximate, filled)):
-        return [t.as_decimal(kind).with_null(kind.null) for kind in filled]
-    common = common_type(filled)
-    return None if common is None else [common.with_null(kind.null) for kind in filled]
+def _operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Operands of + - * / %: decimals keep their own scale, other numbers are cast to their common type."""
+    numeric = [t.DOUBLE if isinstance(each, t.NullType) or t.is_text(each) else each for each in arg_types]
+    if any(isinstance(each, t.DecimalType) for each in numeric) and not any(map(t.is_approximate, numeric)):
+        return [t.as_decimal(each).with_null(each.null) for each in numeric]
+    common = common_type(numeric)
+    return None if common is None else [common.with_null(each.null) for each in numeric]
 
 
-def _sum_type(kinds: list[t.DataType]) -> t.DataType:
-    a, b = kinds
+def _sum_type(arg_types: list[t.DataType]) -> t.DataType:
+    a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(a.scale, b.scale)
         return t.decimal(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
     return a
 
 
-def _product_type(kinds: list[t.DataType]) -> t.DataType:
-    a, b = kinds
+def _product_type(arg_types: list[t.DataType]) -> t.DataType:
+    a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         return t.decimal(a.precision + b.precision + 1, a.scale + b.scale)
     return a
 
 
-def _quotient_type(kinds: list[t.DataType]) -> t.DataType:
-    a, b = kinds
+def _quotient_type(arg_types: list[t.DataType]) -> t.DataType:
+    a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(6, a.scale + b.precision + 1)
         return t.decimal(a.precision - a.scale + b.scale + scale, scale)
     return a
 
 
-def _remainder_type(kinds: list[t.DataType]) -> t.DataType:
-    a, b = kinds
+def _remainder_type(arg_types: list[t.DataType]) -> t.DataType:
+    a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(a.scale, b.scale)
         return t.decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     return b
 
 
-def _operator(quick: Callable[..., Any], exact: Callable[[Decimal, Decimal], Decimal]) -> Any:
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        if isinstance(kind, t.DecimalType):
-            return by_row(lambda a, b: rounded(exact(a, b), kind))(frame, args, kinds, kind)
-        return quick(*args)
+def _kernel(function: Callable[..., Any], *, exact_decimals: bool = False) -> Any:
+    """An Arrow kernel for all numbers; for decimals only if its result is exact and fits the result type."""
+
+    def evaluate(_frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        if not isinstance(result_type, t.DecimalType):
+            return function(*args)
+        if exact_decimals and result_type.precision < t.MAX_PRECISION:
+            return pc.cast(function(*args), arrow_type(result_type))
+        return NotImplemented
 
     return evaluate
 
 
-def _sum(quick: Callable[..., Any], exact: Callable[[Decimal, Decimal], Decimal]) -> Any:
-    slow = _operator(quick, exact)
+def _decimal_operator(function: Callable[[Decimal, Decimal], Decimal]) -> Any:
+    """Decimals one by one, rounded to the result type."""
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        if isinstance(kind, t.DecimalType) and kind.precision < t.MAX_PRECISION:
-            return pc.cast(quick(*args), arrow_type(kind))
-        return slow(frame, args, kinds, kind)
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        assert isinstance(result_type, t.DecimalType)
+        compute = by_row(lambda a, b: rounded(function(a, b), result_type))
+        return compute(frame, args, arg_types, result_type)
 
     return evaluate
 
 
-def _product(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    if isinstance(kind, t.DecimalType) and kind.precision < t.MAX_PRECISION:
-        return pc.cast(pc.multiply(*args), arrow_type(kind))
-    return _operator(pc.multiply, _CONTEXT.multiply)(frame, args, kinds, kind)
-
-
-def _divide(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    if isinstance(kind, t.DecimalType):
-        return by_row(lambda a, b: rounded(_CONTEXT.divide(a, b), kind))(frame, args, kinds, kind)
-    return pc.divide(*args)
-
-
-def _modulo(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    if isinstance(kind, t.DecimalType):
-        return by_row(lambda a, b: rounded(_CONTEXT.remainder(a, b), kind))(frame, args, kinds, kind)
-    if t.is_approximate(kind):
-        return by_row(lambda a, b: math.fmod(a, b) if b else math.nan)(frame, args, kinds, kind)
+def _remainder(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    if isinstance(result_type, t.DecimalType):
+        return NotImplemented
+    if t.is_approximate(result_type):
+        return by_row(lambda a, b: math.fmod(a, b) if b else math.nan)(frame, args, arg_types, result_type)
     a, b = args
     return pc.subtract(a, pc.multiply(pc.divide(a, b), b))
 
@@ -142,37 +134,32 @@ def _spell_unary(template: str) -> Callable[[SparkCall], str]:
 
 
 _PAIR = "number, number"
-define(
-    "+",
-    _A,
-    _PAIR,
-    _sum_type,
-    _sum(pc.add, _CONTEXT.add),
-    "The sum.",
-    coerce=_numbers,
-    syntax="a + b",
-    spark=_spell_operator,
-)
-define(
-    "-",
-    _A,
-    _PAIR,
-    _sum_type,
-    _sum(pc.subtract, _CONTEXT.subtract),
-    "The difference.",
-    coerce=_numbers,
-    syntax="a - b",
-    spark=_spell_operator,
-)
-define("*", _A, _PAIR, _product_type, _product, "The product.", coerce=_numbers, syntax="a * b", spark=_spell_operator)
+for _symbol, _type_rule, _evaluate, _decimals, _doc in (
+    ("+", _sum_type, _kernel(pc.add, exact_decimals=True), _CONTEXT.add, "Returns a plus b."),
+    ("-", _sum_type, _kernel(pc.subtract, exact_decimals=True), _CONTEXT.subtract, "Returns a minus b."),
+    ("*", _product_type, _kernel(pc.multiply, exact_decimals=True), _CONTEXT.multiply, "Returns a multiplied by b."),
+):
+    define(
+        _symbol,
+        _A,
+        _PAIR,
+        _type_rule,
+        _evaluate,
+        _doc,
+        fallback=_decimal_operator(_decimals),
+        coerce=_operand_types,
+        syntax=f"a {_symbol} b",
+        spark=_spell_operator,
+    )
 define(
     "/",
     _A,
     _PAIR,
     _quotient_type,
-    _divide,
-    "The quotient; of whole numbers the whole part.",
-    coerce=_numbers,
+    _kernel(pc.divide),
+    "Returns a divided by b. The quotient of two integers is an integer, truncated toward zero.",
+    fallback=_decimal_operator(_CONTEXT.divide),
+    coerce=_operand_types,
     syntax="a / b",
     spark=_spell_division,
 )
@@ -181,20 +168,21 @@ define(
     _A,
     _PAIR,
     _remainder_type,
-    _modulo,
-    "The remainder, with the sign of the first number.",
-    coerce=_numbers,
-    syntax="a % b",
-    spark=_spell_division,
+    _remainder,
+    "Returns the remainder of a divided by b. The result has the sign of a.",
+    fallback=_decimal_operator(_CONTEXT.remainder),
+    coerce=_operand_types,
+    syntax="a % b or MOD(a, b)",
     aliases=("MOD",),
+    spark=_spell_division,
 )
 define(
     "NEGATE",
     _A,
     ("number", "interval"),
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     vectorized(pc.negate),
-    "The opposite number.",
+    "Returns the number or interval with the opposite sign.",
     syntax="- a",
     spark=_spell_unary("(- {})"),
 )
@@ -202,14 +190,14 @@ define(
     "ABS",
     _A,
     "number",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     vectorized(pc.abs),
-    "The absolute value.",
+    "Returns the absolute value of the number.",
     spark=_spell_unary("ABS({})"),
 )
 
 
-def _real(function: Callable[[float], float]) -> Any:
+def _double_function(function: Callable[[float], float]) -> Any:
     def safe(value: float) -> float:
         try:
             return function(value)
@@ -227,47 +215,63 @@ def _log(value: float) -> float:
 
 def _power(base: float, exponent: float) -> float:
     try:
-        made = math.pow(base, exponent)
+        return math.pow(base, exponent)
     except OverflowError:
         return math.inf
     except (ValueError, ZeroDivisionError):
         return math.inf if base == 0 else math.nan
-    return made
 
 
 def _positive(function: Callable[[float], float]) -> Callable[[float], float]:
     return lambda value: function(value) if value > 0 else -math.inf if value == 0 else math.nan
 
 
-define("POWER", _A, "double, double", t.DOUBLE, by_row(_power), "The first number to the power of the second.")
-define("SQRT", _A, "double", t.DOUBLE, vectorized(pc.sqrt), "The square root.")
-define("LN", _A, "double", t.DOUBLE, by_row(_log), "The natural logarithm.")
-define("LOG10", _A, "double", t.DOUBLE, by_row(_positive(math.log10)), "The logarithm to base 10.")
-define("LOG2", _A, "double", t.DOUBLE, by_row(_positive(math.log2)), "The logarithm to base 2.")
+define(
+    "POWER",
+    _A,
+    "double, double",
+    t.DOUBLE,
+    by_row(_power),
+    "Returns the first number raised to the power of the second.",
+)
+define("SQRT", _A, "double", t.DOUBLE, vectorized(pc.sqrt), "Returns the square root of the number.")
+define("LN", _A, "double", t.DOUBLE, by_row(_log), "Returns the natural logarithm of the number.")
+define(
+    "LOG10", _A, "double", t.DOUBLE, by_row(_positive(math.log10)), "Returns the logarithm of the number to base 10."
+)
+define("LOG2", _A, "double", t.DOUBLE, by_row(_positive(math.log2)), "Returns the logarithm of the number to base 2.")
 define(
     "LOG", _A, ("double", "double, double"), t.DOUBLE,
     by_row(lambda a, b=None: _log(a) if b is None else _log(b) / _log(a)),
-    "The natural logarithm, or that of the second number to the base of the first.",
+    "Returns the natural logarithm of the number. With two arguments, the first is the base and the "
+"second is the number.",
 )  # fmt: skip
-define("EXP", _A, "double", t.DOUBLE, _real(math.exp), "e to the power of the number.")
+define("EXP", _A, "double", t.DOUBLE, _double_function(math.exp), "Returns e raised to the power of the number.")
 for _name, _function, _doc in (
-    ("SIN", math.sin, "The sine."),
-    ("SINH", math.sinh, "The hyperbolic sine."),
-    ("COS", math.cos, "The cosine."),
-    ("COSH", math.cosh, "The hyperbolic cosine."),
-    ("TAN", math.tan, "The tangent."),
-    ("TANH", math.tanh, "The hyperbolic tangent."),
-    ("COT", lambda v: 1.0 / math.tan(v), "The cotangent."),
-    ("ASIN", math.asin, "The arc sine."),
-    ("ACOS", math.acos, "The arc cosine."),
-    ("ATAN", math.atan, "The arc tangent."),
-    ("DEGREES", math.degrees, "Radians as degrees."),
-    ("RADIANS", math.radians, "Degrees as radians."),
+    ("SIN", math.sin, "Returns the sine of the angle in radians."),
+    ("SINH", math.sinh, "Returns the hyperbolic sine of the number."),
+    ("COS", math.cos, "Returns the cosine of the angle in radians."),
+    ("COSH", math.cosh, "Returns the hyperbolic cosine of the number."),
+    ("TAN", math.tan, "Returns the tangent of the angle in radians."),
+    ("TANH", math.tanh, "Returns the hyperbolic tangent of the number."),
+    ("COT", lambda v: 1.0 / math.tan(v), "Returns the cotangent of the angle in radians."),
+    ("ASIN", math.asin, "Returns the arc sine of the number."),
+    ("ACOS", math.acos, "Returns the arc cosine of the number."),
+    ("ATAN", math.atan, "Returns the arc tangent of the number."),
+    ("DEGREES", math.degrees, "Converts radians to degrees."),
+    ("RADIANS", math.radians, "Converts degrees to radians."),
 ):
-    define(_name, _A, "double", t.DOUBLE, _real(_function), _doc)
-define("ATAN2", _A, "double, double", t.DOUBLE, by_row(math.atan2), "The arc tangent of a point (y, x).")
-define("PI", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.pi), "The number pi.", null="never")
-define("E", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.e), "The number e.", null="never")
+    define(_name, _A, "double", t.DOUBLE, _double_function(_function), _doc)
+define(
+    "ATAN2",
+    _A,
+    "double, double",
+    t.DOUBLE,
+    by_row(math.atan2),
+    "Returns the angle of the point (x, y), where the first argument is y and the second is x.",
+)
+define("PI", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.pi), "Returns the number pi.", null="never")
+define("E", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.e), "Returns Euler's number e.", null="never")
 
 
 def _sign(value: Any) -> Any:
@@ -276,115 +280,98 @@ def _sign(value: Any) -> Any:
     return type(value)((value > 0) - (value < 0))
 
 
-define("SIGN", _A, "number", lambda kinds: kinds[0], by_row(_sign), "1, 0 or -1.")
+define(
+    "SIGN",
+    _A,
+    "number",
+    lambda arg_types: arg_types[0],
+    by_row(_sign),
+    "Returns 1 for a positive number, 0 for zero and -1 for a negative number.",
+)
 
 
-def _round_type(kinds: list[t.DataType]) -> t.DataType:
-    return kinds[0]
+def _round(rounding: str) -> Any:
+    """ROUND and TRUNCATE: numbers with a number of decimal places."""
+
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        def round_value(value: Any, digits: int = 0) -> Any:
+            if isinstance(value, float) and not math.isfinite(value):
+                return value
+            number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+            result = number.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_CONTEXT)
+            if isinstance(result_type, t.DecimalType):
+                return rounded(result, result_type)
+            return float(result) if isinstance(value, float) else int(result)
+
+        return by_row(round_value)(frame, args, arg_types, result_type)
+
+    return evaluate
 
 
-def _round(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    def half_up(value: Any, digits: int = 0) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            return value
-        number = (
-            value
-            if isinstance(value, Decimal)
-            else Decimal(repr(value))
-            if isinstance(value, float)
-            else Decimal(value)
-        )
-        made = number.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP, context=_CONTEXT)
-        if isinstance(kind, t.DecimalType):
-            return rounded(made, kind)
-        return float(made) if isinstance(value, float) else int(made)
-
-    return by_row(half_up)(frame, args, kinds, kind)
-
-
-def _round_decimal(kinds: list[t.DataType], digits: int | None) -> t.DataType:
-    """The type of ROUND of a decimal with a constant number of digits."""
-    kind = kinds[0]
-    assert isinstance(kind, t.DecimalType)
-    wanted = 0 if digits is None else digits
-    if wanted >= kind.scale:
-        return kind
-    if wanted < 0:
-        return t.DecimalType(min(t.MAX_PRECISION, kind.precision - kind.scale + 1), 0)
-    return t.DecimalType(min(t.MAX_PRECISION, kind.precision - kind.scale + 1 + wanted), wanted)
+def rounded_decimal_type(data_type: t.DecimalType, digits: int) -> t.DataType:
+    """Return the type of ROUND of a decimal to a constant number of decimal places."""
+    if digits >= data_type.scale:
+        return data_type
+    scale = max(digits, 0)
+    return t.DecimalType(min(t.MAX_PRECISION, data_type.precision - data_type.scale + 1 + scale), scale)
 
 
 define(
     "ROUND",
     _A,
     ("number", "number, int"),
-    _round_type,
-    _round,
-    "The number with so many digits after the point, half up.",
+    lambda arg_types: arg_types[0],
+    _round(ROUND_HALF_UP),
+    "Rounds the number to a number of decimal places (0 if not given), half up.",
 )
-
-
-def _truncate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    def cut(value: Any, digits: int = 0) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            return value
-        number = (
-            value
-            if isinstance(value, Decimal)
-            else Decimal(repr(value))
-            if isinstance(value, float)
-            else Decimal(value)
-        )
-        made = number.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_DOWN, context=_CONTEXT)
-        if isinstance(kind, t.DecimalType):
-            return rounded(made, kind)
-        return float(made) if isinstance(value, float) else int(made)
-
-    return by_row(cut)(frame, args, kinds, kind)
-
-
 define(
     "TRUNCATE",
     _A,
     ("number", "number, int"),
-    _round_type,
-    _truncate,
-    "The number cut to so many digits after the point.",
+    lambda arg_types: arg_types[0],
+    _round(ROUND_DOWN),
+    "Truncates the number to a number of decimal places (0 if not given).",
 )
 
 
-def _whole_type(kinds: list[t.DataType]) -> t.DataType:
-    kind = kinds[0]
-    return t.DecimalType(kind.precision, 0) if isinstance(kind, t.DecimalType) else kind
+def integer_part_type(arg_types: list[t.DataType]) -> t.DataType:
+    """Return the type of FLOOR and CEIL of a number."""
+    data_type = arg_types[0]
+    return t.DecimalType(data_type.precision, 0) if isinstance(data_type, t.DecimalType) else data_type
 
 
-def whole(up: bool) -> Any:
+def floor_or_ceil(*, up: bool) -> Any:
     """FLOOR or CEIL of numbers."""
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        if isinstance(kind, t.IntegerType):
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        if isinstance(result_type, t.IntegerType):
             return args[0]
-        if isinstance(kind, t.DecimalType):
-            turn = math.ceil if up else math.floor
-            return by_row(lambda v: rounded(Decimal(turn(v)), kind))(frame, args, kinds, kind)
+        if isinstance(result_type, t.DecimalType):
+            function = math.ceil if up else math.floor
+            compute = by_row(lambda value: rounded(Decimal(function(value)), result_type))
+            return compute(frame, args, arg_types, result_type)
         return (pc.ceil if up else pc.floor)(args[0])
 
     return evaluate
 
 
-whole_type = _whole_type
+def _rand(frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+    return random_values.draw_doubles(frame, args[0] if args else None)
 
 
-def _rand(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    return chance.draw_doubles(frame, args[0] if args else None)
-
-
-def _rand_integer(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    return chance.draw_integers(frame, args[0] if len(args) == 2 else None, args[-1])
+def _rand_integer(frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+    return random_values.draw_integers(frame, args[0] if len(args) == 2 else None, args[-1])
 
 
 define(
-    "RAND", _A, ("", "int"), t.DOUBLE, _rand, "A random number from 0 to below 1.", deterministic=False, null="never"
+    "RAND",
+    _A,
+    ("", "int"),
+    t.DOUBLE,
+    _rand,
+    "Returns a random number of at least 0.0 and less than 1.0. Calls with the same seed return the same sequence.",
+    deterministic=False,
+    null="never",
 )
 define(
     "RAND_INTEGER",
@@ -392,7 +379,8 @@ define(
     ("int", "int, int"),
     t.INT,
     _rand_integer,
-    "A random whole number from 0 to below the bound.",
+    "Returns a random integer of at least 0 and less than the bound. Calls with the same seed return the "
+    "same sequence.",
     deterministic=False,
     syntax="RAND_INTEGER([seed,] bound)",
 )
@@ -401,12 +389,12 @@ define(
     _A,
     "",
     t.CharType(36),
-    lambda frame, *_: chance.draw_uuids(frame),
-    "A random UUID.",
+    lambda frame, *_: random_values.draw_uuids(frame),
+    "Returns a random UUID of version 4.",
     deterministic=False,
     null="never",
 )
-define("BIN", _A, "bigint", t.STRING, by_row(lambda v: f"{v & (2**64 - 1):b}"), "The number in binary digits.")
+define("BIN", _A, "bigint", t.STRING, by_row(lambda v: f"{v & (2**64 - 1):b}"), "Returns the integer in binary digits.")
 
 
 def _hex(value: Any) -> str:
@@ -415,7 +403,14 @@ def _hex(value: Any) -> str:
     return value.hex().upper() if isinstance(value, bytes) else f"{value & (2**64 - 1):X}"
 
 
-define("HEX", _A, ("integer", "string", "bytes"), t.STRING, by_row(_hex), "A number or string in hexadecimal digits.")
+define(
+    "HEX",
+    _A,
+    ("integer", "string", "bytes"),
+    t.STRING,
+    by_row(_hex),
+    "Returns an integer, or the bytes of a string, in hexadecimal digits.",
+)
 
 
 def _unhex(value: str) -> bytes | None:
@@ -425,20 +420,34 @@ def _unhex(value: str) -> bytes | None:
         return None
 
 
-define("UNHEX", _A, "string", t.BYTES, by_row(_unhex), "The bytes that hexadecimal digits stand for.", null="always")
+define(
+    "UNHEX",
+    _A,
+    "string",
+    t.BYTES,
+    by_row(_unhex),
+    "Returns the bytes that the hexadecimal digits stand for. Returns NULL if the string is not hexadecimal.",
+    null="always",
+)
 
 
-def _bucket(frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    """Equal values are in one part, whatever process asks."""
+def _bucket(frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+    """The bucket depends on the values only, not on the process that computes it."""
     hasher = KeyHasher()
     hashes = np.zeros(frame.count, dtype=np.uint64)
     for arg in args[1:]:
         column = pa.repeat(arg, frame.count) if isinstance(arg, pa.Scalar) else arg
         hashes = hashes * np.uint64(31) + hasher.of_column(column).astype(np.uint64)
-    parts = np.uint64(scalar_value(args[0]))
-    return pa.array(((hashes ^ (hashes >> np.uint64(32))) % parts).astype(np.int64))
+    buckets = np.uint64(scalar_value(args[0]))
+    return pa.array(((hashes ^ (hashes >> np.uint64(32))) % buckets).astype(np.int64))
 
 
 define(
-    "$BUCKET", "internal", "bigint, any...", t.BIGINT, _bucket, "Which of so many parts values are in.", null="never"
+    "$BUCKET",
+    "internal",
+    "bigint, any...",
+    t.BIGINT,
+    _bucket,
+    "Returns the bucket of the values, of a number of buckets.",
+    null="never",
 )

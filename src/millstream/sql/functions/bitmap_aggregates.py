@@ -156,7 +156,7 @@ class BuildAgg(_Build):
     """BITMAP_BUILD_AGG."""
 
     name = "BITMAP_BUILD_AGG"
-    doc = "The bitmap of the numbers."
+    doc = "Returns the bitmap of the integers."
     syntax = "BITMAP_BUILD_AGG(int)"
 
 
@@ -165,7 +165,7 @@ class BuildCardinalityAgg(_Build):
     """BITMAP_BUILD_CARDINALITY_AGG."""
 
     name = "BITMAP_BUILD_CARDINALITY_AGG"
-    doc = "How many different numbers there are."
+    doc = "Returns the number of distinct integers."
     syntax = "BITMAP_BUILD_CARDINALITY_AGG(int)"
     counted = True
 
@@ -175,7 +175,7 @@ class AndAgg(_Merged):
     """BITMAP_AND_AGG."""
 
     name = "BITMAP_AND_AGG"
-    doc = "The numbers that all bitmaps have."
+    doc = "Returns the bitmap of the integers that are in all bitmaps."
     syntax = "BITMAP_AND_AGG(bitmap)"
     how = "AND"
 
@@ -185,7 +185,7 @@ class AndCardinalityAgg(AndAgg):
     """BITMAP_AND_CARDINALITY_AGG."""
 
     name = "BITMAP_AND_CARDINALITY_AGG"
-    doc = "How many numbers all bitmaps have."
+    doc = "Returns the number of integers that are in all bitmaps."
     syntax = "BITMAP_AND_CARDINALITY_AGG(bitmap)"
     counted = True
 
@@ -195,7 +195,7 @@ class OrAgg(_Merged):
     """BITMAP_OR_AGG."""
 
     name = "BITMAP_OR_AGG"
-    doc = "The numbers that any of the bitmaps has."
+    doc = "Returns the bitmap of the integers that are in at least one of the bitmaps."
     syntax = "BITMAP_OR_AGG(bitmap)"
     how = "OR"
 
@@ -205,7 +205,7 @@ class OrCardinalityAgg(OrAgg):
     """BITMAP_OR_CARDINALITY_AGG."""
 
     name = "BITMAP_OR_CARDINALITY_AGG"
-    doc = "How many numbers the bitmaps have together."
+    doc = "Returns the number of integers that are in at least one of the bitmaps."
     syntax = "BITMAP_OR_CARDINALITY_AGG(bitmap)"
     counted = True
 
@@ -215,7 +215,7 @@ class XorAgg(_Merged):
     """BITMAP_XOR_AGG."""
 
     name = "BITMAP_XOR_AGG"
-    doc = "The numbers that an odd number of the bitmaps has."
+    doc = "Returns the bitmap of the integers that are in an odd number of the bitmaps."
     syntax = "BITMAP_XOR_AGG(bitmap)"
     how = "XOR"
 
@@ -225,6 +225,6 @@ class XorCardinalityAgg(XorAgg):
     """BITMAP_XOR_CARDINALITY_AGG."""
 
     name = "BITMAP_XOR_CARDINALITY_AGG"
-    doc = "How many numbers an odd number of the bitmaps has."
+    doc = "Returns the number of integers that are in an odd number of the bitmaps."
     syntax = "BITMAP_XOR_CARDINALITY_AGG(bitmap)"
     counted = True

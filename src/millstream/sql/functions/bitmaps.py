@@ -43,30 +43,45 @@ def _of_ints(kinds: list[t.DataType]) -> list[t.DataType] | None:
     return [t.ArrayType(t.INT, null=kind.null)] if fits else None
 
 
-define("BITMAP_BUILD", _C, "array", t.BITMAP, by_row(built), "The bitmap of an array's numbers.", coerce=_of_ints)
+define(
+    "BITMAP_BUILD",
+    _C,
+    "array",
+    t.BITMAP,
+    by_row(built),
+    "Returns the bitmap of the integers of an array.",
+    coerce=_of_ints,
+)
 define(
     "BITMAP_FROM_BYTES", _C, "bytes", t.BITMAP, by_row(lambda data: encode(decode(data))),
-    "The bitmap of its portable Roaring form.",
+    "Reads a bitmap from bytes in the portable Roaring format.",
 )  # fmt: skip
-define("BITMAP_TO_BYTES", _C, "bitmap", t.BYTES, by_row(bytes), "The portable Roaring form of a bitmap.")
+define(
+    "BITMAP_TO_BYTES",
+    _C,
+    "bitmap",
+    t.BYTES,
+    by_row(bytes),
+    "Returns the bitmap as bytes in the portable Roaring format.",
+)
 define(
     "BITMAP_TO_ARRAY", _C, "bitmap", t.ArrayType(t.INT),
     by_row(lambda data: Bitmap.from_bytes(data).to_array()),
-    "The numbers of a bitmap in the order of unsigned numbers.",
+    "Returns the integers of the bitmap as an array, ordered as unsigned integers.",
 )  # fmt: skip
 define(
     "BITMAP_TO_STRING", _C, "bitmap", t.STRING, by_row(lambda data: str(Bitmap.from_bytes(data))),
-    "The numbers of a bitmap, unsigned, as {1,2,3}.",
+    "Returns the integers of the bitmap as text such as {1,2,3}, written as unsigned integers.",
 )  # fmt: skip
 define(
     "BITMAP_CARDINALITY", _C, "bitmap", t.BIGINT, by_row(lambda data: decode(data).cardinality()),
-    "How many numbers a bitmap has.",
+    "Returns the number of integers in the bitmap.",
 )  # fmt: skip
 for _how, _doc in (
-    ("AND", "The numbers that both bitmaps have."),
-    ("OR", "The numbers that one of the bitmaps has, or both."),
-    ("XOR", "The numbers that one of the bitmaps has, but not both."),
-    ("ANDNOT", "The numbers of the first bitmap that the second does not have."),
+    ("AND", "Returns the bitmap of the integers that are in both bitmaps."),
+    ("OR", "Returns the bitmap of the integers that are in at least one of the bitmaps."),
+    ("XOR", "Returns the bitmap of the integers that are in exactly one of the bitmaps."),
+    ("ANDNOT", "Returns the bitmap of the integers that are in the first bitmap and not in the second."),
 ):
     define(
         f"BITMAP_{_how}", _C, "bitmap, bitmap", t.BITMAP,

@@ -32,7 +32,14 @@ def _array(kinds: list[t.DataType]) -> t.DataType:
     return kinds[0]
 
 
-define("CARDINALITY", _C, "collection", t.INT, by_row(len), "How many elements or entries there are.")
+define(
+    "CARDINALITY",
+    _C,
+    "collection",
+    t.INT,
+    by_row(len),
+    "Returns the number of elements of an array or multiset, or of entries of a map.",
+)
 
 
 def _item(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
@@ -57,7 +64,8 @@ define(
     ("array, integer", "map, any", "variant, integer", "variant, string"),
     _element,
     _item,
-    "The element at a position, from 1, or the value of a key.",
+    "Returns the element of an array at a position, counted from 1, or the value of a key of a map. A "
+    "VARIANT can be either.",
     null="always",
     coerce=_keyed,
     syntax="array[index] or map[key] or variant[index] or variant[key]",
@@ -71,7 +79,16 @@ def _single(value: tuple[Any, ...]) -> Any:
     return value[0] if value else None
 
 
-define("ELEMENT", _C, "array", _element, by_row(_single), "The only element; NULL of an empty array.", null="rule")
+define(
+    "ELEMENT",
+    _C,
+    "array",
+    _element,
+    by_row(_single),
+    "Returns the only element of an array, or NULL if the array is empty. Fails if the array has more "
+    "than one element.",
+    null="rule",
+)
 
 
 def _needle(kinds: list[t.DataType]) -> list[t.DataType] | None:
@@ -101,17 +118,25 @@ define(
     _ITEM,
     t.BOOLEAN,
     by_row(lambda a, v: None if a is None else v in a, strict=False),
-    "TRUE when the array has the element.",
+    "Returns TRUE if the array contains the element.",
     coerce=_needle,
 )
-define("ARRAY_DISTINCT", _C, "array", _array, by_row(_distinct), "The array without duplicates.")
+define(
+    "ARRAY_DISTINCT",
+    _C,
+    "array",
+    _array,
+    by_row(_distinct),
+    "Returns the array without duplicates; the first occurrence of each element stays.",
+)
 define(
     "ARRAY_POSITION",
     _C,
     _ITEM,
     t.INT,
     by_row(lambda a, v: a.index(v) + 1 if v in a else 0),
-    "Where the element is first, from 1; 0 when it is not there.",
+    "Returns the position of the first occurrence of the element, counted from 1, or 0 if the array does "
+    "not contain it.",
     coerce=_needle,
 )
 define(
@@ -120,7 +145,7 @@ define(
     _ITEM,
     _array,
     by_row(lambda a, v: None if a is None else tuple(e for e in a if e != v), strict=False),
-    "The array without an element.",
+    "Returns the array without all elements that are equal to the second argument.",
     coerce=_needle,
 )
 define(
@@ -129,7 +154,7 @@ define(
     _ITEM,
     _appended,
     by_row(lambda a, v: None if a is None else (*a, v), strict=False),
-    "The array with an element behind it.",
+    "Returns the array with an element added at its end.",
     null="rule",
     coerce=_needle,
 )
@@ -139,11 +164,11 @@ define(
     _ITEM,
     _appended,
     by_row(lambda a, v: None if a is None else (v, *a), strict=False),
-    "The array with an element before it.",
+    "Returns the array with an element added at its beginning.",
     null="rule",
     coerce=_needle,
 )
-define("ARRAY_REVERSE", _C, "array", _array, by_row(lambda a: a[::-1]), "The array backwards.")
+define("ARRAY_REVERSE", _C, "array", _array, by_row(lambda a: a[::-1]), "Returns the array in reverse order.")
 
 
 def _slice(value: tuple[Any, ...], start: int, end: int | None = None) -> tuple[Any, ...]:
@@ -159,7 +184,8 @@ define(
     ("array, int", "array, int, int"),
     _array,
     by_row(_slice),
-    "The elements from a position to another, both included.",
+    "Returns the elements from a start position to an end position, both inclusive. Positions count from "
+    "1; negative positions count from the end.",
 )
 
 
@@ -180,7 +206,8 @@ define(
     ("array", "array, boolean", "array, boolean, boolean"),
     _array,
     by_row(_sort),
-    "The array in order; NULLs are first when it ascends, unless said otherwise.",
+    "Sorts the array, ascending unless the second argument is FALSE. NULLs come first in ascending order "
+    "and last in descending order, unless the third argument says otherwise.",
     coerce=_ordered,
 )
 define(
@@ -189,7 +216,7 @@ define(
     "array, array",
     _array,
     by_row(lambda a, b: _distinct(a + b)),
-    "The elements of both arrays, once each.",
+    "Returns the distinct elements of both arrays.",
     coerce=to_common_type,
 )
 define(
@@ -198,7 +225,7 @@ define(
     "array...",
     _array,
     by_row(lambda *arrays: sum(arrays, ())),
-    "All arrays, one after the other.",
+    "Concatenates arrays. Returns NULL if one of them is NULL.",
     coerce=to_common_type,
 )
 define(
@@ -207,7 +234,7 @@ define(
     "array, array",
     _array,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v not in b)),
-    "The elements of the first array that are not in the second, once each.",
+    "Returns the distinct elements of the first array that are not in the second.",
     coerce=to_common_type,
 )
 define(
@@ -216,7 +243,7 @@ define(
     "array, array",
     _array,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v in b)),
-    "The elements of both arrays, once each.",
+    "Returns the distinct elements that are in both arrays.",
     coerce=to_common_type,
 )
 define(
@@ -225,7 +252,7 @@ define(
     "array",
     _element,
     by_row(lambda a: max((v for v in a if v is not None), default=None)),
-    "The greatest element.",
+    "Returns the greatest element of the array.",
     null="always",
     coerce=_ordered,
 )
@@ -235,7 +262,7 @@ define(
     "array",
     _element,
     by_row(lambda a: min((v for v in a if v is not None), default=None)),
-    "The least element.",
+    "Returns the least element of the array.",
     null="always",
     coerce=_ordered,
 )
@@ -247,7 +274,8 @@ define(
     by_row(
         lambda a, sep, null=None: sep.join(v if v is not None else null for v in a if v is not None or null is not None)
     ),
-    "The strings of an array with a separator between them.",
+    "Concatenates the strings of the array with a separator. NULL elements are left out, or replaced by "
+    "the third argument.",
 )
 define(
     "MAP_KEYS",
@@ -255,7 +283,7 @@ define(
     "map",
     lambda kinds: t.ArrayType(_map(kinds).key),
     by_row(lambda m: tuple(k for k, _ in m)),
-    "The keys.",
+    "Returns the keys of the map as an array.",
 )
 define(
     "MAP_VALUES",
@@ -263,7 +291,7 @@ define(
     "map",
     lambda kinds: t.ArrayType(_map(kinds).value),
     by_row(lambda m: tuple(v for _, v in m)),
-    "The values.",
+    "Returns the values of the map as an array.",
 )
 
 
@@ -273,7 +301,14 @@ def _entries(kinds: list[t.DataType]) -> t.DataType:
     return t.ArrayType(t.row_of(["key", "value"], [kind.key, kind.value]))
 
 
-define("MAP_ENTRIES", _C, "map", _entries, by_row(lambda m: m), "The entries as rows of key and value.")
+define(
+    "MAP_ENTRIES",
+    _C,
+    "map",
+    _entries,
+    by_row(lambda m: m),
+    "Returns the entries of the map as an array of rows (key, value).",
+)
 
 
 def _from_arrays(keys: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -289,7 +324,7 @@ define(
     "array, array",
     lambda kinds: t.MapType(_element(kinds), _element(kinds[1:])),
     by_row(_from_arrays),
-    "A map of keys and values.",
+    "Returns a map from an array of keys and an array of values of the same length.",
 )
 
 
@@ -306,6 +341,6 @@ define(
     "map...",
     _array,
     by_row(_map_union),
-    "All entries; of equal keys the last one.",
+    "Returns the entries of all maps. If maps have equal keys, the value of the last map wins.",
     coerce=to_common_type,
 )

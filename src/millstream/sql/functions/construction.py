@@ -24,7 +24,7 @@ define(
     ("", "any..."),
     _row_type,
     by_row(lambda *values: values, strict=False),
-    "A row of values.",
+    "Returns a row of the values.",
     null="never",
     syntax="ROW(value, ...) or (value, value, ...)",
 )
@@ -34,7 +34,7 @@ define(
     "any...",
     lambda kinds: t.ArrayType(kinds[0].with_null(t.nullable_all(kinds))),
     by_row(lambda *values: values, strict=False),
-    "An array of values.",
+    "Returns an array of the values.",
     null="never",
     coerce=to_common_type,
     syntax="ARRAY[value, ...]",
@@ -60,7 +60,7 @@ define(
     "any...",
     _map_type,
     by_row(lambda *values: tuple(dict(zip(values[::2], values[1::2], strict=True)).items()), strict=False),
-    "A map of keys and values in turn.",
+    "Returns a map of the keys and values.",
     null="never",
     coerce=_pairs,
     syntax="MAP[key, value, ...]",
@@ -72,5 +72,11 @@ def _typeof(_frame: Any, _args: list[Any], kinds: list[t.DataType], _kind: t.Dat
 
 
 define(
-    "TYPEOF", "conversion", ("any", "any, boolean"), t.STRING, _typeof, "The type of a value, as text.", null="always"
+    "TYPEOF",
+    "conversion",
+    ("any", "any, boolean"),
+    t.STRING,
+    _typeof,
+    "Returns the data type of the argument as text.",
+    null="always",
 )

@@ -39,7 +39,7 @@ define(
     "",
     t.DATE,
     _now(lambda f: _local_now(f).date()),
-    "The date now.",
+    "Returns the current date in the session's time zone.",
     deterministic=False,
     null="never",
     syntax="CURRENT_DATE",
@@ -50,7 +50,7 @@ define(
     "",
     t.TIME,
     _now(lambda f: _local_now(f).time().replace(microsecond=0)),
-    "The time now.",
+    "Returns the current time in the session's time zone.",
     deterministic=False,
     null="never",
     syntax="CURRENT_TIME",
@@ -62,7 +62,7 @@ define(
     "",
     t.TimestampType(3),
     _now(_local_now),
-    "The date and time now, in the session's zone.",
+    "Returns the current timestamp in the session's time zone as TIMESTAMP(3).",
     deterministic=False,
     null="never",
     syntax="LOCALTIMESTAMP",
@@ -73,7 +73,7 @@ define(
     "",
     t.LocalZonedTimestampType(3),
     _now(moment),
-    "The moment now.",
+    "Returns the current timestamp as TIMESTAMP_LTZ: the processing time of the epoch.",
     deterministic=False,
     null="never",
     syntax="CURRENT_TIMESTAMP",
@@ -85,7 +85,7 @@ define(
     "",
     t.LocalZonedTimestampType(3, t.PROCTIME),
     _now(moment),
-    "Processing time, as a time attribute.",
+    "Returns the processing time as a time attribute.",
     deterministic=False,
     null="never",
 )
@@ -105,7 +105,7 @@ define(
     "timestamp",
     lambda kinds: kinds[0],
     _watermark,
-    "The watermark of a rowtime attribute here; NULL where there is none yet.",
+    "Returns the current watermark of the rowtime attribute, or NULL if there is none yet.",
     null="always",
     deterministic=False,
 )
@@ -119,4 +119,11 @@ def _past(frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataTyp
     )
 
 
-define("$PAST", "internal", "bigint", t.TimestampType(3), _past, "So many milliseconds from now.")
+define(
+    "$PAST",
+    "internal",
+    "bigint",
+    t.TimestampType(3),
+    _past,
+    "Returns the timestamp that is a number of milliseconds after the processing time.",
+)

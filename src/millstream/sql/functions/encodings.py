@@ -23,23 +23,30 @@ def _from_base64(value: str) -> str | None:
         return None
 
 
-define("FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "The string that base 64 stands for.")
+define("FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "Decodes a string from Base64.")
 define(
     "TO_BASE64",
     _S,
     "string",
     t.STRING,
     by_row(lambda v: base64.b64encode(v.encode()).decode()),
-    "The string in base 64.",
+    "Encodes the string in Base64.",
 )
-define("ASCII", _S, "string", t.INT, by_row(lambda v: v.encode()[0] if v else 0), "The number of the first character.")
+define(
+    "ASCII",
+    _S,
+    "string",
+    t.INT,
+    by_row(lambda v: v.encode()[0] if v else 0),
+    "Returns the value of the first byte of the string in UTF-8, or 0 if the string is empty.",
+)
 define(
     "CHR",
     _S,
     "bigint",
     t.STRING,
     by_row(lambda v: "" if v < 0 else chr(v & 0xFF)),
-    "The character of a number.",
+    "Returns the character with the code n modulo 256, or an empty string if n is negative.",
     null="always",
 )
 
@@ -58,8 +65,8 @@ def _encode(value: str, charset: str) -> bytes | None:
         return None
 
 
-define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Bytes as a string in a character set.")
-define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "A string as bytes in a character set.")
+define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Decodes bytes to a string in the character set.")
+define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "Encodes a string to bytes in the character set.")
 
 
 def _url_decode(value: str) -> str | None:
@@ -77,7 +84,7 @@ define(
     "string",
     t.STRING,
     by_row(_url_decode),
-    "The string that a URL-encoded one stands for.",
+    "Decodes a URL-encoded string. Returns NULL if it is not valid.",
     null="always",
 )
 define(
@@ -86,7 +93,7 @@ define(
     "string",
     t.STRING,
     by_row(lambda v: quote_plus(v, safe="*-._")),
-    "The string as part of a URL.",
+    "Encodes the string for use in a URL.",
     null="always",
 )
 
@@ -125,7 +132,8 @@ define(
     ("string, string", "string, string, string"),
     t.STRING,
     by_row(_parse_url),
-    "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, FILE, AUTHORITY or USERINFO.",
+    "Returns a part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, FILE, AUTHORITY or USERINFO. With QUERY, "
+    "the third argument names a parameter.",
     null="always",
 )
 
@@ -151,7 +159,8 @@ define(
     "string",
     t.BIGINT,
     by_row(_inet_aton),
-    "An IPv4 address as a number; NULL when it is none. What is left out before the last part is 0.",
+    "Converts an IPv4 address to an integer. Parts that are left out before the last one are 0. Returns "
+    "NULL if the string is not an address.",
     null="always",
 )
 define(
@@ -160,6 +169,6 @@ define(
     "bigint",
     t.STRING,
     by_row(_inet_ntoa),
-    "A number as an IPv4 address; NULL when it is none.",
+    "Converts an integer to an IPv4 address. Returns NULL if it is out of range.",
     null="always",
 )

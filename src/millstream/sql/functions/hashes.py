@@ -24,7 +24,12 @@ def _hash(algorithm: str) -> Any:
 
 for _name, _size in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
     define(
-        _name, _H, "text or bytes", t.CharType(_size), _hash(_name.lower()), f"The {_name} hash in hexadecimal digits."
+        _name,
+        _H,
+        "text or bytes",
+        t.CharType(_size),
+        _hash(_name.lower()),
+        f"Returns the {_name} hash of the argument in hexadecimal digits.",
     )
 
 
@@ -41,5 +46,6 @@ define(
     "string, int",
     t.VarCharType(128),
     by_row(_sha2),
-    "The SHA-2 hash of so many bits in hexadecimal digits.",
+    "Returns the SHA-2 hash of the string in hexadecimal digits. The second argument is the number of "
+    "bits: 224, 256, 384 or 512.",
 )

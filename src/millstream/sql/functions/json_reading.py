@@ -176,7 +176,7 @@ define(
     "string, symbol",
     t.BOOLEAN,
     by_row(is_json),
-    "TRUE when the string is JSON.",
+    "Returns TRUE if the string is valid JSON of the given type (any type if not given).",
     syntax="string IS JSON [VALUE | OBJECT | ARRAY | SCALAR]",
 )
 define(
@@ -185,7 +185,7 @@ define(
     "string, symbol",
     t.BOOLEAN,
     by_row(lambda v, k: not is_json(v, k)),
-    "TRUE when the string is no JSON.",
+    "Returns TRUE if the string is not valid JSON of the given type.",
     syntax="string IS NOT JSON [VALUE | OBJECT | ARRAY | SCALAR]",
 )
 define(
@@ -194,19 +194,19 @@ define(
     "string, string, symbol",
     t.BOOLEAN,
     by_row(json_exists),
-    "TRUE when the path leads to something.",
+    "Returns TRUE if the JSON document has a value at the path.",
     null="always",
     syntax="JSON_EXISTS(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])",
 )
 define(
     "JSON_VALUE", _J, "string, string, symbol, any, symbol, any", t.STRING,
     by_row(_json_value, strict=False),
-    "A scalar of a JSON document, as text.", null="always",
+    "Returns the scalar value at a path of a JSON document, as a string or as the type after RETURNING.", null="always",
     syntax="JSON_VALUE(json, path [RETURNING type] [{NULL | ERROR | DEFAULT value} ON EMPTY] [... ON ERROR])",
 )  # fmt: skip
 define(
     "JSON_QUERY", _J, "string, string, symbol, symbol, symbol", t.STRING,
     by_row(lambda d, p, w, e, r: json_query(d, p, w, (e, None), (r, None))),
-    "An object or array of a JSON document, as text.", null="always",
+    "Returns the object or array at a path of a JSON document, as JSON text.", null="always",
     syntax="JSON_QUERY(json, path [{WITHOUT | WITH [CONDITIONAL]} WRAPPER] [how ON {EMPTY | ERROR}])",
 )  # fmt: skip

@@ -78,9 +78,9 @@ define(
     "string",
     t.JsonTextType(),
     by_row(lambda value: json_text(json.loads(value))),
-    "Text that is JSON already, inside JSON_OBJECT and JSON_ARRAY.",
+    "Marks a string as JSON, so that JSON_OBJECT and JSON_ARRAY insert it without quoting it.",
 )
-define("JSON_STRING", _J, "any", t.STRING, _json_string, "A value as JSON.")
+define("JSON_STRING", _J, "any", t.STRING, _json_string, "Returns the value as JSON text.")
 
 
 def _json_object(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
@@ -130,7 +130,7 @@ define(
     ("symbol", "symbol, any..."),
     t.STRING,
     _json_object,
-    "A JSON object of keys and values.",
+    "Returns a JSON object of the keys and values.",
     null="never",
     syntax="JSON_OBJECT([KEY] key VALUE value, ... [{NULL | ABSENT} ON NULL])",
 )
@@ -140,12 +140,17 @@ define(
     ("symbol", "symbol, any..."),
     t.STRING,
     _json_array,
-    "A JSON array of values.",
+    "Returns a JSON array of the values.",
     null="never",
     syntax="JSON_ARRAY(value, ... [{NULL | ABSENT} ON NULL])",
 )
 define(
-    "JSON_QUOTE", _J, "string", t.STRING, by_row(lambda v: json.dumps(v)), "The string as a JSON string, with quotes."
+    "JSON_QUOTE",
+    _J,
+    "string",
+    t.STRING,
+    by_row(lambda v: json.dumps(v)),
+    "Returns the string as a JSON string, with quotes and escaped characters.",
 )
 
 
@@ -159,4 +164,11 @@ def _unquote(value: str) -> str:
     return value
 
 
-define("JSON_UNQUOTE", _J, "string", t.STRING, by_row(_unquote), "The string that a JSON string stands for.")
+define(
+    "JSON_UNQUOTE",
+    _J,
+    "string",
+    t.STRING,
+    by_row(_unquote),
+    "Removes the quotes and escapes of a JSON string. Other strings are returned unchanged.",
+)

@@ -1,4 +1,11 @@
-"""All built-in functions, loaded."""
+"""The library of built-in functions: importing this module declares all of them.
+
+Promises: what is looked up here is found, whichever module declares it.
+Does not know: user-defined functions."""
+
+from __future__ import annotations
+
+import re
 
 from millstream.sql.functions import (
     arithmetic,
@@ -20,26 +27,40 @@ from millstream.sql.functions import (
     temporal_text,
     variants,
 )
-from millstream.sql.functions.registry import function_named
+from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS
+from millstream.sql.functions.registry import (
+    all_functions,
+    find,
+    function_named,
+    known_names,
+    resolve,
+    similar,
+    usage,
+)
 
 __all__ = [
-    "arithmetic",
-    "bitmaps",
-    "collections",
-    "construction",
-    "current_time",
-    "encodings",
+    "MODULES",
+    "all_functions",
+    "built_in_names",
+    "find",
     "function_named",
-    "hashes",
-    "json_reading",
-    "json_writing",
-    "logic",
-    "objects",
-    "regexes",
-    "splitting",
-    "strings",
-    "temporal_arithmetic",
-    "temporal_parts",
-    "temporal_text",
-    "variants",
+    "known_names",
+    "resolve",
+    "similar",
+    "usage",
 ]
+
+#: The modules that declare scalar functions.
+MODULES = (
+    arithmetic, bitmaps, collections, construction, current_time, encodings, hashes, json_reading, json_writing, logic,
+    objects, regexes, splitting, strings, temporal_arithmetic, temporal_parts, temporal_text, variants,
+)  # fmt: skip
+_NAME = re.compile(r"[A-Z_][A-Z_0-9]*")
+_NOT_CALLABLE = {"SINGLE_VALUE"}  # the binder uses it for scalar subqueries
+
+
+def built_in_names() -> list[str]:
+    """Return the names that SHOW FUNCTIONS lists, in lower case and sorted; operators have none."""
+    names = {*known_names(), *AGGREGATES, *OVER_FUNCTIONS} - _NOT_CALLABLE
+    return sorted(name.lower() for name in names if _NAME.fullmatch(name))

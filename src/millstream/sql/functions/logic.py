@@ -98,11 +98,16 @@ for _sign, _quick, _slow, _word in (
     (">=", pc.greater_equal, lambda a, b: a >= b, "greater than or equal to"),
 ):
     define(
-        _sign, _C, "any, any", t.BOOLEAN, _nested_compare(_slow, _quick),
-        f"TRUE when the first value is {_word} the second; NULL when either is NULL.",
-        syntax=f"value1 {_sign} value2", coerce=_alike if _sign in ("=", "<>") else _comparable,
+        _sign,
+        _C,
+        "any, any",
+        t.BOOLEAN,
+        _nested_compare(_slow, _quick),
+        f"Returns TRUE if value1 is {_word} value2. Returns NULL if either is NULL.",
+        syntax=f"value1 {_sign} value2",
+        coerce=_alike if _sign in ("=", "<>") else _comparable,
         spark=_spell_comparison,
-    )  # fmt: skip
+    )
 
 
 def _is_null(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
@@ -119,15 +124,22 @@ define(
     "any",
     t.BOOLEAN,
     _is_null,
-    "TRUE when the value is NULL.",
+    "Returns TRUE if the value is NULL.",
     null="never",
     syntax="value IS NULL",
     spark="({0} IS NULL)",
 )
 define(
-    "IS NOT NULL", _C, "any", t.BOOLEAN, _is_valid, "TRUE when the value is not NULL.", null="never",
-    syntax="value IS NOT NULL", spark="({0} IS NOT NULL)",
-)  # fmt: skip
+    "IS NOT NULL",
+    _C,
+    "any",
+    t.BOOLEAN,
+    _is_valid,
+    "Returns TRUE if the value is not NULL.",
+    null="never",
+    syntax="value IS NOT NULL",
+    spark="({0} IS NOT NULL)",
+)
 
 
 def _same(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
@@ -138,16 +150,29 @@ def _same(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataTyp
 
 
 define(
-    "IS NOT DISTINCT FROM", _C, "any, any", t.BOOLEAN, _same, "TRUE when both are equal or both NULL.", null="never",
-    coerce=_alike, syntax="value1 IS NOT DISTINCT FROM value2",
+    "IS NOT DISTINCT FROM",
+    _C,
+    "any, any",
+    t.BOOLEAN,
+    _same,
+    "Returns TRUE if the values are equal. NULL is equal to NULL here.",
+    null="never",
+    coerce=_alike,
+    syntax="value1 IS NOT DISTINCT FROM value2",
     spark=_exactly(lambda args: f"({args[0]} <=> {args[1]})"),
-)  # fmt: skip
+)
 define(
-    "IS DISTINCT FROM", _C, "any, any", t.BOOLEAN,
+    "IS DISTINCT FROM",
+    _C,
+    "any, any",
+    t.BOOLEAN,
     lambda frame, args, kinds, kind: pc.invert(_same(frame, args, kinds, kind)),
-    "TRUE when the values differ, NULL counting as a value.", null="never", coerce=_alike,
-    syntax="value1 IS DISTINCT FROM value2", spark=_exactly(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
-)  # fmt: skip
+    "Returns TRUE if the values differ. NULL is equal to NULL here.",
+    null="never",
+    coerce=_alike,
+    syntax="value1 IS DISTINCT FROM value2",
+    spark=_exactly(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
+)
 
 
 @lru_cache(maxsize=512)
@@ -194,10 +219,16 @@ def _spell_like(call: SparkCall) -> str:
 
 
 define(
-    "LIKE", _C, ("string, string", "string, string, string"), t.BOOLEAN, _like_quick,
-    "TRUE when the string matches the pattern; % stands for any characters, _ for one.",
-    syntax="string LIKE pattern [ESCAPE character]", spark=_spell_like,
-)  # fmt: skip
+    "LIKE",
+    _C,
+    ("string, string", "string, string, string"),
+    t.BOOLEAN,
+    _like_quick,
+    "Returns TRUE if the string matches the pattern. In a pattern, % matches any characters and _ matches "
+    "one character.",
+    syntax="string LIKE pattern [ESCAPE character]",
+    spark=_spell_like,
+)
 
 
 @lru_cache(maxsize=512)
@@ -220,22 +251,47 @@ def _similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]
 
 
 define(
-    "SIMILAR TO", _C, ("string, string", "string, string, string"), t.BOOLEAN,
+    "SIMILAR TO",
+    _C,
+    ("string, string", "string, string, string"),
+    t.BOOLEAN,
     by_row(lambda value, pattern, escape=None: _similar_pattern(pattern, escape).fullmatch(value) is not None),
-    "TRUE when the string matches the SQL regular expression.", syntax="string SIMILAR TO pattern [ESCAPE character]",
-)  # fmt: skip
+    "Returns TRUE if the string matches the SQL regular expression.",
+    syntax="string SIMILAR TO pattern [ESCAPE character]",
+)
 
 
 _L = "logic"
 define(
-    "AND", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.and_kleene), "TRUE when both are TRUE.",
-    syntax="boolean1 AND boolean2", spark="({0} AND {1})",
-)  # fmt: skip
+    "AND",
+    _L,
+    "boolean, boolean",
+    t.BOOLEAN,
+    vectorized(pc.and_kleene),
+    "Returns TRUE if both are TRUE, FALSE if one is FALSE, else NULL.",
+    syntax="boolean1 AND boolean2",
+    spark="({0} AND {1})",
+)
 define(
-    "OR", _L, "boolean, boolean", t.BOOLEAN, vectorized(pc.or_kleene), "TRUE when one is TRUE.",
-    syntax="boolean1 OR boolean2", spark="({0} OR {1})",
-)  # fmt: skip
-define("NOT", _L, "boolean", t.BOOLEAN, vectorized(pc.invert), "The opposite.", syntax="NOT boolean", spark="(NOT {0})")
+    "OR",
+    _L,
+    "boolean, boolean",
+    t.BOOLEAN,
+    vectorized(pc.or_kleene),
+    "Returns TRUE if one is TRUE, FALSE if both are FALSE, else NULL.",
+    syntax="boolean1 OR boolean2",
+    spark="({0} OR {1})",
+)
+define(
+    "NOT",
+    _L,
+    "boolean",
+    t.BOOLEAN,
+    vectorized(pc.invert),
+    "Returns the opposite of the boolean, or NULL if it is NULL.",
+    syntax="NOT boolean",
+    spark="(NOT {0})",
+)
 for _name, _want, _invert in (
     ("IS TRUE", True, False),
     ("IS NOT TRUE", True, True),
@@ -253,19 +309,33 @@ for _name, _want, _invert in (
         "boolean",
         t.BOOLEAN,
         _is,
-        f"Whether the value {_name.lower()}.",
+        f"Returns TRUE if the value {_name.lower()}. Never returns NULL.",
         null="never",
         syntax=f"boolean {_name}",
         spark=f"({{0}} {_name})",
     )
 define(
-    "IS UNKNOWN", _L, "boolean", t.BOOLEAN, _is_null, "TRUE when the value is NULL.", null="never",
-    syntax="boolean IS UNKNOWN", spark="({0} IS NULL)",
-)  # fmt: skip
+    "IS UNKNOWN",
+    _L,
+    "boolean",
+    t.BOOLEAN,
+    _is_null,
+    "Returns TRUE if the value is NULL.",
+    null="never",
+    syntax="boolean IS UNKNOWN",
+    spark="({0} IS NULL)",
+)
 define(
-    "IS NOT UNKNOWN", _L, "boolean", t.BOOLEAN, _is_valid, "TRUE when the value is TRUE or FALSE.", null="never",
-    syntax="boolean IS NOT UNKNOWN", spark="({0} IS NOT NULL)",
-)  # fmt: skip
+    "IS NOT UNKNOWN",
+    _L,
+    "boolean",
+    t.BOOLEAN,
+    _is_valid,
+    "Returns TRUE if the value is TRUE or FALSE.",
+    null="never",
+    syntax="boolean IS NOT UNKNOWN",
+    spark="({0} IS NOT NULL)",
+)
 
 
 _IF = "conditional"
@@ -293,7 +363,7 @@ define(
     "any, any...",
     _coalesced,
     _coalesce,
-    "The first value that is not NULL.",
+    "Returns the first argument that is not NULL, or NULL if all are.",
     null="rule",
     coerce=to_common_type,
     spark=_spell_coalesce,
@@ -304,7 +374,7 @@ define(
     "any, any",
     _coalesced,
     _coalesce,
-    "The first value, or the second where it is NULL.",
+    "Returns the first argument, or the second if the first is NULL.",
     null="rule",
     coerce=to_common_type,
     spark=_spell_coalesce,
@@ -322,7 +392,7 @@ define(
     "any, any",
     lambda kinds: kinds[0],
     _nullif,
-    "NULL when both values are equal, else the first.",
+    "Returns NULL if both arguments are equal, else the first argument.",
     null="always",
     coerce=to_common_type,
     spark=_exactly(lambda args: f"NULLIF({args[0]}, {args[1]})"),
@@ -344,7 +414,7 @@ define(
     "any, any...",
     lambda kinds: kinds[0],
     _extreme(max),
-    "The greatest value; NULL when one is NULL.",
+    "Returns the greatest of the arguments. Returns NULL if one of them is NULL.",
     coerce=_ordered,
 )
 define(
@@ -353,18 +423,32 @@ define(
     "any, any...",
     lambda kinds: kinds[0],
     _extreme(min),
-    "The least value; NULL when one is NULL.",
+    "Returns the least of the arguments. Returns NULL if one of them is NULL.",
     coerce=_ordered,
 )
-define("IS_ALPHA", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isalpha()), "TRUE when all characters are letters.")
-define("IS_DIGIT", _IF, "string", t.BOOLEAN, by_row(lambda v: v.isdigit()), "TRUE when all characters are digits.")
+define(
+    "IS_ALPHA",
+    _IF,
+    "string",
+    t.BOOLEAN,
+    by_row(lambda v: v.isalpha()),
+    "Returns TRUE if all characters of the string are letters.",
+)
+define(
+    "IS_DIGIT",
+    _IF,
+    "string",
+    t.BOOLEAN,
+    by_row(lambda v: v.isdigit()),
+    "Returns TRUE if all characters of the string are digits.",
+)
 
 
 def _is_decimal(value: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value.strip()) is not None
 
 
-define("IS_DECIMAL", _IF, "string", t.BOOLEAN, by_row(_is_decimal), "TRUE when the string is a number.")
+define("IS_DECIMAL", _IF, "string", t.BOOLEAN, by_row(_is_decimal), "Returns TRUE if the string is a number.")
 
 
 def typed(kind: t.DataType) -> Any:
@@ -417,7 +501,7 @@ define(
     "any, any...",
     t.BOOLEAN,
     _in,
-    "TRUE when the value is one of the others.",
+    "Returns TRUE if the value is equal to one of the others. Returns NULL if it is not and one of them is NULL.",
     coerce=_in_coerce,
     syntax="value IN (value1, ...)",
     spark=_exactly(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),

@@ -25,7 +25,7 @@ class Count(Aggregation):
     """COUNT."""
 
     name = "COUNT"
-    doc = "How many rows there are, or how many in which the values are not NULL."
+    doc = "Returns the number of rows, or of rows in which no argument is NULL. With DISTINCT, equal rows count once."
     syntax = "COUNT(*) or COUNT([DISTINCT] value, ...)"
 
     @classmethod
@@ -53,7 +53,7 @@ class Count(Aggregation):
             acc[0] -= 1
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """The sum."""
+        """Returns a plus b."""
         acc[0] += other[0]
 
     def value(self, acc: Accumulator) -> Any:
@@ -105,7 +105,7 @@ class Sum(_Numeric):
     """SUM."""
 
     name = "SUM"
-    doc = "The sum of the numbers; NULL when there are none."
+    doc = "Returns the sum of the numbers. Returns NULL if there are none."
 
     @classmethod
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
@@ -123,7 +123,7 @@ class Sum(_Numeric):
         return f"CAST(SUM({call.inside}){call.tail} AS {call.type_name})"
 
     def value(self, acc: Accumulator) -> Any:
-        """The sum."""
+        """Returns a plus b."""
         if acc[1] == 0:
             return None
         kind = self.call.type
@@ -139,7 +139,7 @@ class Sum0(Sum):
     """$SUM0: a sum that is 0 of nothing."""
 
     name = "$SUM0"
-    doc = "The sum of the numbers; 0 when there are none."
+    doc = "Returns the sum of the numbers. Returns 0 if there are none."
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
@@ -148,7 +148,7 @@ class Sum0(Sum):
         return None if total is None else f"COALESCE({total}, CAST(0 AS {call.type_name}))"
 
     def value(self, acc: Accumulator) -> Any:
-        """The sum."""
+        """Returns a plus b."""
         found = super().value(acc)
         return self.create()[0] if found is None else found
 
@@ -158,7 +158,7 @@ class Avg(_Numeric):
     """AVG."""
 
     name = "AVG"
-    doc = "The mean of the numbers, in their own type; NULL when there are none."
+    doc = "Returns the average of the numbers, of the same type. Returns NULL if there are none."
 
     @classmethod
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
@@ -254,12 +254,12 @@ class _Variance(Aggregation):
 
 
 for _name, _sample, _root, _doc in (
-    ("VAR_POP", False, False, "The variance of the numbers."),
-    ("VAR_SAMP", True, False, "The variance of numbers that are a sample."),
-    ("VARIANCE", True, False, "The variance of numbers that are a sample."),
-    ("STDDEV_POP", False, True, "The standard deviation of the numbers."),
-    ("STDDEV_SAMP", True, True, "The standard deviation of numbers that are a sample."),
-    ("STDDEV", True, True, "The standard deviation of numbers that are a sample."),
+    ("VAR_POP", False, False, "Returns the population variance of the numbers."),
+    ("VAR_SAMP", True, False, "Returns the sample variance of the numbers."),
+    ("VARIANCE", True, False, "Returns the sample variance of the numbers."),
+    ("STDDEV_POP", False, True, "Returns the population standard deviation of the numbers."),
+    ("STDDEV_SAMP", True, True, "Returns the sample standard deviation of the numbers."),
+    ("STDDEV", True, True, "Returns the sample standard deviation of the numbers."),
 ):
     aggregate(type(_name.title(), (_Variance,), {"name": _name, "doc": _doc, "sample": _sample, "root": _root}))
 
@@ -269,7 +269,10 @@ class Percentile(Aggregation):
     """PERCENTILE."""
 
     name = "PERCENTILE"
-    doc = "The percentile of the numbers, interpolated; an array of percentages gives an array."
+    doc = (
+        "Returns the percentile of the numbers, interpolated between the nearest two. An array of percentages "
+        "returns an array."
+    )
     syntax = "PERCENTILE(number, percentage [, frequency])"
 
     @classmethod

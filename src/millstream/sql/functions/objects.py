@@ -48,7 +48,7 @@ define(
     "string, any...",
     t.StructuredType(),
     _object_of,
-    "An object of a class, of field names and values in turn; the names are literals.",
+    "Returns an object of a structured type. The class name and the field names are string literals.",
     syntax="OBJECT_OF(class, [field, value, ...])",
 )
 define(
@@ -57,6 +57,6 @@ define(
     "row, any...",
     lambda kinds: kinds[0],
     _object_update,
-    "The object with some of its fields replaced.",
+    "Returns a copy of the object with new values for some fields.",
     syntax="OBJECT_UPDATE(object, [field, value, ...])",
 )

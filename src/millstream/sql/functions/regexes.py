@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from millstream.sql.columns import scalar_value
 from millstream.sql.functions import plain_regex
-from millstream.sql.functions.once_each import once_each
+from millstream.sql.functions.dictionary_encoding import compute_on_distinct
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
@@ -41,7 +41,7 @@ define(
     "string, string, string",
     t.STRING,
     by_row(_regexp_replace),
-    "The string with every match replaced.",
+    "Replaces all matches of the regular expression by the third argument.",
 )
 
 
@@ -59,7 +59,7 @@ def _extract_column(frame: Any, args: list[Any], kinds: list[t.DataType], kind: 
     named = None if not plain or None in constants else plain_regex.naming(*constants)
     if named is None:
         return by_row(_regexp_extract)(frame, args, kinds, kind)
-    return once_each(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, named), [0]))
+    return compute_on_distinct(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, named), [0]))
 
 
 define(
@@ -68,7 +68,8 @@ define(
     ("string, string", "string, string, int"),
     t.STRING,
     _extract_column,
-    "The match of the expression, or one of its groups.",
+    "Returns the first match of the regular expression, or of the group with the given index. Returns "
+    "NULL if there is no match.",
     null="always",
 )
 
@@ -86,7 +87,7 @@ define(
     ("string, string", "string, string, int"),
     t.ArrayType(t.STRING),
     by_row(_regexp_extract_all),
-    "All matches of a group of the expression.",
+    "Returns all matches of a group of the regular expression (group 1 if not given) as an array.",
     null="always",
 )
 define(
@@ -95,7 +96,7 @@ define(
     "string, string",
     t.BOOLEAN,
     by_row(lambda v, r: bool(r) and (p := pattern(r)) is not None and p.search(v) is not None),
-    "TRUE when some part of the string matches the expression.",
+    "Returns TRUE if a part of the string matches the regular expression.",
 )
 define(
     "REGEXP_COUNT",
@@ -103,7 +104,7 @@ define(
     "string, string",
     t.INT,
     by_row(lambda v, r: None if (p := pattern(r)) is None else sum(1 for _ in p.finditer(v))),
-    "How often the expression matches.",
+    "Returns the number of matches of the regular expression.",
     null="always",
 )
 define(
@@ -112,7 +113,7 @@ define(
     "string, string",
     t.INT,
     by_row(lambda v, r: None if (p := pattern(r)) is None else 0 if (m := p.search(v)) is None else m.start() + 1),
-    "Where the expression first matches; 0 when it does not.",
+    "Returns the position of the first match of the regular expression, counted from 1, or 0 if there is none.",
     null="always",
 )
 define(
@@ -121,6 +122,6 @@ define(
     "string, string",
     t.STRING,
     by_row(lambda v, r: None if (p := pattern(r)) is None or (m := p.search(v)) is None else m.group()),
-    "The first match of the expression.",
+    "Returns the first match of the regular expression, or NULL if there is none.",
     null="always",
 )

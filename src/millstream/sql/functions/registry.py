@@ -1,8 +1,11 @@
-"""Functions, each declared once: name, argument and result types, how it is computed, and a sentence for people.
+"""Registry of scalar functions, each declared once.
 
-Promises: a call is checked against the declared families of types and gets its arguments in the types it wants; the
-page of functions is made from the same declarations.
-Does not know: how expressions are written."""
+A declaration has the name, the argument and result types, how the function is computed (an Arrow kernel, value by value
+in Python, or both), how Spark SQL spells it, and the line of the reference page.
+
+Promises: a call is checked against the declared signatures, and its arguments are cast to the types that the function
+takes.
+Does not know: how expressions are parsed or bound."""
 
 from __future__ import annotations
 
@@ -14,31 +17,34 @@ import pyarrow as pa
 
 from millstream.sql.columns import arrow_type, internal_values
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.functions.once_each import once_each
+from millstream.sql.functions.dictionary_encoding import compute_on_distinct
 from millstream.sql.functions.spark import SparkSpelling
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
+#: (frame, arguments, types of the arguments, type of the result) to a column or a scalar. Arguments are Arrow arrays,
+#: Arrow scalars, or plain strings for symbols such as a time unit.
 Evaluate = Callable[[Any, list[Any], list[t.DataType], t.DataType], Any]
 TypeRule = Callable[[list[t.DataType]], t.DataType]
+Coercion = Callable[[list[t.DataType]], list[t.DataType] | None]
 
 _FUNCTIONS: dict[str, Function] = {}
 
 
 @dataclass(frozen=True)
 class Function:
-    """One scalar function. `shapes` are the lists of argument families it takes; the last may end in '...'."""
+    """A scalar function. A signature is a tuple of argument families; the last can end in '...'."""
 
     name: str
     category: str
-    shapes: tuple[tuple[str, ...], ...]
+    signatures: tuple[tuple[str, ...], ...]
     result: TypeRule
     evaluate: Evaluate
     doc: str
     syntax: str = ""
     deterministic: bool = True
-    null: str = "any"  # any: NULL when an argument can be; never; always
-    coerce: Callable[[list[t.DataType]], list[t.DataType] | None] | None = None
+    null: str = "any"  # any: nullable if an argument is; never; always; rule: the type rule decides
+    coerce: Coercion | None = None  # None for argument types that do not fit
     aliases: tuple[str, ...] = ()
     spark: SparkSpelling | None = None  # None: Spark does not compute it as Flink does
 
@@ -46,145 +52,124 @@ class Function:
 def define(
     name: str,
     category: str,
-    shapes: str | Sequence[str],
+    signatures: str | Sequence[str],
     result: t.DataType | TypeRule,
     evaluate: Evaluate,
     doc: str,
     *,
+    fallback: Evaluate | None = None,
     syntax: str = "",
     deterministic: bool = True,
     null: str = "any",
-    coerce: Callable[[list[t.DataType]], list[t.DataType] | None] | None = None,
+    coerce: Coercion | None = None,
     aliases: Sequence[str] = (),
     spark: SparkSpelling | None = None,
 ) -> None:
-    """Declare a function. Shapes are written as 'string, int' with one of `FAMILIES` for each argument."""
-    listed = (shapes,) if isinstance(shapes, str) else tuple(shapes)
-    parsed = tuple(tuple(part.strip() for part in shape.split(",") if part.strip()) for shape in listed)
-    rule: TypeRule = result if callable(result) else lambda _kinds: result
-    made = Function(
-        name, category, parsed, rule, evaluate, doc, syntax, deterministic, null, coerce, tuple(aliases), spark
+    """Declare a function.
+
+    Args:
+        name: The name, in upper case. Operators have their symbol as name, such as "+" or "IS NULL".
+        category: The section of the reference page; "internal" for functions that cannot be called.
+        signatures: Argument types, such as "string, int": one of `FAMILIES` for each argument.
+        result: The type of the result, or a function of the argument types.
+        evaluate: How it is computed: `vectorized(...)`, `by_row(...)`, or a function that decides by the arguments.
+        doc: A sentence for the reference page.
+        fallback: Computes the calls for which `evaluate` returns NotImplemented, as a rule `by_row(...)`.
+        syntax: How it is written, if that is not name(arguments).
+        deterministic: Whether equal arguments always have equal results.
+        null: When the result can be NULL, see `Function.null`.
+        coerce: Casts of the arguments beyond those of the signature.
+        aliases: Other names of the function.
+        spark: How Spark SQL spells a call; None if Spark computes something else.
+
+    """
+    texts = (signatures,) if isinstance(signatures, str) else tuple(signatures)
+    parsed = tuple(tuple(part.strip() for part in text.split(",") if part.strip()) for text in texts)
+    rule: TypeRule = result if callable(result) else lambda _arg_types: result
+    function = Function(
+        name,
+        category,
+        parsed,
+        rule,
+        evaluate if fallback is None else _with_fallback(evaluate, fallback),
+        doc,
+        syntax,
+        deterministic,
+        null,
+        coerce,
+        tuple(aliases),
+        spark,
     )
-    for each in (name, *aliases):
-        if each in _FUNCTIONS:
-            msg = f"function {each} is declared twice"
+    for known_as in (name, *aliases):
+        if known_as in _FUNCTIONS:
+            msg = f"function {known_as} is declared twice"
             raise ValueError(msg)
-        _FUNCTIONS[each] = made
+        _FUNCTIONS[known_as] = function
+
+
+def _with_fallback(kernel: Evaluate, fallback: Evaluate) -> Evaluate:
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        result = kernel(frame, args, arg_types, result_type)
+        return fallback(frame, args, arg_types, result_type) if result is NotImplemented else result
+
+    return evaluate
 
 
 def function_named(name: str) -> Function:
-    """A function that is known to exist."""
+    """Return a function that is known to exist."""
     return _FUNCTIONS[name]
 
 
 def find(name: str) -> Function | None:
-    """The function of that name, in any case."""
+    """Return the function with a name in any case; None if there is none."""
     return _FUNCTIONS.get(name.upper())
 
 
 def all_functions() -> list[Function]:
-    """Every function once, by category and name."""
-    return sorted(set(_FUNCTIONS.values()), key=lambda each: (each.category, each.name))
+    """Return every function once, by category and name."""
+    return sorted(set(_FUNCTIONS.values()), key=lambda function: (function.category, function.name))
 
 
 def known_names() -> Iterable[str]:
-    """Every name a function can be called by."""
+    """Return every name by which a function can be called, aliases too."""
     return _FUNCTIONS.keys()
 
 
 def similar(name: str, others: Iterable[str] = ()) -> str | None:
-    """A hint for a name that is no function."""
-    return nearest(name, [*(each for each in _FUNCTIONS if each.isidentifier()), *others])
+    """Return a hint for the name of a function that does not exist."""
+    return nearest(name, [*(known for known in _FUNCTIONS if known.isidentifier()), *others])
 
 
 FAMILIES: dict[str, Callable[[t.DataType], bool]] = {
-    "any": lambda _kind: True,
+    "any": lambda _data_type: True,
     "string": t.is_text,
-    "boolean": lambda kind: isinstance(kind, t.BooleanType),
-    "number": lambda kind: isinstance(kind, t.NumericType),
-    "integer": lambda kind: isinstance(kind, t.IntegerType),
-    "int": lambda kind: isinstance(kind, t.IntegerType),
-    "bigint": lambda kind: isinstance(kind, t.IntegerType),
-    "double": lambda kind: isinstance(kind, t.NumericType),
-    "decimal": lambda kind: isinstance(kind, t.DecimalType),
+    "boolean": lambda data_type: isinstance(data_type, t.BooleanType),
+    "number": lambda data_type: isinstance(data_type, t.NumericType),
+    "integer": lambda data_type: isinstance(data_type, t.IntegerType),
+    "int": lambda data_type: isinstance(data_type, t.IntegerType),
+    "bigint": lambda data_type: isinstance(data_type, t.IntegerType),
+    "double": lambda data_type: isinstance(data_type, t.NumericType),
+    "decimal": lambda data_type: isinstance(data_type, t.DecimalType),
     "bytes": t.is_bytes,
-    "text or bytes": lambda kind: t.is_text(kind) or t.is_bytes(kind),
-    "date": lambda kind: isinstance(kind, t.DateType),
-    "time": lambda kind: isinstance(kind, t.TimeType),
+    "text or bytes": lambda data_type: t.is_text(data_type) or t.is_bytes(data_type),
+    "date": lambda data_type: isinstance(data_type, t.DateType),
+    "time": lambda data_type: isinstance(data_type, t.TimeType),
     "timestamp": t.is_timestamp,
-    "instant": lambda kind: isinstance(kind, t.LocalZonedTimestampType),
-    "temporal": lambda kind: isinstance(kind, t.DateType | t.TimeType) or t.is_timestamp(kind),
+    "instant": lambda data_type: isinstance(data_type, t.LocalZonedTimestampType),
+    "temporal": lambda data_type: isinstance(data_type, t.DateType | t.TimeType) or t.is_timestamp(data_type),
     "interval": t.is_interval,
-    "array": lambda kind: isinstance(kind, t.ArrayType),
-    "map": lambda kind: isinstance(kind, t.MapType),
-    "collection": lambda kind: isinstance(kind, t.ArrayType | t.MapType | t.MultisetType),
-    "row": lambda kind: isinstance(kind, t.RowType),
-    "variant": lambda kind: isinstance(kind, t.VariantType),
-    "bitmap": lambda kind: isinstance(kind, t.BitmapType),
-    "symbol": lambda kind: isinstance(kind, t.SymbolType),
+    "array": lambda data_type: isinstance(data_type, t.ArrayType),
+    "map": lambda data_type: isinstance(data_type, t.MapType),
+    "collection": lambda data_type: isinstance(data_type, t.ArrayType | t.MapType | t.MultisetType),
+    "row": lambda data_type: isinstance(data_type, t.RowType),
+    "variant": lambda data_type: isinstance(data_type, t.VariantType),
+    "bitmap": lambda data_type: isinstance(data_type, t.BitmapType),
+    "symbol": lambda data_type: isinstance(data_type, t.SymbolType),
 }
-_WANTED: dict[str, t.DataType] = {"int": t.INT, "bigint": t.BIGINT, "double": t.DOUBLE, "string": t.STRING}
-_STRICT = ("string", "boolean", "number", "integer", "int", "bigint", "double", "bytes", "timestamp", "date", "time")
-
-
-def resolve(function: Function, kinds: list[t.DataType], at: int | None) -> tuple[list[t.DataType], t.DataType]:
-    """The types the arguments are brought to, and the type of the result."""
-    wanted = _fitting(function, kinds)
-    if wanted is None:
-        raise SqlValidationError(_refusal(function, kinds), at=at, hint=f"it is used as {signature(function)}")
-    if function.coerce is not None:
-        coerced = function.coerce(wanted)
-        if coerced is None:
-            raise SqlValidationError(_refusal(function, kinds), at=at, hint=f"it is used as {signature(function)}")
-        wanted = coerced
-    result = function.result(wanted)
-    match function.null:
-        case "never":
-            result = result.not_null()
-        case "always":
-            result = result.nullable()
-        case "any":
-            result = result.with_null(any(kind.null for kind in wanted if not isinstance(kind, t.SymbolType)))
-    return wanted, result
-
-
-def _refusal(function: Function, kinds: list[t.DataType]) -> str:
-    given = ", ".join("a word" if isinstance(kind, t.SymbolType) else kind.text() for kind in kinds)
-    return f"{function.name} cannot be applied to ({given})"
-
-
-def signature(function: Function) -> str:
-    """How a function is called, for people."""
-    if function.syntax:
-        return function.syntax
-    return " or ".join(f"{function.name}({', '.join(shape)})" for shape in function.shapes)
-
-
-def _fitting(function: Function, kinds: list[t.DataType]) -> list[t.DataType] | None:
-    for shape in function.shapes:
-        families = _expanded(shape, len(kinds))
-        if families is None:
-            continue
-        if all(isinstance(k, t.NullType) or FAMILIES[f](k) for f, k in zip(families, kinds, strict=True)):
-            return [_brought(f, k) for f, k in zip(families, kinds, strict=True)]
-    for shape in function.shapes:  # a string literal may stand for a moment or a number, as in Flink's coercion
-        families = _expanded(shape, len(kinds))
-        if families is not None and all(_coercible(f, k) for f, k in zip(families, kinds, strict=True)):
-            return [_forced(f, k) for f, k in zip(families, kinds, strict=True)]
-    return None
-
-
-def _expanded(shape: tuple[str, ...], count: int) -> list[str] | None:
-    required = [part for part in shape if not part.startswith("[")]
-    parts = [part.strip("[]") for part in shape]
-    if parts and parts[-1].endswith("..."):
-        head, rest = parts[:-1], parts[-1].removesuffix("...").strip()
-        least = len([p for p in required if not p.endswith("...")])
-        return None if count < least else [*head, *[rest] * (count - len(head))][:count]
-    return parts[:count] if len(required) <= count <= len(parts) else None
-
-
-_UNTYPED: dict[str, t.DataType] = {
+#: Families whose arguments are cast to one type.
+_CAST_TO: dict[str, t.DataType] = {"int": t.INT, "bigint": t.BIGINT, "double": t.DOUBLE, "string": t.STRING}
+#: The types of NULL literals.
+_NULL_TYPES: dict[str, t.DataType] = {
     "boolean": t.BOOLEAN,
     "number": t.INT,
     "integer": t.INT,
@@ -198,93 +183,157 @@ _UNTYPED: dict[str, t.DataType] = {
     "temporal": t.TimestampType(3),
     "bitmap": t.BITMAP,
 }
+#: The types of arguments of another family that are cast implicitly.
+_IMPLICIT_CASTS: dict[str, t.DataType] = {
+    "timestamp": t.TimestampType(3),
+    "temporal": t.TimestampType(3),
+    "date": t.DATE,
+    "number": t.DOUBLE,
+    **_CAST_TO,
+}
 
 
-def _brought(family: str, kind: t.DataType) -> t.DataType:
-    if isinstance(kind, t.NullType) and family in _UNTYPED:
-        return _UNTYPED[family]
-    wanted = _WANTED.get(family)
-    if wanted is None or (family == "string" and not isinstance(kind, t.NullType)):
-        return t.plain(kind)
-    if family in ("int", "bigint") and isinstance(kind, t.IntegerType) and kind.bits > wanted_bits(wanted):
-        return wanted.with_null(kind.null)
-    return wanted.with_null(kind.null)
+def resolve(function: Function, arg_types: list[t.DataType], at: int | None) -> tuple[list[t.DataType], t.DataType]:
+    """Return the types to which the arguments of a call are cast, and the type of its result."""
+    cast_types = _match_signature(function, arg_types)
+    if cast_types is not None and function.coerce is not None:
+        cast_types = function.coerce(cast_types)
+    if cast_types is None:
+        shown = ", ".join(
+            "a keyword" if isinstance(data_type, t.SymbolType) else data_type.text() for data_type in arg_types
+        )
+        message = f"{function.name} cannot be applied to ({shown})"
+        raise SqlValidationError(message, at=at, hint=f"it is used as {usage(function)}")
+    result = function.result(cast_types)
+    match function.null:
+        case "never":
+            result = result.not_null()
+        case "always":
+            result = result.nullable()
+        case "any":
+            values = [data_type for data_type in cast_types if not isinstance(data_type, t.SymbolType)]
+            result = result.with_null(any(data_type.null for data_type in values))
+    return cast_types, result
 
 
-def wanted_bits(kind: t.DataType) -> int:
-    """The bits of an integer type."""
-    return kind.bits if isinstance(kind, t.IntegerType) else 64
+def usage(function: Function) -> str:
+    """Return how a function is written in SQL."""
+    if function.syntax:
+        return function.syntax
+    return " or ".join(f"{function.name}({', '.join(signature)})" for signature in function.signatures)
 
 
-def _coercible(family: str, kind: t.DataType) -> bool:
-    if isinstance(kind, t.NullType) or FAMILIES[family](kind):
+def _match_signature(function: Function, arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    expanded = [_expand(signature, len(arg_types)) for signature in function.signatures]
+    candidates = [families for families in expanded if families is not None]
+    for families in candidates:
+        if all(_fits(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
+            return [_cast_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
+    for families in candidates:  # Flink's implicit casts: for example a string for a timestamp or a number
+        if all(_can_cast_implicitly(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
+            return [_implicit_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
+    return None
+
+
+def _expand(signature: tuple[str, ...], count: int) -> list[str] | None:
+    """Return the family of each of `count` arguments; None if the signature does not take so many."""
+    required = [family for family in signature if not family.startswith("[")]
+    families = [family.strip("[]") for family in signature]
+    if families and families[-1].endswith("..."):
+        head, repeated = families[:-1], families[-1].removesuffix("...").strip()
+        minimum = len([family for family in required if not family.endswith("...")])
+        return None if count < minimum else [*head, *[repeated] * (count - len(head))][:count]
+    return families[:count] if len(required) <= count <= len(families) else None
+
+
+def _fits(family: str, data_type: t.DataType) -> bool:
+    return isinstance(data_type, t.NullType) or FAMILIES[family](data_type)
+
+
+def _cast_type(family: str, data_type: t.DataType) -> t.DataType:
+    is_null_literal = isinstance(data_type, t.NullType)
+    if is_null_literal and family in _NULL_TYPES:
+        return _NULL_TYPES[family]
+    if family not in _CAST_TO or (family == "string" and not is_null_literal):
+        return t.plain(data_type)
+    return _CAST_TO[family].with_null(data_type.null)
+
+
+def _can_cast_implicitly(family: str, data_type: t.DataType) -> bool:
+    if _fits(family, data_type):
         return True
-    if t.is_text(kind):
+    if t.is_text(data_type):
         return family in ("double", "number", "timestamp", "date", "int", "bigint", "temporal")
-    if family == "timestamp" and isinstance(kind, t.DateType):
+    if family == "timestamp" and isinstance(data_type, t.DateType):
         return True
-    return family in ("int", "bigint") and isinstance(kind, t.NumericType)
+    return family in ("int", "bigint") and isinstance(data_type, t.NumericType)
 
 
-def _forced(family: str, kind: t.DataType) -> t.DataType:
-    if isinstance(kind, t.NullType) or FAMILIES[family](kind):
-        return _brought(family, kind)
-    wanted = {
-        "timestamp": t.TimestampType(3),
-        "temporal": t.TimestampType(3),
-        "date": t.DATE,
-        "number": t.DOUBLE,
-        **_WANTED,
-    }[family]
-    return wanted.with_null(kind.null)
+def _implicit_type(family: str, data_type: t.DataType) -> t.DataType:
+    if _fits(family, data_type):
+        return _cast_type(family, data_type)
+    return _IMPLICIT_CASTS[family].with_null(data_type.null)
 
 
-def to_common_type(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    """The arguments brought to their common type, each with its own nullability; None when there is none."""
-    common = common_type(kinds)
-    return None if common is None else [common.with_null(kind.null) for kind in kinds]
+def to_common_type(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Return the common type once for each argument, with the argument's nullability; None if there is none."""
+    common = common_type(arg_types)
+    return None if common is None else [common.with_null(data_type.null) for data_type in arg_types]
 
 
-# --------------------------------------------------------------------------------------------- ways of computing
+# ------------------------------------------------------------------------------------------ how functions are computed
+
+
+def vectorized(kernel: Callable[..., Any]) -> Evaluate:
+    """Compute whole columns with a function of Arrow arrays and scalars."""
+    return lambda _frame, args, _arg_types, _result_type: kernel(*args)
 
 
 def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
-    """Computed value by value in Python; a `strict` function is never shown a NULL."""
+    """Compute value by value with a Python function; a `strict` function is not called if an argument is NULL."""
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        words = [arg if isinstance(arg, str) else None for arg in args]
-        data = [arg for arg in args if not isinstance(arg, str)]
-        constant = all(isinstance(arg, pa.Scalar) for arg in data)
-        count = 1 if constant else frame.count
-        if strict and count and not constant and _only_first(args):
-            others = zip(args[1:], kinds[1:], strict=True)
-            rest = [arg if isinstance(arg, str) else _values(arg, each, 1)[0] for arg, each in others]
-            if None in rest:
-                return pa.nulls(count, arrow_type(kind))
-            return once_each(args[0], lambda values: _mapped(function, values, rest, kinds[0], kind))
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        is_constant = all(isinstance(arg, pa.Scalar) for arg in args if not isinstance(arg, str))
+        count = 1 if is_constant else frame.count
+        if strict and count and not is_constant and _only_first_varies(args):
+            constants = [
+                arg if isinstance(arg, str) else _values(arg, data_type, 1)[0]
+                for arg, data_type in zip(args[1:], arg_types[1:], strict=True)
+            ]
+            if None in constants:
+                return pa.nulls(count, arrow_type(result_type))
+            return compute_on_distinct(
+                args[0], lambda column: _map_column(function, column, constants, arg_types[0], result_type)
+            )
         columns = [
-            [word] * count if word is not None else _values(arg, each, count)
-            for word, arg, each in zip(words, args, kinds, strict=True)
+            [arg] * count if isinstance(arg, str) else _values(arg, data_type, count)
+            for arg, data_type in zip(args, arg_types, strict=True)
         ]
         if strict:
-            made = [None if None in values else function(*values) for values in _rows(columns, count)]
+            results = [None if None in values else function(*values) for values in _rows(columns, count)]
         else:
-            made = [function(*values) for values in _rows(columns, count)]
-        array = pa.array(made, arrow_type(kind))
-        return array[0] if constant else array
+            results = [function(*values) for values in _rows(columns, count)]
+        array = pa.array(results, arrow_type(result_type))
+        return array[0] if is_constant else array
 
     return evaluate
 
 
-def _mapped(
-    function: Callable[..., Any], values: pa.Array, rest: list[Any], source: t.DataType, kind: t.DataType
+def _map_column(
+    function: Callable[..., Any],
+    column: pa.Array,
+    constants: list[Any],
+    column_type: t.DataType,
+    result_type: t.DataType,
 ) -> pa.Array:
-    found = internal_values(values, source)
-    return pa.array([None if value is None else function(value, *rest) for value in found], arrow_type(kind))
+    values = internal_values(column, column_type)
+    return pa.array(
+        [None if value is None else function(value, *constants) for value in values], arrow_type(result_type)
+    )
 
 
-def _only_first(args: list[Any]) -> bool:
-    """Whether only the first argument differs from row to row."""
+def _only_first_varies(args: list[Any]) -> bool:
+    """Whether all arguments but the first are constants."""
     return not isinstance(args[0], str | pa.Scalar) and all(isinstance(arg, str | pa.Scalar) for arg in args[1:])
 
 
@@ -292,13 +341,8 @@ def _rows(columns: list[list[Any]], count: int) -> Iterable[tuple[Any, ...]]:
     return zip(*columns, strict=True) if columns else [()] * count
 
 
-def _values(arg: Any, kind: t.DataType, count: int) -> list[Any]:
+def _values(arg: Any, data_type: t.DataType, count: int) -> list[Any]:
     if isinstance(arg, pa.Scalar):
         array = pa.nulls(1, arg.type) if not arg.is_valid else pa.repeat(arg, 1)
-        return internal_values(array, kind) * count
-    return internal_values(arg, kind)
-
-
-def vectorized(function: Callable[..., Any]) -> Evaluate:
-    """Computed on whole columns by a function of Arrow data."""
-    return lambda _frame, args, _kinds, _kind: function(*args)
+        return internal_values(array, data_type) * count
+    return internal_values(arg, data_type)

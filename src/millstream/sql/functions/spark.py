@@ -181,7 +181,7 @@ class SparkAggregate:
 
 
 @dataclass(frozen=True)
-class SparkWindowCall:
+class SparkOverCall:
     """A call of a function that exists with OVER only, such as ROW_NUMBER; `order` is empty without ORDER BY."""
 
     call: AggregateCall

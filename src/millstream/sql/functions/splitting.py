@@ -23,7 +23,7 @@ define(
     "string, string",
     t.ArrayType(t.STRING),
     by_row(lambda v, d: tuple(v.split(d)) if d else tuple(v)),
-    "The parts between the separators.",
+    "Splits the string at a separator and returns the parts as an array.",
 )
 
 
@@ -89,7 +89,7 @@ define(
     ("string, string, int", "string, int, int"),
     t.STRING,
     _split_column,
-    "The part at an index, counted from 0, between the separators.",
+    "Splits the string at a separator and returns the part at the index, counted from 0, or NULL if there is none.",
     null="always",
 )
 
@@ -108,6 +108,7 @@ define(
     ("string", "string, string, string"),
     t.MapType(t.STRING, t.STRING),
     by_row(_str_to_map),
-    "A map from text such as k1=v1,k2=v2.",
+    "Returns a map from text such as k1=v1,k2=v2. The other arguments are the separators of entries and "
+    "of keys and values, as regular expressions.",
     null="always",
 )

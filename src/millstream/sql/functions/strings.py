@@ -75,7 +75,7 @@ define(
     ("string, string", "bytes, bytes"),
     _joined,
     vectorized(_concat),
-    "Both strings, one after the other.",
+    "Concatenates the strings or byte strings.",
     syntax="string1 || string2",
     spark=_spell_concat,
 )
@@ -85,7 +85,7 @@ define(
     "string...",
     t.STRING,
     vectorized(_concat),
-    "All strings, one after the other; NULL when one is NULL.",
+    "Concatenates the strings. Returns NULL if one of them is NULL.",
     spark=_spell_concat,
 )
 define(
@@ -94,7 +94,7 @@ define(
     "string, string...",
     t.STRING,
     by_row(lambda sep, *parts: None if sep is None else sep.join(p for p in parts if p is not None), strict=False),
-    "All strings that are not NULL, with the first between them.",
+    "Concatenates the strings with the first argument as the separator. NULL strings are left out.",
 )
 define(
     "CHAR_LENGTH",
@@ -102,7 +102,7 @@ define(
     "string",
     t.INT,
     vectorized(lambda v: pc.cast(pc.utf8_length(v), pa.int32())),
-    "The number of characters.",
+    "Returns the number of characters of the string.",
     aliases=("CHARACTER_LENGTH",),
     spark="CHAR_LENGTH({0})",
 )
@@ -112,13 +112,25 @@ define(
     "text or bytes",
     t.INT,
     vectorized(lambda v: pc.cast(pc.binary_length(v), pa.int32())),
-    "The number of bytes.",
+    "Returns the number of bytes of the string, in UTF-8, or of the byte string.",
 )
 define(
-    "UPPER", _S, "string", _same_as_first, vectorized(pc.utf8_upper), "The string in upper case.", aliases=("UCASE",)
+    "UPPER",
+    _S,
+    "string",
+    _same_as_first,
+    vectorized(pc.utf8_upper),
+    "Returns the string in upper case.",
+    aliases=("UCASE",),
 )
 define(
-    "LOWER", _S, "string", _same_as_first, vectorized(pc.utf8_lower), "The string in lower case.", aliases=("LCASE",)
+    "LOWER",
+    _S,
+    "string",
+    _same_as_first,
+    vectorized(pc.utf8_lower),
+    "Returns the string in lower case.",
+    aliases=("LCASE",),
 )
 define(
     "POSITION",
@@ -126,7 +138,7 @@ define(
     "string, string",
     t.INT,
     by_row(lambda needle, hay: hay.find(needle) + 1),
-    "Where the first string begins in the second; 0 when it does not.",
+    "Returns the position of string1 in string2, counted from 1, or 0 if it does not occur.",
     syntax="POSITION(string1 IN string2)",
 )
 
@@ -143,7 +155,7 @@ define(
     "symbol, string, string",
     _as_long_as_last,
     by_row(_trim),
-    "The string without certain characters at its ends.",
+    "Removes characters (spaces if not given) from both ends, the beginning or the end of the string.",
     syntax="TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
 )
 define(
@@ -152,7 +164,7 @@ define(
     ("string", "string, string"),
     _as_long_as_first,
     by_row(lambda v, c=" ": v.lstrip(c)),
-    "The string without certain characters at its beginning.",
+    "Removes the characters of the second argument (spaces if not given) from the beginning of the string.",
 )
 define(
     "RTRIM",
@@ -160,7 +172,7 @@ define(
     ("string", "string, string"),
     _as_long_as_first,
     by_row(lambda v, c=" ": v.rstrip(c)),
-    "The string without certain characters at its end.",
+    "Removes the characters of the second argument (spaces if not given) from the end of the string.",
 )
 define(
     "BTRIM",
@@ -168,9 +180,11 @@ define(
     ("string", "string, string"),
     t.STRING,
     by_row(lambda v, c=" ": v.strip(c)),
-    "The string without certain characters at both ends.",
+    "Removes the characters of the second argument (spaces if not given) from both ends of the string.",
 )
-define("REPEAT", _S, "string, int", t.STRING, by_row(lambda v, n: v * max(n, 0)), "The string so many times.")
+define(
+    "REPEAT", _S, "string, int", t.STRING, by_row(lambda v, n: v * max(n, 0)), "Returns the string repeated n times."
+)
 
 
 def _overlay(value: str, new: str, start: int, length: int | None = None) -> str:
@@ -186,7 +200,8 @@ define(
     ("string, string, int", "string, string, int, int"),
     _overlaid,
     by_row(_overlay),
-    "The string with a part replaced.",
+    "Replaces the characters of string1 from the start position on by string2. The length is that of "
+    "string2 if it is not given.",
     syntax="OVERLAY(string1 PLACING string2 FROM start [FOR length])",
 )
 define(
@@ -195,7 +210,7 @@ define(
     ("string, string", "bytes, bytes"),
     t.BOOLEAN,
     by_row(lambda v, p: v.startswith(p)),
-    "TRUE when the first string begins with the second.",
+    "Returns TRUE if the first argument starts with the second.",
 )
 define(
     "ENDSWITH",
@@ -203,7 +218,7 @@ define(
     ("string, string", "bytes, bytes"),
     t.BOOLEAN,
     by_row(lambda v, p: v.endswith(p)),
-    "TRUE when the first string ends with the second.",
+    "Returns TRUE if the first argument ends with the second.",
 )
 
 
@@ -244,7 +259,7 @@ define(
     ("string, int", "string, int, int", "bytes, int", "bytes, int, int"),
     _part_of_text,
     _substring_quick,
-    "A part of the string, from a position on.",
+    "Returns the substring from the start position, counted from 1, of the given length or up to the end.",
     syntax="SUBSTRING(string FROM start [FOR length])",
     aliases=("SUBSTR",),
     spark=_spell_substring,
@@ -256,7 +271,7 @@ define(
     "string, string, string",
     t.STRING,
     by_row(lambda v, old, new: v.replace(old, new) if old else v),
-    "The string with every occurrence of the second replaced by the third.",
+    "Replaces all occurrences of the second string in the first by the third.",
 )
 define(
     "TRANSLATE",
@@ -266,7 +281,8 @@ define(
     by_row(
         lambda v, old, new: "".join(new[i] if 0 <= (i := old.find(c)) < len(new) else "" if i >= 0 else c for c in v)
     ),
-    "The string with characters replaced one by one.",
+    "Replaces each character of the second argument by the character at the same position of the third. "
+    "Characters without a replacement are removed.",
 )
 define(
     "INITCAP",
@@ -274,7 +290,7 @@ define(
     "string",
     _same_as_first,
     by_row(lambda v: re.sub(r"[^\W_]+", lambda m: m.group()[0].upper() + m.group()[1:].lower(), v)),
-    "Every word with a capital first letter.",
+    "Returns the string with the first letter of each word in upper case and the others in lower case.",
 )
 
 
@@ -296,7 +312,7 @@ define(
     "string, int, string",
     t.STRING,
     _pad(left=True),
-    "The string, filled on the left to a length.",
+    "Pads the string on the left with the third argument to a length, or truncates it to that length.",
 )
 define(
     "RPAD",
@@ -304,7 +320,7 @@ define(
     "string, int, string",
     t.STRING,
     _pad(left=False),
-    "The string, filled on the right to a length.",
+    "Pads the string on the right with the third argument to a length, or truncates it to that length.",
 )
 define(
     "INSTR",
@@ -312,7 +328,7 @@ define(
     "string, string",
     t.INT,
     by_row(lambda v, n: v.find(n) + 1),
-    "Where the second string begins in the first; 0 when it does not.",
+    "Returns the position of the second string in the first, counted from 1, or 0 if it does not occur.",
 )
 define(
     "LEFT",
@@ -320,7 +336,7 @@ define(
     "string, int",
     _part_of_text,
     by_row(lambda v, n: v[: max(n, 0)]),
-    "The first characters.",
+    "Returns the first n characters of the string.",
     null="always",
 )
 define(
@@ -329,7 +345,7 @@ define(
     "string, int",
     _part_of_text,
     by_row(lambda v, n: v[-n:] if n > 0 else ""),
-    "The last characters.",
+    "Returns the last n characters of the string.",
     null="always",
 )
 define(
@@ -338,16 +354,25 @@ define(
     ("string, string", "string, string, int"),
     t.INT,
     by_row(lambda n, v, s=1: v.find(n, max(s - 1, 0)) + 1),
-    "Where the first string begins in the second, from a position on; 0 when it does not.",
+    "Returns the position of the first string in the second, counted from 1, or 0 if it does not occur. "
+    "The third argument is the position where the search starts.",
 )
-define("REVERSE", _S, "string", t.STRING, vectorized(pc.utf8_reverse), "The string backwards.", null="always")
+define(
+    "REVERSE",
+    _S,
+    "string",
+    t.STRING,
+    vectorized(pc.utf8_reverse),
+    "Returns the string in reverse order.",
+    null="always",
+)
 define(
     "ELT",
     _S,
     "int, string...",
     _elt_type,
     by_row(lambda i, *parts: parts[i - 1] if i is not None and 1 <= i <= len(parts) else None, strict=False),
-    "The string at an index, counted from 1.",
+    "Returns the string at the index n, counted from 1, or NULL if there is none.",
     null="always",
 )
 
@@ -367,6 +392,6 @@ define(
     ("string", "string, any..."),
     t.STRING,
     by_row(_printf, strict=False),
-    "Values written by a template, as in Java.",
+    "Formats the values by a format string as Java's printf does. Returns NULL if they do not fit the format.",
     null="always",
 )

@@ -82,7 +82,7 @@ define(
     "temporal, interval",
     _shift_type,
     _shifted(1),
-    "A moment so much later.",
+    "Returns the date, time or timestamp plus the interval.",
     syntax="temporal + interval",
     spark=_spell_shift(1),
 )
@@ -92,7 +92,7 @@ define(
     "temporal, interval",
     _shift_type,
     _shifted(-1),
-    "A moment so much earlier.",
+    "Returns the date, time or timestamp minus the interval.",
     syntax="temporal - interval",
     spark=_spell_shift(-1),
 )
@@ -108,7 +108,7 @@ define(
     "interval, interval",
     lambda kinds: kinds[0],
     _interval_sum(1),
-    "The sum of intervals.",
+    "Returns the sum of the intervals.",
     coerce=to_common_type,
     syntax="interval + interval",
 )
@@ -118,7 +118,7 @@ define(
     "interval, interval",
     lambda kinds: kinds[0],
     _interval_sum(-1),
-    "The difference of intervals.",
+    "Returns the difference of the intervals.",
     coerce=to_common_type,
     syntax="interval - interval",
 )
@@ -128,7 +128,7 @@ define(
     "interval, number",
     lambda kinds: kinds[0],
     by_row(lambda span, n: span * int(n) if isinstance(span, int) else span * float(n)),
-    "An interval so many times.",
+    "Returns the interval multiplied by the number.",
     syntax="interval * number",
 )
 define(
@@ -137,7 +137,7 @@ define(
     "interval, number",
     lambda kinds: kinds[0],
     by_row(lambda span, n: int(span / n) if isinstance(span, int) else span / float(n)),
-    "A part of an interval.",
+    "Returns the interval divided by the number.",
     syntax="interval / number",
 )
 
@@ -177,7 +177,7 @@ define(
     "symbol, bigint, temporal",
     lambda kinds: kinds[2],
     _timestampadd,
-    "A moment so many units later.",
+    "Returns the timestamp or date plus `count` time units.",
     syntax="TIMESTAMPADD(unit, count, temporal)",
 )
 
@@ -212,7 +212,7 @@ define(
     "symbol, temporal, temporal",
     t.INT,
     by_row(_timestampdiff),
-    "How many whole units lie between two moments.",
+    "Returns the number of complete time units between start and end.",
     syntax="TIMESTAMPDIFF(unit, start, end)",
 )
 
@@ -233,6 +233,6 @@ define(
     "row, row",
     t.BOOLEAN,
     by_row(_overlaps),
-    "TRUE when two spans of time have a moment in common.",
+    "Returns TRUE if the two time periods overlap. The end can be an interval.",
     syntax="(start1, end1) OVERLAPS (start2, end2)",
 )

@@ -112,21 +112,21 @@ define(
     ("symbol, temporal", "symbol, interval"),
     t.BIGINT,
     _extract,
-    "A part of a moment or an interval.",
+    "Returns a field of a date, time, timestamp or interval as BIGINT.",
     syntax="EXTRACT(unit FROM temporal)",
     spark=_spell_extract,
 )
 for _name, _unit, _doc in (
-    ("YEAR", "YEAR", "The year."),
-    ("QUARTER", "QUARTER", "The quarter, from 1."),
-    ("MONTH", "MONTH", "The month, from 1."),
-    ("WEEK", "WEEK", "The week of the year."),
-    ("DAYOFYEAR", "DOY", "The day of the year, from 1."),
-    ("DAYOFMONTH", "DAY", "The day of the month, from 1."),
-    ("DAYOFWEEK", "DOW", "The day of the week; Sunday is 1."),
-    ("HOUR", "HOUR", "The hour."),
-    ("MINUTE", "MINUTE", "The minute."),
-    ("SECOND", "SECOND", "The second."),
+    ("YEAR", "YEAR", "Returns the year."),
+    ("QUARTER", "QUARTER", "Returns the quarter of the year, counted from 1."),
+    ("MONTH", "MONTH", "Returns the month, counted from 1."),
+    ("WEEK", "WEEK", "Returns the ISO week of the year."),
+    ("DAYOFYEAR", "DOY", "Returns the day of the year, counted from 1."),
+    ("DAYOFMONTH", "DAY", "Returns the day of the month, counted from 1."),
+    ("DAYOFWEEK", "DOW", "Returns the day of the week. Sunday is 1."),
+    ("HOUR", "HOUR", "Returns the hour."),
+    ("MINUTE", "MINUTE", "Returns the minute."),
+    ("SECOND", "SECOND", "Returns the second."),
 ):
 
     def _named(frame: Any, args: list[Any], kinds: Any, _kind: Any, unit: str = _unit) -> Any:
@@ -136,7 +136,7 @@ for _name, _unit, _doc in (
 
 
 def _turned(up: bool) -> Any:
-    numbers = arithmetic.whole(up)
+    numbers = arithmetic.floor_or_ceil(up=up)
 
     def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
         if len(args) == 1:
@@ -157,7 +157,7 @@ def _turned(up: bool) -> Any:
 
 
 def _floor_type(kinds: list[t.DataType]) -> t.DataType:
-    return arithmetic.whole_type(kinds) if len(kinds) == 1 else kinds[0]
+    return arithmetic.integer_part_type(kinds) if len(kinds) == 1 else kinds[0]
 
 
 define(
@@ -166,7 +166,7 @@ define(
     ("number", "temporal, symbol"),
     _floor_type,
     _turned(up=False),
-    "The number, or the moment to a unit, rounded down.",
+    "Rounds a number down to an integer, or a date or timestamp down to a time unit.",
     syntax="FLOOR(number) or FLOOR(temporal TO unit)",
 )
 define(
@@ -175,7 +175,7 @@ define(
     ("number", "temporal, symbol"),
     _floor_type,
     _turned(up=True),
-    "The number, or the moment to a unit, rounded up.",
+    "Rounds a number up to an integer, or a date or timestamp up to a time unit.",
     syntax="CEIL(number) or CEIL(temporal TO unit)",
     aliases=("CEILING",),
 )

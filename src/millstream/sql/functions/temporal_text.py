@@ -42,7 +42,8 @@ define(
     ("", "string", "string, string"),
     t.BIGINT,
     _unix,
-    "Seconds since 1970: of now, or of a string read by a pattern.",
+    "Returns the seconds since 1970-01-01 00:00:00 UTC: of the current time, or of text that is parsed by "
+    "a pattern in the session's time zone.",
     deterministic=False,
 )
 
@@ -62,7 +63,8 @@ define(
     ("bigint", "bigint, string"),
     t.STRING,
     _from_unix,
-    "Seconds since 1970 as text, by a pattern, in the session's zone.",
+    "Formats seconds since 1970-01-01 00:00:00 UTC as text in the session's time zone. The default "
+    "pattern is yyyy-MM-dd HH:mm:ss.",
     null="always",
 )
 
@@ -118,7 +120,7 @@ define(
     ("timestamp, string", "string, string"),
     t.STRING,
     _date_format,
-    "A moment as text, by a pattern of Java's.",
+    "Formats a timestamp by a pattern of Java's DateTimeFormatter.",
     null="always",
 )
 
@@ -143,7 +145,7 @@ define(
     ("string", "string, string"),
     t.DATE,
     by_row(_to_date),
-    "A date read from text; NULL when it is none.",
+    "Parses a date by a pattern (yyyy-MM-dd if not given). Returns NULL if the text does not match.",
     null="always",
 )
 define(
@@ -152,7 +154,7 @@ define(
     ("string", "string, string"),
     t.TimestampType(3),
     by_row(_to_timestamp),
-    "A timestamp read from text; NULL when it is none.",
+    "Parses a TIMESTAMP by a pattern (yyyy-MM-dd HH:mm:ss if not given). Returns NULL if the text does not match.",
     null="always",
 )
 
@@ -189,7 +191,8 @@ define(
     ("number", "number, int", "string", "string, string", "string, string, string"),
     t.LocalZonedTimestampType(3),
     _to_ltz,
-    "A moment from seconds or milliseconds since 1970, or from text.",
+    "Converts seconds (precision 0) or milliseconds (precision 3, the default) since 1970-01-01 00:00:00 "
+    "UTC to TIMESTAMP_LTZ(3), or parses it from text by a pattern in a time zone.",
     null="always",
 )
 
@@ -208,7 +211,7 @@ define(
     "string, string, string",
     t.STRING,
     by_row(_convert_tz),
-    "A timestamp as text, from one zone to another.",
+    "Converts a timestamp, given as text, from one time zone to another.",
     null="always",
 )
 
@@ -217,4 +220,6 @@ def _numbered(_frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.Da
     return pc.cast(pc.cast(args[0], pa.int32()), arrow_type(kind))
 
 
-define("$NUMBERED", "internal", "bigint", t.DATE, _numbered, "The date or time of a number.")
+define(
+    "$NUMBERED", "internal", "bigint", t.DATE, _numbered, "Returns the date or time with the internal integer value."
+)

@@ -81,7 +81,7 @@ class Min(_Extreme):
     """MIN."""
 
     name = "MIN"
-    doc = "The least value."
+    doc = "Returns the least value."
     pick = min
 
 
@@ -90,7 +90,7 @@ class Max(_Extreme):
     """MAX."""
 
     name = "MAX"
-    doc = "The greatest value."
+    doc = "Returns the greatest value."
     pick = max
 
 
@@ -131,7 +131,7 @@ class ListAgg(_Ordered):
     """LISTAGG."""
 
     name = "LISTAGG"
-    doc = "The strings, with a separator between them."
+    doc = "Concatenates the strings with a separator (a comma if not given). NULLs are left out."
     syntax = "LISTAGG(string [, separator])"
 
     @classmethod
@@ -150,7 +150,7 @@ class ArrayAgg(_Ordered):
     """ARRAY_AGG."""
 
     name = "ARRAY_AGG"
-    doc = "All values in an array, NULLs too unless they are ignored."
+    doc = "Returns all values as an array, with NULLs unless IGNORE NULLS is given."
     syntax = "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])"
 
     def _skipped(self, values: tuple[Any, ...]) -> bool:
@@ -198,7 +198,7 @@ class FirstValue(_Edge):
     """FIRST_VALUE."""
 
     name = "FIRST_VALUE"
-    doc = "The first value that is not NULL."
+    doc = "Returns the first value that is not NULL."
 
 
 @aggregate
@@ -206,7 +206,7 @@ class LastValue(_Edge):
     """LAST_VALUE."""
 
     name = "LAST_VALUE"
-    doc = "The last value that is not NULL."
+    doc = "Returns the last value that is not NULL."
     last = True
 
 
@@ -215,7 +215,7 @@ class SingleValue(_Ordered):
     """SINGLE_VALUE: the value of a scalar subquery."""
 
     name = "SINGLE_VALUE"
-    doc = "The only value of a query that may have one row at most."
+    doc = "Returns the only value. Fails if there is more than one."
     keep_null = True
 
     @classmethod
@@ -244,7 +244,7 @@ class Collect(Aggregation):
     """COLLECT."""
 
     name = "COLLECT"
-    doc = "The values as a multiset."
+    doc = "Returns the values that are not NULL as a multiset."
 
     @classmethod
     def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
@@ -287,7 +287,7 @@ class JsonObjectAgg(_Ordered):
     """JSON_OBJECTAGG."""
 
     name = "JSON_OBJECTAGG"
-    doc = "A JSON object of all keys and values."
+    doc = "Returns a JSON object of the keys and values."
     syntax = "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])"
 
     @classmethod
@@ -313,7 +313,7 @@ class JsonArrayAgg(_Ordered):
     """JSON_ARRAYAGG."""
 
     name = "JSON_ARRAYAGG"
-    doc = "A JSON array of all values."
+    doc = "Returns a JSON array of the values."
     syntax = "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])"
 
     @classmethod

@@ -31,12 +31,13 @@ def _try_parse(text: str, duplicates: bool = False) -> str | None:
 
 define(
     "PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_parse),
-    "The JSON text as a VARIANT; a key that is there twice fails, unless the last of them may count.",
+    "Parses JSON text as a VARIANT. Fails if the text is not valid JSON, or if an object has duplicate "
+"keys and these are not allowed; if they are, the last one wins.",
     syntax="PARSE_JSON(text [, allow_duplicate_keys])",
 )  # fmt: skip
 define(
     "TRY_PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_try_parse),
-    "The JSON text as a VARIANT; NULL where PARSE_JSON fails.", null="always",
+    "Parses JSON text as a VARIANT. Returns NULL if PARSE_JSON fails.", null="always",
     syntax="TRY_PARSE_JSON(text [, allow_duplicate_keys])",
 )  # fmt: skip
 

@@ -13,19 +13,19 @@ from typing import Any
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
-from millstream.sql.functions import library, registry
+from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
+from millstream.sql.functions.arithmetic import rounded_decimal_type
 from millstream.sql.functions.casts import can_cast
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.temporal_arithmetic import timestampadd_type
 from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
-from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
 from millstream.sql.logical.bind import literals, objects
 from millstream.sql.logical.bind.scope import Scope, field_of
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
-assert library  # loads every function
 GROUPINGS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_PARTS = tuple(
     f"{window}_{part}" for window in ("TUMBLE", "HOP", "SESSION") for part in ("START", "END", "ROWTIME", "PROCTIME")
@@ -166,7 +166,7 @@ class ExpressionBinder:
     # --------------------------------------------------------------------------------------------------------- calls
 
     def _call(self, node: s.Call) -> Expression:
-        if node.over is not None or (node.name in WINDOW_FUNCTIONS and not node.path):
+        if node.over is not None or (node.name in OVER_FUNCTIONS and not node.path):
             if self.hooks.over is None or node.over is None:
                 hint = f"write {node.name}(...) OVER (PARTITION BY ... ORDER BY ...)" if node.over is None else None
                 message = (
@@ -214,12 +214,12 @@ class ExpressionBinder:
 
     def apply(self, name: str, args: list[Expression], at: int | None) -> Expression:
         """A built-in function applied to bound arguments."""
-        function = registry.find(name)
+        function = library.find(name)
         if function is None:
             message = f"there is no function '{name}'"
-            hint = registry.similar(name, [*AGGREGATES, *self.session.catalogs.function_names()])
+            hint = library.similar(name, [*AGGREGATES, *self.session.catalogs.function_names()])
             raise SqlValidationError(message, at=at, hint=hint)
-        kinds, result = registry.resolve(function, [each.type for each in args], at)
+        kinds, result = library.resolve(function, [each.type for each in args], at)
         made = tuple(coerced(arg, kind) for arg, kind in zip(args, kinds, strict=True))
         return Apply(result, function.name, made)
 
@@ -280,7 +280,7 @@ class ExpressionBinder:
         if isinstance(made.type, t.DecimalType):
             digits = args[1].value if len(args) > 1 and isinstance(args[1], Lit) else (0 if len(args) == 1 else None)
             if digits is not None:
-                kind = library.arithmetic._round_decimal([made.type], digits).with_null(made.type.null)
+                kind = rounded_decimal_type(made.type, digits).with_null(made.type.null)
                 assert isinstance(made, Apply)
                 return Apply(kind, made.function, made.args)
         return made

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions.nodes import AggregateCall, Expression, Lit, Ref, rewrite
 from millstream.sql.functions.aggregates import resolve_aggregate
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.user_functions import UserFunction
-from millstream.sql.functions.window_functions import WINDOW_FUNCTIONS
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, user_arguments
 from millstream.sql.logical.bind.ordering import check_orderable
@@ -99,13 +99,21 @@ class OverCollector:
                 message = f"{node.name} needs a value"
                 raise SqlValidationError(message, at=node.at)
             options = tuple(arg.value if isinstance(arg, Lit) else None for arg in args[1:])
-        if node.name in WINDOW_FUNCTIONS:
-            kind = WINDOW_FUNCTIONS[node.name].result_type(kinds)
+        if node.name == "NTILE":
+            options = (self._bucket_count(node, args),)
+        if node.name in OVER_FUNCTIONS:
+            kind = OVER_FUNCTIONS[node.name].result_type(kinds)
         else:
             kind = resolve_aggregate(node.name, kinds, node.at)
         if node.name == "LISTAGG" and len(args) > 1 and isinstance(args[1], Lit):
             options = (args[1].value,)
         return AggregateCall(node.name, (), kind, kinds, node.distinct, options=options)
+
+    def _bucket_count(self, node: s.Call, args: list[Expression]) -> int:
+        if len(args) != 1 or not isinstance(args[0], Lit) or not isinstance(args[0].value, int) or args[0].value < 1:
+            message = "NTILE needs the number of buckets, as a literal above 0"
+            raise SqlValidationError(message, at=node.at, hint=f"it is used as {OVER_FUNCTIONS['NTILE'].syntax}")
+        return args[0].value
 
     def _frame(self, spec: s.WindowSpec, node: s.Call) -> tuple[int | None, int | None]:
         lower = None if spec.lower is None else self._bound(spec.lower, spec, node)
@@ -170,8 +178,7 @@ class OverCollector:
 
         made: list[l.OverCall] = []
         for each in self.calls:
-            literal = each.call.function in ("LAG", "LEAD", "NTILE", "LISTAGG")
-            args = each.args[:1] if literal and each.call.function != "NTILE" else each.args
+            args = each.args[:1] if each.call.function in ("LAG", "LEAD", "LISTAGG") else each.args
             call = replace(
                 each.call,
                 args=tuple(place(arg) for arg in args),

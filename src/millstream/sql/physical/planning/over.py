@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.expressions.nodes import Ref
+from millstream.sql.functions.over_functions import OVER_FUNCTIONS, OverFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc
 from millstream.sql.operators.over import changing_over
@@ -24,6 +25,9 @@ def plan_over(planner: Planning, node: l.Over) -> Operation:
         message = "only aggregates of ROWS, or of RANGE from the first row, can be computed over corrected rows"
         hint = "number them in a Top-N, or compute OVER before what corrects them"
         raise SqlNotSupported(message, hint=hint, about="OVER")
+    for each in node.calls:
+        if each.call.user is None and each.call.function in OVER_FUNCTIONS:
+            _check_streaming(OVER_FUNCTIONS[each.call.function])
     current, width = child, len(node.input.schema)
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, each in enumerate(node.calls):
@@ -39,6 +43,13 @@ def plan_over(planner: Planning, node: l.Over) -> Operation:
         spec = calc.CalcSpec(current.schema, node.schema, None, tuple(refs), planner.settings.zone)
         current = Operation("Calc", "select=[...]", node.schema, (current,), (FORWARD,), spec, mode=current.mode)
     return current
+
+
+def _check_streaming(function: OverFunction) -> None:
+    if not function.in_streaming:
+        message = f"{function.name} needs rows after the current one, so it cannot be computed on a stream"
+        hint = "use batch mode, or collect the rows of a window and compute it there"
+        raise SqlNotSupported(message, hint=hint, about="OVER")
 
 
 def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ...], base: t.RowType) -> Operation:
