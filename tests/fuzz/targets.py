@@ -26,6 +26,8 @@ from millstream.errors import MillstreamError
 from millstream.formats import Format, format_named
 from millstream.formats.schema_registry import RegistryUnreachable, SchemaRegistry, parse_answer
 from millstream.runtime import block as blocks
+from millstream.runtime import report as reports
+from millstream.runtime.memory import SubtaskMemory
 from millstream.serialization import codec
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax.parse import parse_expression, parse_statements, parse_type
@@ -97,7 +99,7 @@ _ROW = Types.ROW_NAMED(["i"], [Types.LONG()])
 @target(
     blocks.pack_watermark(1, 2, 3, 4),
     blocks.pack_watermark(1, 2, 3, None),
-    blocks.pack_failure(1, {"domain": "user", "problem": "x"}),
+    reports.pack_failure(1, reports.TaskFailure("user", "v", "x")),
 )
 def block(data: bytes) -> object:
     """Headers of blocks, and the payloads that are no pickles: those are trusted as Spark's own are."""
@@ -106,7 +108,7 @@ def block(data: bytes) -> object:
         case blocks.BlockKind.WATERMARK:
             return blocks.unpack_watermark(data)
         case blocks.BlockKind.FAILURE:
-            return blocks.unpack_failure(data)
+            return reports.unpack_failure(data)
         case blocks.BlockKind.COLUMNS:
             return blocks.unpack_batch(data, _ROW)
     return None
@@ -122,7 +124,7 @@ def values(data: bytes) -> object:
     return codec.decode(data)
 
 
-_OPERATOR = OperatorSnapshot("o", "name", "uid", 1, 128, (Lineage(),), ({"watermark": 5},))
+_OPERATOR = OperatorSnapshot("o", "name", "uid", 1, 128, (Lineage(),), (SubtaskMemory(watermark=5),))
 
 
 @target(

@@ -13,6 +13,7 @@ from test_restart import program
 from millstream.client import local
 from millstream.cluster.settings import job_settings
 from millstream.job.job_status import JobStatus
+from millstream.runtime.memory import OperatorMemory
 from millstream.sql.errors import SqlError
 from millstream.sql.operators.expiry import Expiry
 from millstream.state.backend import OperatorState
@@ -65,7 +66,7 @@ def test_state_that_nothing_touched_is_forgotten(sql: str) -> None:
 
 def test_what_is_forgotten_is_freed() -> None:
     context: Any = SimpleNamespace(
-        state=OperatorState(KeyGroupRange(0, 127), 0, 1, KeyGrouper(128)), memory={}, now=1000
+        state=OperatorState(KeyGroupRange(0, 127), 0, 1, KeyGrouper(128)), memory=OperatorMemory(), now=1000
     )
     expiry = Expiry(context, "x", 80)
     for moment, key in ((1000, "a"), (1030, "b"), (1060, "a"), (1061, "a")):
@@ -78,7 +79,7 @@ def test_what_is_forgotten_is_freed() -> None:
     assert not expiry.alive("b")
     assert list(expiry.expired()) == ["b"]
     assert expiry.alive("a")
-    context.memory.clear()  # as in a subtask of another parallelism
+    context.memory = OperatorMemory()  # as in a subtask of another parallelism
     context.now = 1160
     assert list(expiry.expired()) == ["a"]
     assert list(expiry.expired()) == []

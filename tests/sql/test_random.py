@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from millstream.runtime.draws import Draws
+from millstream.runtime.memory import OperatorMemory
 from millstream.sql.evaluation.evaluate import Frame, Projection
 from millstream.sql.expressions.nodes import Apply, Lit
 from millstream.sql.functions.java_random import JavaRandom
@@ -83,7 +84,9 @@ def test_a_pattern_draws_for_each_match(t_env: TableEnvironment) -> None:
 
 def _draws(**changed: Any) -> Draws:
     draws = Draws()
-    draws.begin_epoch(**{"job": "j", "epoch": 3, "now": 5, "operator": "calc", "subtask": 0, "memory": {}, **changed})
+    draws.begin_epoch(
+        **{"job": "j", "epoch": 3, "now": 5, "operator": "calc", "subtask": 0, "memory": OperatorMemory(), **changed}
+    )
     return draws
 
 
@@ -113,7 +116,7 @@ def test_a_seed_gives_javas_sequence() -> None:
 
 def test_seeded_columns_have_the_same_sequence_and_continue_it() -> None:
     seeded = Apply(t.DOUBLE, "RAND", (Lit(INT.not_null(), 42),))
-    memory: dict[str, Any] = {}
+    memory = OperatorMemory()
     found = []
     for epoch in (1, 2):
         frame = Frame([], 1, draws=_draws(epoch=epoch, memory=memory))

@@ -21,6 +21,7 @@ from millstream.checkpoint.metadata import NATIVE, CheckpointMetadata, OperatorS
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import ExternalError
+from millstream.runtime.memory import SubtaskMemory
 from millstream.serialization import codec
 from millstream.state import canonical, deltas
 from millstream.state.deltas import Redistribution, TableSchema
@@ -120,7 +121,7 @@ class Export:
                 alone = dataclasses.replace(
                     operator,
                     lineages=(*others[:subtask], lineage, *others[subtask + 1 :]),
-                    memory=({},) * operator.parallelism,
+                    memory=(SubtaskMemory(),) * operator.parallelism,
                 )
                 for part in Slice.all_of(operator, subtask):
                     self._of.append((index, subtask))

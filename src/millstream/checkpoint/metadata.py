@@ -13,9 +13,10 @@ from typing import Any
 
 from millstream.errors import ExternalError, InternalError
 from millstream.job.traits import OperatorTraits
+from millstream.runtime.memory import SubtaskMemory, UnreadableMemory
 from millstream.state.handles import Handle, Lineage
 
-FORMAT = 1
+FORMAT = 2  # 1: release 0.1, whose memory had no version
 CANONICAL = "canonical"  # Parquet, for anybody to read
 NATIVE = "native"  # state files as they are
 
@@ -34,7 +35,7 @@ class OperatorSnapshot:
     parallelism: int
     max_parallelism: int
     lineages: tuple[Lineage, ...]
-    memory: tuple[dict[str, Any], ...]
+    memory: tuple[SubtaskMemory, ...]
     traits: OperatorTraits | None = None
 
     @property
@@ -183,11 +184,20 @@ def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
         "subtasks": [
             {
                 "files": [handle.to_json() for handle in lineage.own],
-                "memory": memory,
+                "memory": memory.to_json(),
             }
             for lineage, memory in zip(each.lineages, each.memory, strict=True)
         ],
     }
+
+
+def _read_memory(data: Any) -> SubtaskMemory:
+    try:
+        memory = SubtaskMemory.from_json(data)
+        memory.check()
+    except UnreadableMemory as problem:
+        raise UnreadableMetadata(problem.message, hint=problem.hint) from problem
+    return memory
 
 
 def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
@@ -201,6 +211,6 @@ def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
         parallelism=_whole(data["parallelism"]),
         max_parallelism=_whole(data["max_parallelism"]),
         lineages=tuple(Lineage(chain(part["files"])) for part in data["subtasks"]),
-        memory=tuple(part["memory"] for part in data["subtasks"]),
+        memory=tuple(_read_memory(part["memory"]) for part in data["subtasks"]),
         traits=OperatorTraits.from_json(data["traits"]) if "traits" in data else None,
     )

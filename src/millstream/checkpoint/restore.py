@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.errors import UserError
+from millstream.runtime.memory import SubtaskMemory, redistribute
+from millstream.runtime.watermarks import InputChannels
 from millstream.state.handles import Lineage
 
 
@@ -61,14 +62,14 @@ class Restored:
     """State and memory of every operator's subtasks."""
 
     lineages: dict[str, tuple[Lineage, ...]]
-    memory: dict[str, tuple[dict[str, Any], ...]]
+    memory: dict[str, tuple[SubtaskMemory, ...]]
 
 
 def nothing(shapes: Sequence[OperatorShape]) -> Restored:
     """The beginning: no state, no memory."""
     return Restored(
         {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
-        {shape.operator: ({},) * shape.parallelism for shape in shapes},
+        {shape.operator: (SubtaskMemory(),) * shape.parallelism for shape in shapes},
     )
 
 
@@ -93,12 +94,12 @@ def assign(
     if lost:
         _log.warning("dropped, for the program has no such operators: %s", ", ".join(lost))
     lineages: dict[str, tuple[Lineage, ...]] = {}
-    memory: dict[str, tuple[dict[str, Any], ...]] = {}
+    memory: dict[str, tuple[SubtaskMemory, ...]] = {}
     for shape in shapes:
         old = by_id.get(shape.operator)
         if old is None:
             lineages[shape.operator] = (Lineage(),) * shape.parallelism
-            memory[shape.operator] = ({},) * shape.parallelism
+            memory[shape.operator] = (SubtaskMemory(),) * shape.parallelism
             continue
         if old.has_state and old.max_parallelism != shape.max_parallelism:
             raise MaxParallelismChanged(shape.name, old.max_parallelism, shape.max_parallelism)
@@ -115,56 +116,15 @@ def _unclaimed(left: OperatorSnapshot, pending: int) -> str:
 
 
 def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:
-    united = any(memory.get("union") for memory in old.memory)  # every subtask starts with the elements of all
+    united = any(memory.has_union_state for memory in old.memory)  # every subtask starts with the elements of all
     if old.parallelism == shape.parallelism and not foreign and not united:
         return old.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
     return (Lineage(restored=chains),) * shape.parallelism
 
 
-def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[dict[str, Any], ...]:
+def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[SubtaskMemory, ...]:
     same = old.parallelism == shape.parallelism
-    kept = old.memory if same else _dealt(merged_memory(old.memory), shape.parallelism)
-    # who sends to whom may have changed: channels are forgotten, and every task says its watermark again
-    return tuple(
-        {**{name: part for name, part in each.items() if name not in ("channels", "idle")}, "restored": True}
-        for each in kept
-    )
-
-
-def _dealt(merged: dict[str, Any], parallelism: int) -> tuple[dict[str, Any], ...]:
-    """The memory of every subtask: each split is remembered by one, which will read it."""
-    names = sorted(merged.get("splits", ()))
-    return tuple(
-        {**merged, "splits": {name: merged["splits"][name] for name in names[subtask::parallelism]}}
-        if names
-        else merged
-        for subtask in range(parallelism)
-    )
-
-
-def merged_memory(memories: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the subtasks of another parallelism can go on from: the least watermark, every split, every open window."""
-    merged: dict[str, Any] = {}
-    marks = [memory["watermark"] for memory in memories if "watermark" in memory]
-    if marks and len(marks) == len(memories):
-        merged["watermark"] = min(marks)
-    said = [memory["said"] for memory in memories if "said" in memory]
-    if said:
-        merged["said"] = min((mark for mark in said if mark is not None), default=None)
-    if memories and all(memory.get("ended") for memory in memories):
-        merged["ended"] = True
-    splits: dict[str, Any] = {}
-    panes: set[int] = set()
-    for memory in memories:
-        splits.update(memory.get("splits", {}))
-        panes.update(memory.get("panes", ()))
-    if splits:
-        merged["splits"] = splits
-    if panes:
-        merged["panes"] = sorted(panes)
-    generators = [memory["generator"] for memory in memories if "generator" in memory]
-    if generators:
-        merged["generator"] = min(generators, key=lambda each: each["greatest"])
-        merged["active_at"] = max(memory.get("active_at", 0) for memory in memories)
-    return merged
+    memories = old.memory if same else redistribute(old.memory, shape.parallelism)
+    # who sends to whom may have changed: channels are forgotten, and every task resends its watermark
+    return tuple(replace(memory.with_parts([InputChannels()]), restored=True) for memory in memories)

@@ -12,18 +12,18 @@ key, answers in another order), records would be lost or doubled."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from millstream.engine.contract import EpochResult
 from millstream.errors import ExternalError, InternalError
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.runtime.report import TaskReport
 
 _log = logging.getLogger("millstream.job")
 
 RUNS = 10  # of an epoch, before disagreeing reports count as its failure
 
-Reports = Sequence[dict[str, Any]]
+Reports = Sequence[TaskReport]
 
 
 class AttemptsDisagree(ExternalError):
@@ -55,7 +55,7 @@ def run_until_agreed(
 
 def disagreement(plan: ExecutionPlan, reports: Reports) -> str | None:
     """The first channel that was not read as it was sent, in words; None when there is none."""
-    by_task = {(report["vertex"], report["subtask"]): report for report in reports}
+    by_task = {(report.vertex, report.subtask): report for report in reports}
     tasks = {planned.task.vertex: planned.task for planned in plan.vertices}
     expected = sum(task.parallelism for task in tasks.values())
     if not len(by_task) == len(reports) == expected:
@@ -65,14 +65,14 @@ def disagreement(plan: ExecutionPlan, reports: Reports) -> str | None:
         sender, reader = tasks[edge.upstream], tasks[edge.downstream]
         for upstream in range(sender.parallelism):
             sent = by_task[sender.vertex, upstream]
-            counts = sent["sent"].get(number, {})
+            counts = sent.sent.get(number, {})
             for subtask in range(reader.parallelism):
-                read = by_task[reader.vertex, subtask]["read"].get((number, upstream), {})
-                if read != ({sent["attempt"]: counts[subtask]} if subtask in counts else {}):
-                    return _in_words(reader.name, subtask, sender.name, upstream, sent["attempt"], read)
+                read = by_task[reader.vertex, subtask].read.get((number, upstream), {})
+                if read != ({sent.attempt: counts[subtask]} if subtask in counts else {}):
+                    return _in_words(reader.name, subtask, sender.name, upstream, sent.attempt, read)
     return None
 
 
-def _in_words(reader: str, subtask: int, sender: str, upstream: int, accepted: bytes, read: dict[bytes, int]) -> str:
+def _in_words(reader: str, subtask: int, sender: str, upstream: int, accepted: bytes, read: Mapping[bytes, int]) -> str:
     which = "another attempt" if set(read) - {accepted} else "another number of blocks"
     return f"{reader} ({subtask + 1}) read {which} of {sender} ({upstream + 1}) than the one that reported"

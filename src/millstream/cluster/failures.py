@@ -5,9 +5,6 @@ Does not know: restarts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from millstream.cluster.events import EpochFailed, Superseded
 from millstream.cluster.finding import CannotRecover
 from millstream.cluster.leadership import NotLeading
@@ -15,6 +12,7 @@ from millstream.cluster.lease import Outcome
 from millstream.connector.sink import OutputRefused
 from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
+from millstream.runtime.report import TaskFailure
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.saving import StateFileDamaged
 
@@ -87,18 +85,20 @@ def event_of(problem: Exception, at: int, *, standby: bool, begun: bool) -> Epoc
     return EpochFailed(str(problem), at, retryable=not helpless)
 
 
-def failure_of(data: Mapping[str, Any]) -> MillstreamError:
-    """The error in the failure that a task has told."""
-    if data["domain"] == "refused":
-        return StateRefused(data["problem"], hint=data["hint"])
-    if data["domain"] == "damage":
-        problem = f"{data['problem']} (read by {data['vertex']})"
-        return StateFileDamaged(data["file"], problem, missing=data["missing"])
-    if data["domain"] == "user":
-        return UserFunctionFailed.from_json(dict(data))
-    text = f"{data['problem']} (in {data['vertex']})"
-    if data["domain"] == "memory":
-        return TaskOutOfMemory(text)
-    if data["domain"] == "external":
-        return TaskFailed(text)
-    return InternalError(f"{text}\n{data['trace']}")
+def failure_of(failure: TaskFailure) -> MillstreamError:
+    """Return the error that stands for the failure of a task."""
+    match failure.domain:
+        case "refused":
+            return StateRefused(failure.problem, hint=failure.hint)
+        case "damage":
+            problem = f"{failure.problem} (read by {failure.vertex})"
+            return StateFileDamaged(failure.file, problem, missing=failure.missing)
+        case "user":
+            return UserFunctionFailed.from_failure(failure)
+    text = f"{failure.problem} (in {failure.vertex})"
+    match failure.domain:
+        case "memory":
+            return TaskOutOfMemory(text)
+        case "external":
+            return TaskFailed(text)
+    return InternalError(f"{text}\n{failure.trace}")

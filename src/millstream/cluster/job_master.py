@@ -414,8 +414,8 @@ class JobMaster:
         assert self._sinks is not None
         assert self._sources is not None
         for report in result.reports:
-            if report["printed"]:
-                self._show(report["printed"])
+            if report.printed:
+                self._show(report.printed)
         self._progress = self._progress.after(plan.epoch, plan.now, result.reports)
         self._oversize.accepted(plan.epoch)
         self._sinks.stage(result.reports, plan.epoch)

@@ -25,20 +25,20 @@ def epoch_done(
     names = {planned.task.vertex: planned.task.name for planned in program.vertices}
     busy: dict[str, float] = {}
     for report in result.reports:
-        for operator, counts in report["metrics"].items():
+        for operator, counts in report.metrics.items():
             totals = metrics.setdefault(operator, {})
             for name, count in counts.items():
                 totals[name] = combined(totals[name], count) if name in totals else count
-        vertex = names[report["vertex"]]
-        busy[vertex] = busy.get(vertex, 0.0) + report["busy"] * 1000
+        vertex = names[report.vertex]
+        busy[vertex] = busy.get(vertex, 0.0) + report.busy * 1000
     return EpochDone(
         epoch=plan.epoch,
         records=sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources),
         duration_ms=seconds * 1000,
-        watermark=min((report["watermark"] for report in result.reports), default=MIN_WATERMARK),
+        watermark=min((report.watermark for report in result.reports), default=MIN_WATERMARK),
         lag=lag,
         busy_ms=sum(busy.values()),
         metrics=metrics,
-        accumulators=functools.reduce(merged, (report["accumulators"] for report in result.reports), {}),
+        accumulators=functools.reduce(merged, (dict(report.accumulators) for report in result.reports), {}),
         vertex_busy_ms=busy,
     )

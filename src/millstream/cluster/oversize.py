@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.failures import EpochTimedOut
 from millstream.cluster.observations import EpochCut
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
+from millstream.runtime.memory import SubtaskMemory
 
 _log = logging.getLogger("millstream.job")
 
@@ -66,7 +66,7 @@ class Oversize:
         sources: Sources,
         checkpoints: Checkpoints,
         most: tuple[int, int],
-        memory: Mapping[str, Sequence[dict[str, Any]]],
+        memory: Mapping[str, Sequence[SubtaskMemory]],
     ) -> EpochPlan:
         """Take the next of the logged plans; one that was too large is replaced by one of `most` records and bytes.
 

@@ -14,6 +14,8 @@ from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.contract import EpochRequest
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.report import TaskReport
 from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.parts import PART_BYTES, PART_ROWS, Compaction, Rewrite
 
@@ -33,7 +35,7 @@ class Progress:
     generation: int = 0
     now: int = 0
     lineages: dict[str, tuple[Lineage, ...]] = field(default_factory=dict)
-    memory: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+    memory: dict[str, tuple[SubtaskMemory, ...]] = field(default_factory=dict)
     next_timer: int | None = None
     recovered: int = 0
     attempts: dict[str, tuple[bytes, ...]] = field(default_factory=dict)  # the accepted ones, by vertex and subtask
@@ -47,15 +49,15 @@ class Progress:
         """Every state file that is needed."""
         return [handle for parts in self.lineages.values() for part in parts for handle in part.handles]
 
-    def after(self, epoch: int, now: int, reports: Sequence[Mapping[str, Any]]) -> Progress:
+    def after(self, epoch: int, now: int, reports: Sequence[TaskReport]) -> Progress:
         """Where the job is when all subtasks have reported an epoch."""
         lineages = {name: list(parts) for name, parts in self.lineages.items()}
         memory = {name: list(parts) for name, parts in self.memory.items()}
         for report in reports:
-            subtask = report["subtask"]
-            for operator, written in report["states"].items():
+            subtask = report.subtask
+            for operator, written in report.states.items():
                 lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
-            for operator, remembered in report["memory"].items():
+            for operator, remembered in report.memory.items():
                 memory[operator][subtask] = remembered
         return Progress(
             epoch,
@@ -63,7 +65,7 @@ class Progress:
             now,
             {name: tuple(parts) for name, parts in lineages.items()},
             {name: tuple(parts) for name, parts in memory.items()},
-            min((report["timer"] for report in reports if report["timer"] is not None), default=None),
+            min((report.timer for report in reports if report.timer is not None), default=None),
             self.recovered,
             attempts_of(reports),
         )
@@ -102,11 +104,11 @@ class Progress:
         )
 
 
-def attempts_of(reports: Sequence[Mapping[str, Any]]) -> dict[str, tuple[bytes, ...]]:
+def attempts_of(reports: Sequence[TaskReport]) -> dict[str, tuple[bytes, ...]]:
     """The attempts that have reported, by vertex and subtask."""
     found: dict[str, tuple[bytes, ...]] = {}
-    for report in sorted(reports, key=lambda report: report["subtask"]):
-        found[report["vertex"]] = (*found.get(report["vertex"], ()), report["attempt"])
+    for report in sorted(reports, key=lambda report: report.subtask):
+        found[report.vertex] = (*found.get(report.vertex, ()), report.attempt)
     return found
 
 

@@ -201,13 +201,8 @@ def undrained(metadata: CheckpointMetadata) -> CheckpointMetadata:
     return replace(metadata, operators=tuple(_undrained(operator) for operator in metadata.operators))
 
 
-_ENDED = ("watermark", "said", "ended", "channels", "idle", "idle_sent")
-
-
 def _undrained(operator: OperatorSnapshot) -> OperatorSnapshot:
-    def before(memory: dict[str, Any]) -> dict[str, Any]:
-        if memory.get("watermark") != MAX_WATERMARK:
-            return memory
-        return {name: part for name, part in memory.items() if name not in _ENDED}
-
-    return replace(operator, memory=tuple(map(before, operator.memory)))
+    memories = (
+        memory.without_event_time() if memory.watermark == MAX_WATERMARK else memory for memory in operator.memory
+    )
+    return replace(operator, memory=tuple(memories))

@@ -24,7 +24,8 @@ from millstream.errors import MillstreamError
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.options import CHECKPOINT_TIMEOUT, TASK_CANCELLATION_TIMEOUT
-from millstream.runtime.operators.sink import SinkSpec
+from millstream.runtime.operators.sink import SinkMemory, SinkSpec
+from millstream.runtime.report import TaskReport
 
 _log = logging.getLogger("millstream.sinks")
 
@@ -105,7 +106,7 @@ class Sinks:
         allow_unclaimed, timeout = settings.allow_unclaimed, settings.commit_timeout
         return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed, timeout=timeout)
 
-    def stage(self, reports: Sequence[Mapping[str, Any]], epoch: int = 0) -> None:
+    def stage(self, reports: Sequence[TaskReport], epoch: int = 0) -> None:
         """Take the committables of an accepted epoch, in the order of subtasks."""
         for operator, staged in _committables(reports).items():
             sink = self._sinks[operator]
@@ -114,7 +115,7 @@ class Sinks:
             else:
                 self._staged.setdefault(operator, []).append((epoch, staged))
 
-    def discard(self, reports: Sequence[Mapping[str, Any]]) -> None:
+    def discard(self, reports: Sequence[TaskReport]) -> None:
         """A run of an epoch is not accepted: what it staged is removed before the epoch is run again."""
         for operator, staged in _committables(reports).items():
             self._committers[operator].abort(staged)
@@ -217,8 +218,8 @@ class Sinks:
         """A checkpoint is durable and its output visible: tell every committer how far the time of its sink is."""
         for each in operators:
             if each.operator in self._committers:
-                awake = [memory for memory in each.memory if not memory.get("sink_idle")]
-                mark = min((memory.get("watermark", MIN_WATERMARK) for memory in awake), default=MIN_WATERMARK)
+                awake = [memory.watermark for memory in each.memory if not memory.part(SinkMemory).idle]
+                mark = min((MIN_WATERMARK if mark is None else mark for mark in awake), default=MIN_WATERMARK)
                 self._committers[each.operator].reached(mark, now)
 
     def ended(self, now: int) -> None:
@@ -348,10 +349,10 @@ def _joined(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:
     return [committable for _, committables in epochs for committable in committables]
 
 
-def _committables(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _committables(reports: Sequence[TaskReport]) -> dict[str, list[Any]]:
     """What reports have staged, by sink, in the order of subtasks."""
     found: dict[str, list[Any]] = {}
-    for report in sorted(reports, key=lambda report: report["subtask"]):
-        for operator, staged in report["results"].items():
+    for report in sorted(reports, key=lambda report: report.subtask):
+        for operator, staged in report.results.items():
             found.setdefault(operator, []).extend(staged)
     return found

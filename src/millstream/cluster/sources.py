@@ -15,10 +15,10 @@ from millstream.cluster.bounded import BoundedEnumerator
 from millstream.cluster.settings import JobSettings
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
-from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.options import EPOCH_DEADLINE
-from millstream.runtime.operators.source import SourceSpec
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.operators.source import SourceMemory, SourceSpec, SourceWork
 
 _MOST_ENDED = 1_000  # splits whose last position is remembered
 
@@ -113,7 +113,7 @@ class Sources:
         """The ids of the source operators."""
         return frozenset(self._enumerators)
 
-    def plan(self, epoch: int, budget: Budget, memory: Mapping[str, Sequence[dict[str, Any]]]) -> EpochPlan:
+    def plan(self, epoch: int, budget: Budget, memory: Mapping[str, Sequence[SubtaskMemory]]) -> EpochPlan:
         """The next epoch's ranges."""
         held = self._held(memory)
         parts: dict[str, Any] = {}
@@ -137,7 +137,7 @@ class Sources:
         return {"ranges": [part.to_json() for part in ranges], "splits": splits, "end": end}
 
     def plan_again(
-        self, failed: EpochPlan, records: int, size: int, memory: Mapping[str, Sequence[dict[str, Any]]]
+        self, failed: EpochPlan, records: int, size: int, memory: Mapping[str, Sequence[SubtaskMemory]]
     ) -> EpochPlan:
         """A plan that begins where `failed` does and reads less: `records` and `size` bytes of each source at most.
 
@@ -197,27 +197,25 @@ class Sources:
         if part["end"]:
             self._ended.add(operator)
 
-    def work(
-        self, plan: EpochPlan, memory: Mapping[str, Sequence[dict[str, Any]]]
-    ) -> dict[str, tuple[dict[str, Any], ...]]:
-        """A plan dealt out to subtasks. A split stays with the subtask that remembers it: the watermark of another one
-        may be past its records. A new split goes to the subtask that has the fewest."""
-        dealt: dict[str, tuple[dict[str, Any], ...]] = {}
+    def work(self, plan: EpochPlan, memory: Mapping[str, Sequence[SubtaskMemory]]) -> dict[str, tuple[SourceWork, ...]]:
+        """Assign the ranges of a plan to subtasks. A split stays with the subtask that remembers it: the watermark of
+        another one may be past its records. A new split goes to the subtask that has the fewest."""
+        work: dict[str, tuple[SourceWork, ...]] = {}
         for operator, part in plan.sources.items():
             parallelism = self._specs[operator][1]
             names = sorted({*part["splits"], *(data[0] for data in part["ranges"])})
-            owner = _owners(names, [each.get("splits", {}) for each in memory[operator]])
-            dealt[operator] = tuple(
-                {
-                    "ranges": [data for data in part["ranges"] if owner[data[0]] == subtask and data[3] != 0],
-                    "splits": [name for name in part["splits"] if owner[name] == subtask],
-                    "end": part["end"],
-                }
+            owner = _owners(names, [subtask.part(SourceMemory).splits for subtask in memory[operator]])
+            work[operator] = tuple(
+                SourceWork(
+                    ranges=[data for data in part["ranges"] if owner[data[0]] == subtask and data[3] != 0],
+                    splits=[name for name in part["splits"] if owner[name] == subtask],
+                    end=part["end"],
+                )
                 for subtask in range(parallelism)
             )
-        return dealt
+        return work
 
-    def _held(self, memory: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, frozenset[str]]:
+    def _held(self, memory: Mapping[str, Sequence[SubtaskMemory]]) -> dict[str, frozenset[str]]:
         """Splits that are ahead of their alignment group by more than it allows; one at its end holds nobody back."""
         groups: dict[str, list[tuple[str, str, int, int]]] = {}
         for operator, (spec, _) in self._specs.items():
@@ -226,10 +224,9 @@ class Sources:
                 continue
             going_on = set(self._enumerators[operator].splits())
             for subtask in memory.get(operator, ()):
-                for split, known in subtask.get("splits", {}).items():
-                    mark = known.get("watermark", MIN_WATERMARK)
-                    if mark is not None and split in going_on:
-                        entry = (operator, split, mark, alignment.max_drift)
+                for split, known in subtask.part(SourceMemory).splits.items():
+                    if known.watermark is not None and split in going_on:
+                        entry = (operator, split, known.watermark, alignment.max_drift)
                         groups.setdefault(alignment.group, []).append(entry)
         held: dict[str, set[str]] = {}
         for members in groups.values():

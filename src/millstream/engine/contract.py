@@ -14,6 +14,8 @@ from millstream.connector.slot_task import SlotTask
 from millstream.engine.dependencies import Dependencies
 from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.report import TaskFailure, TaskReport
 from millstream.runtime.task import TaskRequest
 from millstream.state.handles import Lineage
 from millstream.state.parts import Compaction
@@ -64,7 +66,7 @@ class EpochRequest:
     restarts: int = 0
     attempts: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     lineages: Mapping[str, tuple[Lineage, ...]] = field(default_factory=dict)
-    memory: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+    memory: Mapping[str, tuple[SubtaskMemory, ...]] = field(default_factory=dict)
     work: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     compact: Mapping[str, Mapping[int, Compaction]] = field(default_factory=dict)
     last: bool = False
@@ -94,8 +96,8 @@ class EpochRequest:
 class EpochResult:
     """What came of an epoch: reports of all subtasks, or failures of some."""
 
-    reports: tuple[dict[str, Any], ...]
-    failures: tuple[dict[str, Any], ...] = ()
+    reports: tuple[TaskReport, ...]
+    failures: tuple[TaskFailure, ...] = ()
 
 
 class Engine(Protocol):

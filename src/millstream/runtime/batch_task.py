@@ -71,7 +71,7 @@ class BatchTask(Task):
                     fan.muted = True
                     head.finish_keys()
                     fan.muted = False
-                    context.memory.pop("watermark", None)
+                    context.memory.watermark = None
                     forget_keys(context.state)
                 yield
         if self.spec.inputs:

@@ -11,7 +11,6 @@ pickles; nothing that is stored ever does."""
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import struct
 from dataclasses import dataclass
@@ -95,11 +94,11 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: b
         head = _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence, attempt)
         return stream_bytes(pa.RecordBatch.from_arrays(arrays, names=names), before=head)
     times = None if batch.timestamps is None else batch.timestamps.tobytes()
-    payload = _dumps((batch.rows(), batch.keys, times))
+    payload = dump_pickle((batch.rows(), batch.keys, times))
     return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence, attempt) + payload
 
 
-def _dumps(value: Any) -> bytes:
+def dump_pickle(value: Any) -> bytes:
     """A pickle; classes of the program's main module, which workers cannot import, go along by value."""
     try:
         return pickle.dumps(value, 5)
@@ -137,26 +136,3 @@ def unpack_watermark(block: bytes) -> int | None:
     except struct.error as problem:
         raise DamagedBlock(len(block), problem) from None
     return None if idle else watermark
-
-
-def pack_report(upstream: int, report: dict[str, Any]) -> bytes:
-    """What a task tells the JobMaster; it travels with the data."""
-    return pack_header(BlockKind.REPORT, REPORT_EDGE, upstream, 0) + _dumps(report)
-
-
-def unpack_report(block: bytes) -> dict[str, Any]:
-    """The inverse of `pack_report`."""
-    return pickle.loads(memoryview(block)[_HEADER.size :])  # type: ignore[no-any-return]
-
-
-def pack_failure(upstream: int, failure: dict[str, Any]) -> bytes:
-    """A failure of user code, as values: it ends the epoch without a retry."""
-    return pack_header(BlockKind.FAILURE, REPORT_EDGE, upstream, 0) + json.dumps(failure).encode()
-
-
-def unpack_failure(block: bytes) -> dict[str, Any]:
-    """The inverse of `pack_failure`."""
-    try:
-        return json.loads(block[_HEADER.size :])  # type: ignore[no-any-return]
-    except (ValueError, RecursionError) as problem:
-        raise DamagedBlock(len(block), problem) from None

@@ -27,8 +27,6 @@ from millstream.state_descriptors.descriptors import (
     StateDescriptor,
 )
 
-UNION = "union"  # in memory: a restore must give every subtask the elements of all
-
 
 class OperatorStates(OperatorStateStore):
     """Views on the operator state of one subtask."""
@@ -51,7 +49,7 @@ class OperatorStates(OperatorStateStore):
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list; after a restore every subtask has the elements of all."""
         self._declare("union list", state_descriptor)
-        self._context.memory[UNION] = True
+        self._context.memory.has_union_state = True
         return operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

@@ -183,7 +183,7 @@ class StreamingRuntimeContext(functions.RuntimeContext):
 
     def get_union_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
         """List state of this subtask; after a restore every subtask has the elements of all."""
-        self._context.memory["union"] = True
+        self._context.memory.has_union_state = True
         return operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: state.MapStateDescriptor) -> Any:

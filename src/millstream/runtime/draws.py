@@ -8,11 +8,23 @@ Does not know: who draws, or what the numbers are for."""
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-_POSITIONS = "draws"
+from millstream.runtime.memory import MemoryPart, OperatorMemory
+
+
+@dataclass
+class SequencePositions(MemoryPart):
+    """How many numbers of each named sequence are used up."""
+
+    part_name: ClassVar[str] = "random_sequences"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"draws": "positions"}
+
+    positions: dict[str, int] = field(default_factory=dict)
 
 
 class Draws:
@@ -21,9 +33,9 @@ class Draws:
 
     def __init__(self) -> None:
         self._seed, self._drawn = 0, 0
-        self._memory: dict[str, Any] = {}
+        self._memory = OperatorMemory()
 
-    def begin_epoch(self, job: str, epoch: int, now: int, operator: str, subtask: int, memory: dict[str, Any]) -> None:
+    def begin_epoch(self, job: str, epoch: int, now: int, operator: str, subtask: int, memory: OperatorMemory) -> None:
         """Start the numbers of an epoch."""
         identity = repr((job, epoch, now, operator, subtask)).encode()
         self._seed = int.from_bytes(hashlib.blake2b(identity, digest_size=16).digest())
@@ -36,8 +48,8 @@ class Draws:
 
     def position(self, sequence: str) -> int:
         """How many numbers of a named sequence are used up."""
-        return int(self._memory.get(_POSITIONS, {}).get(sequence, 0))
+        return self._memory.part(SequencePositions).positions.get(sequence, 0)
 
     def advance(self, sequence: str, position: int) -> None:
         """Remember how many numbers of a named sequence are used up."""
-        self._memory[_POSITIONS] = {**self._memory.get(_POSITIONS, {}), sequence: position}
+        self._memory.part(SequencePositions).positions[sequence] = position

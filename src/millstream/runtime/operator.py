@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.draws import Draws
+from millstream.runtime.memory import OperatorMemory
 from millstream.runtime.metrics import Metrics
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
@@ -38,7 +39,8 @@ class Output(Protocol):
 
 @dataclass(slots=True)
 class OperatorContext:
-    """What an operator is given. `memory` is small, JSON, carried from epoch to epoch by the plan."""
+    """What an operator is given. `memory` is carried from epoch to epoch; `work` is what the epoch's request has for
+    the operator, and `result` what the report has from it."""
 
     operator: str
     name: str
@@ -50,7 +52,9 @@ class OperatorContext:
     output_type: TypeInformation
     side_types: Mapping[str, TypeInformation]
     scope: Scope = field(default_factory=Scope)
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: OperatorMemory = field(default_factory=OperatorMemory)
+    work: Any = None
+    result: Any = None
     metrics: Metrics = field(default_factory=Metrics)
     parameters: Mapping[str, str] = field(default_factory=dict)
     cached_files: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +76,8 @@ class OperatorContext:
     @property
     def watermark(self) -> int:
         """The last watermark seen; kept across epochs."""
-        return int(self.memory.get("watermark", MIN_WATERMARK))
+        watermark = self.memory.watermark
+        return MIN_WATERMARK if watermark is None else watermark
 
 
 class OperatorSpec(ABC):
@@ -123,7 +128,7 @@ class Operator(ABC):
 
     def on_watermark(self, watermark: int) -> None:
         """Event time moves on. An override must call this last."""
-        self.context.memory["watermark"] = watermark
+        self.context.memory.watermark = watermark
         self.out.emit_watermark(watermark)
 
     def on_idle(self) -> None:

@@ -22,6 +22,7 @@ from millstream.errors import ExternalError, InternalError, MillstreamError, Use
 from millstream.functions.elements import AggregateFunction
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import OperatorContext
+from millstream.runtime.report import TaskFailure
 from millstream.state.key_groups import UnusableKey
 from millstream.state.views import Scope
 from millstream.state_descriptors.output_tag import OutputTag
@@ -50,15 +51,30 @@ class UserFunctionFailed(UserError):
         where += f", record {record}" if record is not None else ""
         super().__init__(f"{trace.rstrip()}\n{where}" if trace else f"{problem} {where}", hint=hint)
 
-    def to_json(self) -> dict[str, Any]:
-        """The failure as plain values: it travels to the driver in a block."""
-        return {name: getattr(self, name) for name in ("operator", "problem", "trace", "key", "record", "hint")}
+    def to_failure(self, vertex: str) -> TaskFailure:
+        """Return the form that travels to the driver."""
+        return TaskFailure(
+            "user",
+            vertex,
+            self.problem,
+            hint=self.hint,
+            operator=self.operator,
+            trace=self.trace,
+            key=self.key,
+            record=self.record,
+        )
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> UserFunctionFailed:
-        """The inverse of `to_json`."""
-        beside = {name: data.get(name) for name in ("key", "record", "hint")}
-        return cls(data["operator"], data["problem"], data["trace"], **beside)
+    def from_failure(cls, failure: TaskFailure) -> UserFunctionFailed:
+        """Return the inverse of `to_failure`."""
+        return cls(
+            failure.operator,
+            failure.problem,
+            failure.trace,
+            key=failure.key,
+            record=failure.record,
+            hint=failure.hint,
+        )
 
 
 def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> MillstreamError:

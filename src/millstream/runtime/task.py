@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from millstream.errors import ExternalError, UserError
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
@@ -22,11 +22,13 @@ from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
 from millstream.runtime.exchange import Exchange
+from millstream.runtime.memory import MemoryPart, OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.printed import Printed
+from millstream.runtime.report import TaskFailure, TaskReport, pack_failure, pack_report
 from millstream.runtime.rowwise import UserFunctionFailed
-from millstream.runtime.watermarks import Combined
+from millstream.runtime.watermarks import CombinedWatermark, InputChannels
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.state.handles import Chain, Lineage
@@ -110,7 +112,7 @@ class TaskRequest:
     previous: bytes = b""  # the attempt of this subtask that was accepted last; none since the job was deployed
     restarts: int = 0
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
-    memory: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    memory: Mapping[str, SubtaskMemory] = field(default_factory=dict)
     work: Mapping[str, Any] = field(default_factory=dict)
     compact: Mapping[str, Compaction] = field(default_factory=dict)
     last: bool = False
@@ -131,6 +133,17 @@ class TaskEnvironment:
     compressed_state: bool = False
     batch: bool = False
     run_bytes: int = 64 << 20
+
+
+@dataclass
+class RoundRobinPositions(MemoryPart):
+    """Where the round-robin partitioners of a subtask's exchanges continue, by edge. After a change of parallelism they
+    begin again."""
+
+    part_name: ClassVar[str] = "round_robin"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"positions": "positions"}
+
+    positions: dict[str, int] = field(default_factory=dict)
 
 
 class _Fan:
@@ -308,32 +321,29 @@ class Task:
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
-            yield self.subtask, blocks.pack_failure(self.subtask, self._failure(problem))
+            yield self.subtask, pack_failure(self.subtask, self._failure(problem))
             return
         yield from self._drain()
-        yield self.subtask, blocks.pack_report(self.subtask, report)
+        yield self.subtask, pack_report(report)
 
-    def _failure(self, problem: Exception) -> dict[str, Any]:
-        """A failure as values: whose it is, and what a person needs to see first."""
-        where = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
+    def _failure(self, problem: Exception) -> TaskFailure:
+        """Classify a failure by its domain, with what a person needs to see first."""
+        vertex = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
         if isinstance(problem, MemoryError) or isinstance(problem.__cause__, MemoryError):
-            told = UserFunctionFailed(self.spec.name, "out of memory", "")
-            return {"domain": "memory", "vertex": where, **told.to_json()}
+            return TaskFailure("memory", vertex, "out of memory", operator=self.spec.name)
         if isinstance(problem, UserFunctionFailed):
-            return {"domain": "user", "vertex": where, **problem.to_json()}
+            return problem.to_failure(vertex)
         if isinstance(problem, IncompatibleState):
-            return {"domain": "refused", "vertex": where, "problem": problem.message, "hint": problem.hint}
+            return TaskFailure("refused", vertex, problem.message, hint=problem.hint)
         if isinstance(problem, StateFileDamaged):
-            damage = {"file": problem.file, "missing": problem.missing}
-            return {"domain": "damage", "vertex": where, "problem": problem.problem, **damage}
+            return TaskFailure("damage", vertex, problem.problem, file=problem.file, missing=problem.missing)
         domain = "internal"
         if isinstance(problem, UserError):
             domain = "user"
         elif isinstance(problem, ExternalError | OSError):
             domain = "external"
         trace = "" if domain != "internal" else "".join(traceback.format_exception(problem))
-        found = UserFunctionFailed(self.spec.name, str(problem) or repr(problem), trace)
-        return {"domain": domain, "vertex": where, **found.to_json()}
+        return TaskFailure(domain, vertex, str(problem) or repr(problem), operator=self.spec.name, trace=trace)
 
     def _begin(self, request: TaskRequest) -> None:
         if self._ran not in (b"", request.previous):
@@ -345,13 +355,14 @@ class Task:
             context.scope.now = request.now
             context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
             context.recovered = request.recovered
-            context.memory = dict(request.memory.get(context.operator, {}))
-            context.memory["work"] = request.work.get(context.operator)
+            context.memory = OperatorMemory(request.memory.get(context.operator))
+            context.work, context.result = request.work.get(context.operator), None
             context.draws.begin_epoch(
                 self.environment.job, request.epoch, request.now, context.operator, self.subtask, context.memory
             )
+        positions = self._contexts[0].memory.part(RoundRobinPositions).positions
         for edge, exchange in self._exchanges.items():
-            exchange.begin(request.epoch, self._contexts[0].memory.get("positions", {}).get(str(edge), 0))
+            exchange.begin(request.epoch, positions.get(str(edge), 0))
         if not self._opened:
             for operator in self._operators:
                 operator.open()
@@ -361,9 +372,10 @@ class Task:
             context.state.now = request.now
             context.state.advance(lineage, self.environment.files.read)
         for context, fan in zip(self._contexts, self._fans, strict=True):
-            fan.said = context.memory.get("said", MIN_WATERMARK)
-            if context.memory.pop("restored", False) and fan.said != MIN_WATERMARK:
+            fan.said = context.memory.emitted_watermark
+            if context.memory.restored and fan.said != MIN_WATERMARK:
                 fan.say_again()  # those who listen may be others now, and have forgotten
+            context.memory.restored = False
         for operator in self._operators:
             operator.initialize()
         for operator in reversed(self._operators):  # what fires here already sends to the operators after it
@@ -371,13 +383,14 @@ class Task:
 
     def _receive(self, inbox: Any) -> Iterator[None]:
         """Process what arrived; control goes back after every block."""
-        combined = Combined(self._contexts[0].memory, self._channels, self._operators[0].watermark)
+        memory = self._contexts[0].memory.part(InputChannels)
+        combined = CombinedWatermark(memory, self._channels, self._operators[0].watermark)
         for piece in _ordered(inbox):
             self.note(piece[0])
             self._take(piece, combined)
             yield
 
-    def _take(self, piece: tuple[blocks.Header, bytes], combined: Combined) -> None:
+    def _take(self, piece: tuple[blocks.Header, bytes], combined: CombinedWatermark) -> None:
         header, data = piece
         head = self._operators[0]
         edge = next(edge for edge in self.spec.inputs if edge.edge == header.edge)
@@ -397,9 +410,9 @@ class Task:
 
     def _end(self, request: TaskRequest) -> None:
         for operator in self._operators:
-            if operator.watermark == MAX_WATERMARK and not operator.context.memory.get("ended"):
+            if operator.watermark == MAX_WATERMARK and not operator.context.memory.ended:
                 operator.on_end()
-                operator.context.memory["ended"] = True
+                operator.context.memory.ended = True
         for operator in self._operators:
             operator.end_epoch()
         for operator in self._operators:
@@ -411,31 +424,35 @@ class Task:
                 operator.close()
             self._opened = False
 
-    def _report(self, request: TaskRequest, printed: Printed, started: float) -> dict[str, Any]:
-        report: dict[str, Any] = {"vertex": self.spec.vertex, "subtask": self.subtask, "states": {}, "memory": {}}
+    def _report(self, request: TaskRequest, printed: Printed, started: float) -> TaskReport:
+        states: dict[str, Chain] = {}
+        memory: dict[str, SubtaskMemory] = {}
+        results: dict[str, Any] = {}
+        metrics: dict[str, dict[str, Any]] = {}
+        accumulators: dict[str, Accumulator[Any, Any]] = {}
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
         if positions:
-            self._contexts[0].memory["positions"] = positions
-        results: dict[str, Any] = {}
+            self._contexts[0].memory.part(RoundRobinPositions).positions = positions
         for context, fan in zip(self._contexts, self._fans, strict=True):
-            context.memory["said"] = fan.said
+            context.memory.emitted_watermark = fan.said
             written = self._save(context, request)
             if written:
-                report["states"][context.operator] = written
-            context.memory.pop("work", None)
-            result = context.memory.pop("result", None)
-            if result is not None:
-                results[context.operator] = result
-            report["memory"][context.operator] = context.memory
+                states[context.operator] = written
+            if context.result is not None:
+                results[context.operator] = context.result
+            memory[context.operator] = context.memory.snapshot()
         timers = [due for operator in self._operators if (due := operator.next_timer()) is not None]
-        metrics = {}
-        accumulators: dict[str, Accumulator[Any, Any]] = {}
         for context, fan in zip(self._contexts, self._fans, strict=True):
             context.metrics.count("records_out", fan.emitted)
             fan.emitted = 0
             metrics[context.operator] = context.metrics.take()
             accumulators = merged(accumulators, context.metrics.take_accumulators())
-        report.update(
+        return TaskReport(
+            vertex=self.spec.vertex,
+            subtask=self.subtask,
+            attempt=self.attempt,
+            states=states,
+            memory=memory,
             results=results,
             timer=min(timers, default=None),
             metrics=metrics,
@@ -443,11 +460,9 @@ class Task:
             printed=printed.text(),
             watermark=self._operators[0].watermark,
             busy=time.perf_counter() - started,
-            attempt=self.attempt,
             sent=self._sent,
             read=self._read,
         )
-        return report
 
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
         lineage = request.lineages.get(context.operator, Lineage())

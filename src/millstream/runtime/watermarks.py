@@ -5,8 +5,9 @@ Does not know: where channels come from, or when to emit; tasks call it at the e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +21,36 @@ from millstream.event_time.watermarks import (
     WatermarkStrategy,
 )
 from millstream.runtime.batch import Batch
+from millstream.runtime.memory import MemoryPart
 from millstream.serialization import codec
 
 
-class Combined:
-    """The watermark of an operator over its input channels; `memory` is JSON and survives the epoch."""
+@dataclass
+class InputChannels(MemoryPart):
+    """The last watermark of each input channel, None for an idle one, and whether all are idle.
 
-    def __init__(self, memory: dict[str, Any], channels: list[str], watermark: int) -> None:
-        known = memory.get("channels", {})
+    After a restore the channels are new, so this is not restored."""
+
+    part_name: ClassVar[str] = "input_channels"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"channels": "watermarks", "idle": "idle"}
+
+    watermarks: dict[str, int | None] = field(default_factory=dict)
+    idle: bool = False
+
+    def reset_event_time(self) -> None:
+        """Forget all channels."""
+        self.watermarks, self.idle = {}, False
+
+
+class CombinedWatermark:
+    """The watermark of an operator over its input channels; `memory` outlives the epoch."""
+
+    def __init__(self, memory: InputChannels, channels: list[str], watermark: int) -> None:
+        known = memory.watermarks
         self._channels: dict[str, int | None] = {name: known.get(name, watermark) for name in channels}
         self._memory = memory
         self.watermark = watermark
-        self.idle = bool(memory.get("idle", False))
+        self.idle = memory.idle
 
     def update(self, channel: str, watermark: int | None) -> bool:
         """A channel's watermark moved, or (None) it became idle; True when the combined one moved or turned idle."""
@@ -42,8 +61,8 @@ class Combined:
         combined = max(self.watermark, min(active)) if active else self.watermark
         changed = combined != self.watermark or idle != self.idle
         self.watermark, self.idle = combined, idle
-        self._memory["channels"] = self._channels
-        self._memory["idle"] = idle
+        self._memory.watermarks = self._channels
+        self._memory.idle = idle
         return changed
 
 
@@ -65,10 +84,27 @@ class _Latest(WatermarkOutput):
         self.idle = False
 
 
-class Generator:
-    """The watermark generator of one split or subtask. What it must remember is a JSON value."""
+@dataclass(slots=True)
+class GeneratorMemory:
+    """What a watermark generator remembers: the greatest timestamp, the last watermark that a custom generator emitted,
+    and the fields of a custom generator, encoded."""
 
-    def __init__(self, strategy: WatermarkStrategy, memory: Any) -> None:
+    greatest: int = MIN_WATERMARK
+    watermark: int = MIN_WATERMARK
+    custom: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        data: dict[str, Any] = {"greatest": self.greatest, "watermark": self.watermark}
+        if self.custom is not None:
+            data["custom"] = self.custom
+        return data
+
+
+class Generator:
+    """The watermark generator of one split or subtask."""
+
+    def __init__(self, strategy: WatermarkStrategy, memory: GeneratorMemory | None) -> None:
         self._bound: int | None = None
         self._custom: Any = None
         self._output = _Latest()
@@ -81,10 +117,10 @@ class Generator:
                 self._custom = strategy.create_watermark_generator()
         self._greatest = MIN_WATERMARK
         if memory is not None:
-            self._greatest = memory["greatest"]
-            self._output.watermark = memory["watermark"]
-            if self._custom is not None:
-                vars(self._custom).update(codec.decode(bytes.fromhex(memory["custom"])))
+            self._greatest = memory.greatest
+            self._output.watermark = memory.watermark
+            if self._custom is not None and memory.custom is not None:
+                vars(self._custom).update(codec.decode(bytes.fromhex(memory.custom)))
 
     def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int], Any], None]) -> None:
         """Take a batch's timestamps in. `on_event` runs the loop over rows for a generator of the user's own."""
@@ -103,12 +139,10 @@ class Generator:
             return MIN_WATERMARK
         return max(MIN_WATERMARK, self._greatest - self._bound - 1)
 
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> GeneratorMemory:
         """What the next epoch needs."""
-        remembered: dict[str, Any] = {"greatest": self._greatest, "watermark": self._output.watermark}
-        if self._custom is not None:
-            remembered["custom"] = codec.encode(vars(self._custom)).hex()
-        return remembered
+        custom = None if self._custom is None else codec.encode(vars(self._custom)).hex()
+        return GeneratorMemory(self._greatest, self._output.watermark, custom)
 
 
 def assign_timestamps(

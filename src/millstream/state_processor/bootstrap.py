@@ -15,6 +15,7 @@ from millstream.errors import UserError
 from millstream.event_time.timers import TimerService
 from millstream.functions import Function
 from millstream.runtime.checkpointed import OperatorStates
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state.views import broadcast_view
 from millstream.state_descriptors.descriptors import MapStateDescriptor, as_type
 from millstream.state_processor.data import records
@@ -87,7 +88,7 @@ class StateBootstrapTransformation:
     key: Callable[[Any], Any] | None = None
     key_type: TypeInformation | None = None
 
-    def tables(self, name: str, max_parallelism: int) -> tuple[Tables, dict[str, Any]]:
+    def tables(self, name: str, max_parallelism: int) -> tuple[Tables, SubtaskMemory]:
         """The state, and what the operator remembers beside it."""
         operator = LoneOperator(name, max_parallelism, self.key_type)
         context, function = Context(operator), self.function
@@ -105,8 +106,7 @@ class StateBootstrapTransformation:
         if listed:
             function.snapshot_state(None)
         function.close()
-        remembered = {"union": True} if operator.context.memory.get("union") else {}
-        return operator.tables(), remembered
+        return operator.tables(), SubtaskMemory(has_union_state=operator.context.memory.has_union_state)
 
 
 class _Initialization:

@@ -12,6 +12,7 @@ from typing import Any
 from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.context import KeyedTimerService, StreamingRuntimeContext
+from millstream.runtime.memory import OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import OperatorContext
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes, TableSchema
@@ -51,7 +52,7 @@ class LoneOperator:
             out=_Nowhere(),
             output_type=Types.PICKLED_BYTE_ARRAY(),
             side_types={},
-            memory={"watermark": MIN_WATERMARK},
+            memory=OperatorMemory(SubtaskMemory(watermark=MIN_WATERMARK)),
             epoch=1,
         )
         self.timers = KeyedTimerService(self.context, self.context.scope)

@@ -19,6 +19,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import publish
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import UserError
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes
 from millstream.state.handles import Lineage
@@ -169,7 +170,7 @@ class SavepointWriter:
         state = self._state(draft, None)
         operator_list_view(descriptor, state, union=union).update(declared(descriptor.type_info.elem_type, elements))
         if union:
-            memory = tuple({**each, "union": True} for each in draft.snapshot.memory)
+            memory = tuple(dataclasses.replace(each, has_union_state=True) for each in draft.snapshot.memory)
             draft.snapshot = dataclasses.replace(draft.snapshot, memory=memory)
         return self._put(draft, state)
 
@@ -212,7 +213,8 @@ class SavepointWriter:
         found = self._drafts.get(which.operator)
         if found is None:
             name = which.uid or which.operator
-            snapshot = OperatorSnapshot(which.operator, name, which.uid, 1, self._max_parallelism, (Lineage(),), ({},))
+            memory = (SubtaskMemory(),)
+            snapshot = OperatorSnapshot(which.operator, name, which.uid, 1, self._max_parallelism, (Lineage(),), memory)
             found = self._drafts[which.operator] = _Draft(snapshot)
         return found
 

@@ -65,7 +65,7 @@ class FeedOperator(Operator):
 
     def pump(self) -> Iterator[None]:
         """Emit one piece of work after the other."""
-        for piece in self.context.memory.get("work") or ():
+        for piece in self.context.work or ():
             if isinstance(piece, Rows):
                 values = rowwise.conform(self.context.name, self._kind, list(piece.values))
                 untimed = all(time is None for time in piece.timestamps)
@@ -119,4 +119,4 @@ class CatchOperator(Operator):
 
     def end_epoch(self) -> None:
         """Report."""
-        self.context.memory["result"] = (self._caught, self._marks)
+        self.context.result = (self._caught, self._marks)

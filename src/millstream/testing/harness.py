@@ -29,8 +29,10 @@ from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.transformations import Chaining, Input
 from millstream.runtime.keys import KeySelection
+from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.partitioners import Hash
+from millstream.runtime.report import TaskFailure
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.backend import OperatorState
 from millstream.state.handles import Handle, Lineage
@@ -141,7 +143,7 @@ class OperatorHarness:
         shapes = self._shapes()
         self._state = Restored(
             {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
-            {shape.operator: ({},) * shape.parallelism for shape in shapes},
+            {shape.operator: (SubtaskMemory(),) * shape.parallelism for shape in shapes},
         )
 
     @classmethod
@@ -238,17 +240,17 @@ class OperatorHarness:
         memory = {name: list(parts) for name, parts in self._state.memory.items()}
         self._attempts = attempts_of(result.reports)
         for report in result.reports:
-            subtask = report["subtask"]
-            for operator, written in report["states"].items():
+            subtask = report.subtask
+            for operator, written in report.states.items():
                 lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
-            for operator, remembered in report["memory"].items():
+            for operator, remembered in report.memory.items():
                 memory[operator][subtask] = remembered
-            for counts in report["metrics"].values():
+            for counts in report.metrics.values():
                 for name, count in counts.items():
                     if isinstance(count, int):
                         self._metrics[name] = self._metrics.get(name, 0) + count
-            self.printed += report["printed"]
-            caught, marks = report["results"].get(self._catch, ((), ()))
+            self.printed += report.printed
+            caught, marks = report.results.get(self._catch, ((), ()))
             for side, value, time in caught:
                 self._outputs[side].append(Record(value, time))
             self.marks.extend(marks)
@@ -442,8 +444,8 @@ def _release(job: str, local: str) -> None:
         shutil.rmtree(Path(local), ignore_errors=True)
 
 
-def _failure(data: Mapping[str, Any]) -> MillstreamError:
-    if data["domain"] == "user":
-        return UserFunctionFailed.from_json(dict(data))
-    text = f"{data['problem']} (in {data['vertex']})"
-    return ExternalError(text) if data["domain"] == "external" else InternalError(f"{text}\n{data['trace']}")
+def _failure(failure: TaskFailure) -> MillstreamError:
+    if failure.domain == "user":
+        return UserFunctionFailed.from_failure(failure)
+    text = f"{failure.problem} (in {failure.vertex})"
+    return ExternalError(text) if failure.domain == "external" else InternalError(f"{text}\n{failure.trace}")

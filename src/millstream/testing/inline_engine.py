@@ -22,6 +22,7 @@ from millstream.engine.slot_tasks import collect_results, run_task
 from millstream.runtime import block as blocks
 from millstream.runtime.batch_task import Placed
 from millstream.runtime.block import BlockKind
+from millstream.runtime.report import unpack_failure, unpack_report
 
 
 class InlineEngine:
@@ -113,6 +114,6 @@ class InlineEngine:
 def _result(found: Iterable[bytes]) -> EpochResult:
     kinds = [(blocks.header(data).kind, data) for data in found]
     return EpochResult(
-        tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
-        tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+        tuple(unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
+        tuple(unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
     )

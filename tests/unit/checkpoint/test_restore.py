@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import MaxParallelismChanged, OperatorShape, StateNotClaimed, assign
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.operators.source import SourceMemory, SplitMemory
 from millstream.state.handles import Handle, Lineage
 
 
@@ -16,7 +18,7 @@ def handle(name):
 def snapshot(operator="a", parallelism=2, memory=None, files=True, most=128):
     lineages = tuple(Lineage((handle(f"{operator}{i}"),) if files else ()) for i in range(parallelism))
     return OperatorSnapshot(
-        operator, f"name {operator}", None, parallelism, most, lineages, memory or ({},) * parallelism
+        operator, f"name {operator}", None, parallelism, most, lineages, memory or (SubtaskMemory(),) * parallelism
     )
 
 
@@ -50,7 +52,7 @@ def test_a_checkpoint_of_another_job_is_written_anew():
 def test_a_new_operator_starts_empty():
     found = assign(checkpoint(snapshot()), [shape(), shape("b", 3)])
     assert found.lineages["b"] == (Lineage(),) * 3
-    assert found.memory["b"] == ({},) * 3
+    assert found.memory["b"] == (SubtaskMemory(),) * 3
 
 
 def test_state_nobody_takes_is_refused_unless_that_is_allowed():
@@ -73,21 +75,22 @@ def test_a_changed_max_parallelism_is_refused_where_there_is_state():
     st.lists(st.sets(st.sampled_from([f"s{i}" for i in range(9)])), min_size=1, max_size=4),
     st.integers(1, 5),
 )
-def test_every_split_is_remembered_by_exactly_one_subtask(splits, parallelism):
+def test_every_split_is_remembered_by_exactly_one_subtask(split_sets, parallelism):
     owned, taken = [], set()
-    for names in splits:
-        owned.append({"splits": {name: {"watermark": 1} for name in sorted(names - taken)}})
+    for names in split_sets:
+        splits = {name: SplitMemory(0, watermark=1) for name in sorted(names - taken)}
+        owned.append(SubtaskMemory().with_parts([SourceMemory(splits)]))
         taken |= names
-    old = snapshot(parallelism=len(splits), memory=tuple(owned), files=False)
+    old = snapshot(parallelism=len(split_sets), memory=tuple(owned), files=False)
     found = assign(checkpoint(old), [shape(parallelism=parallelism)]).memory["a"]
-    assert sorted(name for each in found for name in each.get("splits", ())) == sorted(taken)
+    assert sorted(name for memory in found for name in memory.part(SourceMemory).splits) == sorted(taken)
 
 
 @given(st.lists(st.none() | st.integers(0, 100), min_size=1, max_size=4), st.integers(1, 5))
 def test_the_watermark_after_rescaling_is_the_least(marks, parallelism):
-    memory = tuple({} if mark is None else {"watermark": mark} for mark in marks)
+    memory = tuple(SubtaskMemory(watermark=mark) for mark in marks)
     old = snapshot(parallelism=len(marks), memory=memory, files=False)
     if parallelism == len(marks):
         return
     for each in assign(checkpoint(old), [shape(parallelism=parallelism)]).memory["a"]:
-        assert each.get("watermark") == (None if None in marks else min(marks))
+        assert each.watermark == (None if None in marks else min(marks))

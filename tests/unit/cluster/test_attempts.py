@@ -7,6 +7,7 @@ import pytest
 from millstream.cluster.attempts import RUNS, AttemptsDisagree, disagreement, run_until_agreed
 from millstream.engine.contract import EpochResult
 from millstream.errors import InternalError
+from millstream.runtime.report import TaskReport
 
 A, B, R = b"first", b"other", b"reader"
 
@@ -24,10 +25,9 @@ PLAN = SimpleNamespace(
 def reports(sender, sent, *read):
     """One sender, and what each of two readers read of it."""
     down = [
-        {"vertex": "down", "subtask": subtask, "attempt": R, "sent": {}, "read": {(0, 0): counts} if counts else {}}
-        for subtask, counts in enumerate(read)
+        TaskReport("down", subtask, R, read={(0, 0): counts} if counts else {}) for subtask, counts in enumerate(read)
     ]
-    return [{"vertex": "up", "subtask": 0, "attempt": sender, "sent": {0: sent}, "read": {}}, *down]
+    return [TaskReport("up", 0, sender, sent={0: sent}), *down]
 
 
 def test_reports_of_one_run_agree():

@@ -7,16 +7,14 @@ from millstream.cluster.oversize import Oversize, is_for_size
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.spark.engine import SparkFailed
-from millstream.runtime.block import pack_failure, unpack_failure
-from millstream.runtime.rowwise import UserFunctionFailed
+from millstream.runtime.report import TaskFailure, pack_failure, unpack_failure
 
 LOST = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3: "
 PLAN = EpochPlan(7, 0, {"src": {"ranges": [["s", 0, 400, 400]], "splits": [], "end": False}})
 
 
 def told(domain):
-    failure = {"domain": domain, "vertex": "v", **UserFunctionFailed("map", "out of memory", "").to_json()}
-    return failure_of(unpack_failure(pack_failure(0, failure)))
+    return failure_of(unpack_failure(pack_failure(0, TaskFailure(domain, "v", "out of memory", operator="map"))))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from millstream.cluster.sources import EpochPlan, Sources, _owners
 from millstream.connector.source import Budget
-from millstream.runtime.operators.source import SourceSpec
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.operators.source import SourceMemory, SourceSpec, SplitMemory
 from millstream.testing.sample_input import events
 from millstream.testing.sample_programs import SplitsSource, strategy
 from millstream.times import Duration
@@ -80,18 +81,18 @@ def test_a_plan_of_one_record_cannot_be_smaller():
 @given(st.integers(1, 5))
 def test_a_split_stays_with_the_subtask_that_has_read_it(parallelism):
     made = sources(parallelism)
-    memory = {"src": [{} for _ in range(parallelism)]}
+    memory = {"src": [SubtaskMemory() for _ in range(parallelism)]}
     readers = {}
     for plan in plans(sources(parallelism), 3):
         made.replay(plan)
         work = made.work(plan, memory)["src"]
-        assert sorted(part[0] for each in work for part in each["ranges"]) == sorted(
+        assert sorted(part[0] for each in work for part in each.ranges) == sorted(
             part[0] for part in plan.sources["src"]["ranges"]
         )
         for subtask, each in enumerate(work):
-            for name in {*each["splits"], *(part[0] for part in each["ranges"])}:
+            for name in {*each.splits, *(part[0] for part in each.ranges)}:
                 assert readers.setdefault(name, subtask) == subtask
-            memory["src"][subtask] = {"splits": {name: {} for name in each["splits"]}}
+            memory["src"][subtask] = _remembering({name: SplitMemory(0) for name in each.splits})
 
 
 @given(st.sets(st.sampled_from([f"s{i}" for i in range(12)])), st.integers(1, 5))
@@ -106,7 +107,11 @@ def aligned():
 
 
 def remembered(**marks):
-    return {"src": [{"splits": {name: {"watermark": mark} for name, mark in marks.items()}}, {}]}
+    return {"src": [_remembering({name: SplitMemory(0, mark) for name, mark in marks.items()}), SubtaskMemory()]}
+
+
+def _remembering(splits):
+    return SubtaskMemory().with_parts([SourceMemory(splits)])
 
 
 def test_a_split_that_is_ahead_of_its_group_waits():

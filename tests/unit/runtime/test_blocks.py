@@ -83,13 +83,6 @@ def test_headers_and_watermarks_come_back(edge, upstream, sequence, mark):
     assert blocks.unpack_watermark(packed) == mark
 
 
-def test_reports_and_failures_come_back():
-    report = {"vertex": "v", "states": {}, "memory": {"a": {"watermark": 3}}}
-    assert blocks.unpack_report(blocks.pack_report(1, report)) == report
-    failure = {"domain": "user", "problem": "ünglück \ud800", "key": None}
-    assert blocks.unpack_failure(blocks.pack_failure(1, failure)) == failure
-
-
 PROGRAM = """
 import sys, types
 from millstream.runtime import block as blocks

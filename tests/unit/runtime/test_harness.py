@@ -25,6 +25,7 @@ from millstream.runtime.operators.process import ProcessSpec
 from millstream.runtime.operators.reduce import ReduceSpec
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.partitioners import Forward
+from millstream.runtime.report import unpack_report
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.task import ChainedEdge, InEdge, OperatorNode, Task, TaskEnvironment, TaskRequest, TaskSpec
 from millstream.state.handles import Lineage
@@ -303,14 +304,14 @@ def test_what_processing_time_timers_emit_is_not_lost_in_a_chained_sink():
         task = Task(spec, 0, TaskEnvironment(MemoryFiles(home._job), lambda *_: lambda: None))
         batch = blocks.pack_batch(0, 0, 0, blocks.Batch(any_type, rows=[("a", 50)]))
         first = last_report(task.run(TaskRequest(1, now=10, attempt="1"), [batch]))
-        assert first["timer"] == 50
-        lineages = {"remind": Lineage().extended(*first["states"]["remind"])}
-        second = last_report(task.run(TaskRequest(2, 50, "1", lineages=lineages, memory=first["memory"]), []))
-        assert second["results"] == {"sink": [("a", 50)]}
+        assert first.timer == 50
+        lineages = {"remind": Lineage().extended(*first.states["remind"])}
+        second = last_report(task.run(TaskRequest(2, 50, "1", lineages=lineages, memory=first.memory), []))
+        assert second.results == {"sink": [("a", 50)]}
 
 
 def last_report(sent):
-    return blocks.unpack_report([data for _, data in sent][-1])
+    return unpack_report([data for _, data in sent][-1])
 
 
 def test_the_watermark_of_an_input_that_ended_before_a_rescale_is_not_waited_for_again():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.event_time.watermarks import MIN_WATERMARK
-from millstream.runtime.watermarks import Combined
+from millstream.runtime.watermarks import CombinedWatermark, InputChannels
 
 CHANNELS = ["0/0", "0/1", "1/0"]
 news = st.lists(st.tuples(st.sampled_from(CHANNELS), st.none() | st.integers(-5, 30)), max_size=30)
@@ -14,8 +14,8 @@ news = st.lists(st.tuples(st.sampled_from(CHANNELS), st.none() | st.integers(-5,
 
 @given(news, st.data())
 def test_the_least_over_active_channels_and_monotone_across_epochs(steps, data):
-    memory, marks = {}, dict.fromkeys(CHANNELS, MIN_WATERMARK)
-    combined = Combined(memory, CHANNELS, MIN_WATERMARK)
+    memory, marks = InputChannels(), dict.fromkeys(CHANNELS, MIN_WATERMARK)
+    combined = CombinedWatermark(memory, CHANNELS, MIN_WATERMARK)
     best, idle = MIN_WATERMARK, False
     for channel, mark in steps:
         known = marks[channel]
@@ -26,12 +26,12 @@ def test_the_least_over_active_channels_and_monotone_across_epochs(steps, data):
         best, idle = expected, now_idle
         assert (combined.watermark, combined.idle) == (best, idle)
         if data.draw(st.booleans()):  # the epoch ends; the next may be run elsewhere
-            memory = json.loads(json.dumps(memory))
-            combined = Combined(memory, CHANNELS, combined.watermark)
+            memory = InputChannels.from_json(json.loads(json.dumps(memory.to_json())))
+            combined = CombinedWatermark(memory, CHANNELS, combined.watermark)
 
 
 def test_a_channel_that_says_less_than_it_said_is_not_believed():
-    combined = Combined({}, ["0/0", "0/1"], MIN_WATERMARK)
+    combined = CombinedWatermark(InputChannels(), ["0/0", "0/1"], MIN_WATERMARK)
     combined.update("0/0", 30)
     combined.update("0/0", 10)
     combined.update("0/1", 25)
@@ -39,7 +39,7 @@ def test_a_channel_that_says_less_than_it_said_is_not_believed():
 
 
 def test_a_channel_that_nobody_has_heard_of_holds_the_watermark():
-    combined = Combined({}, ["0/0", "0/1"], MIN_WATERMARK)
+    combined = CombinedWatermark(InputChannels(), ["0/0", "0/1"], MIN_WATERMARK)
     assert not combined.update("0/0", 30)
     assert combined.watermark == MIN_WATERMARK
     assert combined.update("0/1", None)

@@ -38,6 +38,7 @@ from millstream.errors import ExternalError
 from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
+from millstream.runtime.report import unpack_failure, unpack_report
 
 T = TypeVar("T")
 
@@ -150,8 +151,8 @@ class SparkEngine:
         watch.worked()
         kinds = [(blocks.header(data).kind, data) for data in found]
         return EpochResult(
-            reports=tuple(blocks.unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
-            failures=tuple(blocks.unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+            reports=tuple(unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
+            failures=tuple(unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
         )
 
     def _run(self, request: EpochRequest) -> list[bytes]:

@@ -10,9 +10,9 @@ Does not know: how patterns are written or matched."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.context import StreamingRuntimeContext
 from millstream.runtime.keys import KeySelection
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.nfa.events import Events
 from millstream.runtime.nfa.match import Match
 from millstream.runtime.nfa.matching import Matching
@@ -102,6 +103,16 @@ class MatchContext:
         self._operator.side(output_tag.tag_id, value, self.time)
 
 
+@dataclass
+class PatternMemory(MemoryPart):
+    """The pattern of the partial matches in state."""
+
+    part_name: ClassVar[str] = "pattern"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"pattern": "fingerprint"}
+
+    fingerprint: str | None = None
+
+
 class CepOperator(Operator):
     """Gathers events until their time has come, then takes them through the patterns."""
 
@@ -155,14 +166,14 @@ class CepOperator(Operator):
     def check_patterns(self) -> None:
         """Partial matches must be of the pattern they go on with."""
         now = self._patterns[""].fingerprint
-        if self.context.memory.setdefault("pattern", now) != now:
-            if any(True for _ in self.matches.scan(None)):
-                raise PatternChanged(self.context.name)
-            self.context.memory["pattern"] = now
+        memory = self.context.memory.part(PatternMemory)
+        if memory.fingerprint not in (None, now) and any(True for _ in self.matches.scan(None)):
+            raise PatternChanged(self.context.name)
+        memory.fingerprint = now
 
     def on_watermark(self, watermark: int) -> None:
         """In event time, time has passed; then pass the watermark on."""
-        self.context.memory["watermark"] = watermark
+        self.context.memory.watermark = watermark
         if not self.spec.processing_time:
             self._pass(watermark)
         super().on_watermark(watermark)

@@ -7,8 +7,9 @@ The epoch's batches are gathered and grouped once, before the watermark moves on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from millstream.functions.aggregations import Aggregations
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.sorted_input import SortedUnit
@@ -45,6 +47,22 @@ class ColumnarWindowSpec(OperatorSpec):
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
         return ColumnarWindowOperator(context, self)
+
+
+@dataclass
+class OpenWindows(MemoryPart):
+    """The starts of the windows that have records, so that a watermark need not look for them in state."""
+
+    part_name: ClassVar[str] = "open_windows"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"panes": "starts"}
+
+    starts: list[int] = field(default_factory=list)
+
+    @classmethod
+    def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
+        """Every subtask may have keys of every window."""
+        starts = sorted({start for part in parts for start in part.starts})
+        return [cls(list(starts)) for _ in range(parallelism)]
 
 
 class ColumnarWindowOperator(Operator):
@@ -82,7 +100,7 @@ class ColumnarWindowOperator(Operator):
 
     def on_sorted(self, unit: SortedUnit) -> None:
         """All records of some keys: each window of theirs once, without state."""
-        if not unit.complete or self._waiting or self.context.memory.get("panes"):
+        if not unit.complete or self._waiting or self.context.memory.part(OpenWindows).starts:
             super().on_sorted(unit)
             return
         self.on_batch(unit.batch, unit.side)
@@ -101,13 +119,13 @@ class ColumnarWindowOperator(Operator):
     def on_watermark(self, watermark: int) -> None:
         """Group what was gathered, then fire the windows that end by the watermark."""
         self._group()
-        open_windows: list[int] = self.context.memory.get("panes", [])
-        due = sorted(start for start in open_windows if start + self._spec.size - 1 <= watermark)
+        open_windows = self.context.memory.part(OpenWindows)
+        due = sorted(start for start in open_windows.starts if start + self._spec.size - 1 <= watermark)
         for start in due:
             self._fire(start)
         if due:
             fired = set(due)
-            self.context.memory["panes"] = [start for start in open_windows if start not in fired]
+            open_windows.starts = [start for start in open_windows.starts if start not in fired]
         super().on_watermark(watermark)
 
     def end_epoch(self) -> None:
@@ -134,9 +152,9 @@ class ColumnarWindowOperator(Operator):
 
     def _keep(self, window: int, chunk: pa.RecordBatch) -> None:
         """Add a chunk to a window; many small ones become one."""
-        panes: list[int] = self.context.memory.setdefault("panes", [])
-        if window not in panes:
-            panes.append(window)
+        starts = self.context.memory.part(OpenWindows).starts
+        if window not in starts:
+            starts.append(window)
         stored = list(self._table.scan(window))
         if len(stored) >= _MERGE_AFTER:
             chunk = self._partials.merged([*(columns.unpacked(data) for _, data in stored), chunk])

@@ -7,14 +7,33 @@ Does not know: how the watermark is found."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator
 
 
-class EventTimeOperator(Operator):
-    """Memory: when a record came last, and whether it was told that nothing comes. `seen` is the subclass's to set."""
+@dataclass
+class EventTimeMemory(MemoryPart):
+    """When the last record arrived, and whether the operator has emitted that it is idle. Subclasses have a name."""
 
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"active_at": "active_at", "idle_sent": "idle_sent"}
+
+    active_at: int | None = None
+    idle_sent: bool = False
+
+    def reset_event_time(self) -> None:
+        """Idleness is emitted again."""
+        self.idle_sent = False
+
+
+class EventTimeOperator(Operator):
+    """`memory_type` is what the subclass remembers. The subclass sets `seen` when a record arrives."""
+
+    memory_type: ClassVar[type[EventTimeMemory]]
     seen = False
 
     @property
@@ -30,7 +49,9 @@ class EventTimeOperator(Operator):
         """Nothing was seen."""
         super().begin_epoch()
         self.seen = False
-        self.context.memory.setdefault("active_at", self.context.now)
+        memory = self.context.memory.part(self.memory_type)
+        if memory.active_at is None:
+            memory.active_at = self.context.now
 
     def on_watermark(self, watermark: int) -> None:
         """Only the last watermark of the input counts."""
@@ -45,23 +66,23 @@ class EventTimeOperator(Operator):
 
     def end_epoch(self) -> None:
         """Emit the watermark of what was seen, or say that nothing comes."""
-        memory = self.context.memory
-        if self.seen:
-            memory["active_at"] = self.context.now
+        memory = self.context.memory.part(self.memory_type)
+        if self.seen or memory.active_at is None:
+            memory.active_at = self.context.now
         if self.watermark == MAX_WATERMARK:
             return
         current, timeout = self.current_watermark(), self.idle_timeout
-        silent = timeout is not None and self.context.now - memory["active_at"] >= timeout
+        silent = timeout is not None and self.context.now - memory.active_at >= timeout
         idle = current is None or silent
-        if idle and not memory.get("idle_sent"):
+        if idle and not memory.idle_sent:
             self.out.emit_watermark(None)
-        elif current is not None and not idle and (current > self.watermark or memory.get("idle_sent")):
+        elif current is not None and not idle and (current > self.watermark or memory.idle_sent):
             super().on_watermark(max(current, self.watermark))
-        memory["idle_sent"] = idle
+        memory.idle_sent = idle
 
     def next_timer(self) -> int | None:
         """When this input counts as idle."""
-        timeout = self.idle_timeout
-        if timeout is None or self.context.memory.get("idle_sent") or self.watermark == MAX_WATERMARK:
+        timeout, memory = self.idle_timeout, self.context.memory.part(self.memory_type)
+        if timeout is None or memory.active_at is None or memory.idle_sent or self.watermark == MAX_WATERMARK:
             return None
-        return int(self.context.memory["active_at"]) + timeout
+        return memory.active_at + timeout

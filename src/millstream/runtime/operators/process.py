@@ -69,7 +69,7 @@ class TimedOperator(FunctionOperator):
 
     def on_watermark(self, watermark: int) -> None:
         """Fire the event-time timers that are due, then pass the watermark on."""
-        self.context.memory["watermark"] = watermark
+        self.context.memory.watermark = watermark
         self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
         super().on_watermark(watermark)
 

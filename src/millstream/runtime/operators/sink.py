@@ -7,7 +7,9 @@ Does not know: commits."""
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from millstream.connector.sink import Sink, SinkWriter, WriterContext
 from millstream.functions.checkpointed import CheckpointedFunction
@@ -15,6 +17,7 @@ from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import InitializationContext, SnapshotContext
 from millstream.runtime.context import StreamingRuntimeContext
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
 
@@ -27,6 +30,16 @@ class SinkSpec(OperatorSpec):
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
         return SinkOperator(context, self.sink)
+
+
+@dataclass
+class SinkMemory(MemoryPart):
+    """Whether the input is idle: the committer does not wait for the watermark of this subtask."""
+
+    part_name: ClassVar[str] = "sink"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"sink_idle": "idle"}
+
+    idle: bool = False
 
 
 class SinkOperator(Operator):
@@ -79,16 +92,16 @@ class SinkOperator(Operator):
 
     def on_watermark(self, watermark: int) -> None:
         """Nothing comes after a sink; its committer is told how far it is."""
-        self.context.memory["watermark"] = watermark
-        self.context.memory.pop("sink_idle", None)
+        self.context.memory.watermark = watermark
+        self.context.memory.part(SinkMemory).idle = False
 
     def on_idle(self) -> None:
         """Nothing comes after a sink; its committer does not wait for it."""
-        self.context.memory["sink_idle"] = True
+        self.context.memory.part(SinkMemory).idle = True
 
     def on_active(self) -> None:
         """It is waited for again."""
-        self.context.memory.pop("sink_idle", None)
+        self.context.memory.part(SinkMemory).idle = False
 
     def end_epoch(self) -> None:
         """Stage what was written; the report carries the committables."""
@@ -98,6 +111,6 @@ class SinkOperator(Operator):
             if isinstance(writer, CheckpointedFunction):
                 rowwise.guarded(self.context, writer.snapshot_state, SnapshotContext(self.context))
             if staged:
-                self.context.memory["result"] = staged
+                self.context.result = staged
             rowwise.guarded(self.context, writer.close)
             self._writer = None

@@ -59,9 +59,9 @@ class SortedWindowOperator(WindowOperator):
         if starts is None:
             self.on_batch(batch, unit.side)
             return
-        self.context.memory["watermark"] = MAX_WATERMARK
+        self.context.memory.watermark = MAX_WATERMARK
         self._evaluate_all(batch, keys, window_ranges(self.spec.assigner, times, starts))
-        self.context.memory.pop("watermark")
+        self.context.memory.watermark = None
 
     def _evaluate_all(self, batch: Batch, keys: list[Any], ranges: Ranges) -> None:
         spec, name = self.spec, self.context.name

@@ -6,9 +6,9 @@ Does not know: how ranges were planned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
@@ -16,9 +16,10 @@ from millstream.connector.source import DEAD_LETTERS, ReaderContext, Records, So
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK, WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch, timestamps_of
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.timestamps import events, stamp
-from millstream.runtime.watermarks import Generator
+from millstream.runtime.watermarks import Generator, GeneratorMemory
 from millstream.types.row import Row
 
 
@@ -33,6 +34,74 @@ class SourceSpec(OperatorSpec):
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
         return SourceOperator(context, self.source, self.strategy, periodic=self.periodic)
+
+
+@dataclass(frozen=True)
+class SourceWork:
+    """What one subtask of a source does in one epoch. `ranges` are JSON forms of `SplitRange`; `splits` are those that
+    the watermark waits for; with `end` the input ends."""
+
+    ranges: Sequence[Sequence[Any]] = ()
+    splits: Sequence[str] = ()
+    end: bool = False
+
+
+@dataclass(slots=True)
+class SplitMemory:
+    """What a source remembers of one split: when it was read last, its watermark (None if it is idle), its watermark
+    generator."""
+
+    active_at: int
+    watermark: int | None = MIN_WATERMARK
+    generator: GeneratorMemory | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        generator = None if self.generator is None else self.generator.to_json()
+        return {"active_at": self.active_at, "watermark": self.watermark, "generator": generator}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SplitMemory:
+        """Return the inverse of `to_json`."""
+        generator = data.get("generator")
+        return cls(
+            data["active_at"],
+            data.get("watermark", MIN_WATERMARK),
+            None if generator is None else GeneratorMemory(**generator),
+        )
+
+
+@dataclass
+class SourceMemory(MemoryPart):
+    """The splits that a subtask reads, and whether it has emitted that it is idle."""
+
+    part_name: ClassVar[str] = "source"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"splits": "splits", "idle_sent": "idle_sent"}
+
+    splits: dict[str, SplitMemory] = field(default_factory=dict)
+    idle_sent: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        splits = {name: split.to_json() for name, split in self.splits.items()}
+        return {"version": self.version, "splits": splits, "idle_sent": self.idle_sent}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """Create the memory of each split."""
+        splits = {name: SplitMemory.from_json(data) for name, data in fields.get("splits", {}).items()}
+        return cls(splits, fields.get("idle_sent", False))
+
+    @classmethod
+    def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
+        """Every split is remembered by one subtask, which will read it."""
+        splits = {name: split for part in parts for name, split in part.splits.items()}
+        names = sorted(splits)
+        return [cls({name: splits[name] for name in names[subtask::parallelism]}) for subtask in range(parallelism)]
+
+    def reset_event_time(self) -> None:
+        """Idleness is emitted again."""
+        self.idle_sent = False
 
 
 class SourceOperator(Operator):
@@ -60,12 +129,12 @@ class SourceOperator(Operator):
 
     def pump(self) -> Iterator[None]:
         """Read the epoch's ranges; control goes back after every batch, so that memory stays bounded."""
-        work = self.context.memory.get("work") or {}
-        splits: dict[str, Any] = self.context.memory.setdefault("splits", {})
-        for data in work.get("ranges", ()):
+        work = self._work()
+        memory = self.context.memory.part(SourceMemory)
+        for data in work.ranges:
             part = SplitRange.from_json(data)
-            known = splits.setdefault(part.split, {"generator": None, "active_at": self.context.now})
-            generator = Generator(self._strategy, known["generator"])
+            split = memory.splits.setdefault(part.split, SplitMemory(self.context.now))
+            generator = Generator(self._strategy, split.generator)
             assert self._reader is not None
             records = iter(self._reader.read(part))
             while True:
@@ -78,11 +147,15 @@ class SourceOperator(Operator):
                 generator.on_batch(batch, events(self.context))
                 self.out.emit(batch)
                 yield
-            known["active_at"] = self.context.now
-            known["watermark"] = rowwise.guarded(self.context, generator.current, self._periodic)
-            known["generator"] = generator.memory()
-        self._advance(work, splits)
+            split.active_at = self.context.now
+            split.watermark = rowwise.guarded(self.context, generator.current, self._periodic)
+            split.generator = generator.memory()
+        self._advance(work, memory)
         yield
+
+    def _work(self) -> SourceWork:
+        work: SourceWork | None = self.context.work
+        return work or SourceWork()
 
     def _reject(self) -> None:
         """Count what the reader left out; what it kept goes to the side output, if somebody listens."""
@@ -102,35 +175,34 @@ class SourceOperator(Operator):
             return Batch(kind, array=read.values, timestamps=times)
         return Batch(kind, rows=rowwise.conform(self.context.name, kind, list(read.values)), timestamps=times)
 
-    def _advance(self, work: dict[str, Any], splits: dict[str, Any]) -> None:
-        memory = self.context.memory
-        if work.get("end"):
+    def _advance(self, work: SourceWork, memory: SourceMemory) -> None:
+        if work.end:
             if self.watermark != MAX_WATERMARK:
                 self.on_watermark(MAX_WATERMARK)
             return
         now, timeout = self.context.now, self._strategy.idle_timeout
         waiting: list[int] = []
-        for split in work.get("splits", ()):
-            known = splits.setdefault(split, {"generator": None, "active_at": now})
-            silent = timeout is not None and now - known["active_at"] >= timeout
-            if not silent and known.get("watermark", MIN_WATERMARK) is not None:
-                waiting.append(known.get("watermark", MIN_WATERMARK))
-        memory["splits"] = {split: splits[split] for split in work.get("splits", ())}  # those at their end are over
+        splits = {name: memory.splits.get(name) or SplitMemory(now) for name in work.splits}
+        for split in splits.values():
+            silent = timeout is not None and now - split.active_at >= timeout
+            if not silent and split.watermark is not None:
+                waiting.append(split.watermark)
+        memory.splits = splits  # without those that ended
         idle = not waiting
-        if idle and not memory.get("idle_sent"):
+        if idle and not memory.idle_sent:
             self.on_idle()
-        elif not idle and (min(waiting) > self.watermark or memory.get("idle_sent")):
+        elif not idle and (min(waiting) > self.watermark or memory.idle_sent):
             self.on_watermark(max(min(waiting), self.watermark))
-        memory["idle_sent"] = idle
+        memory.idle_sent = idle
 
     def next_timer(self) -> int | None:
         """When the next split counts as idle."""
         timeout = self._strategy.idle_timeout
-        work = self.context.memory.get("work") or {}
-        if timeout is None or work.get("end"):
+        work = self._work()
+        if timeout is None or work.end:
             return None
-        splits = self.context.memory.get("splits", {})
-        due = [splits[name]["active_at"] + timeout for name in work.get("splits", ()) if name in splits]
+        splits = self.context.memory.part(SourceMemory).splits
+        due = [splits[name].active_at + timeout for name in work.splits if name in splits]
         return min((at for at in due if at > self.context.now), default=None)
 
     def take_over(self, before: Operator) -> None:

@@ -5,16 +5,16 @@ Does not know: splits; sources have generators of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.runtime.operators.event_time import EventTimeOperator
-from millstream.runtime.watermarks import Generator, assign_timestamps
+from millstream.runtime.operators.event_time import EventTimeMemory, EventTimeOperator
+from millstream.runtime.watermarks import Generator, GeneratorMemory, assign_timestamps
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,41 @@ class TimestampsSpec(OperatorSpec):
         return TimestampsOperator(context, self.strategy, periodic=self.periodic)
 
 
+@dataclass
+class TimestampsMemory(EventTimeMemory):
+    """The watermark generator of the subtask, too."""
+
+    part_name: ClassVar[str] = "timestamps"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {**EventTimeMemory.unversioned_keys, "generator": "generator"}
+
+    generator: GeneratorMemory | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        generator = None if self.generator is None else self.generator.to_json()
+        return {**super().to_json(), "generator": generator}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """Create the memory of the generator, too."""
+        generator = fields.get("generator")
+        return cls(**{**fields, "generator": None if generator is None else GeneratorMemory(**generator)})
+
+    @classmethod
+    def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
+        """Every subtask continues with the generator that was behind all others."""
+        generators = [part.generator for part in parts if part.generator is not None]
+        if not generators:
+            return None
+        behind = min(generators, key=lambda generator: generator.greatest)
+        active_at = max(part.active_at or 0 for part in parts)
+        return [cls(active_at, generator=behind) for _ in range(parallelism)]
+
+
 class TimestampsOperator(EventTimeOperator):
     """One generator for the subtask."""
+
+    memory_type = TimestampsMemory
 
     def __init__(self, context: OperatorContext, strategy: WatermarkStrategy, *, periodic: bool = True) -> None:
         super().__init__(context)
@@ -51,7 +84,7 @@ class TimestampsOperator(EventTimeOperator):
     def begin_epoch(self) -> None:
         """Go on from what the last epoch remembered."""
         super().begin_epoch()
-        self._generator = Generator(self._strategy, self.context.memory.get("generator"))
+        self._generator = Generator(self._strategy, self.context.memory.part(TimestampsMemory).generator)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Give timestamps, remember the greatest."""
@@ -62,7 +95,7 @@ class TimestampsOperator(EventTimeOperator):
 
     def end_epoch(self) -> None:
         """Remember the generator as it is before it is asked for the watermark."""
-        self.context.memory["generator"] = self._generator.memory()
+        self.context.memory.part(TimestampsMemory).generator = self._generator.memory()
         super().end_epoch()
 
 

@@ -124,7 +124,7 @@ class WindowOperator(Operator):
 
     def on_watermark(self, watermark: int) -> None:
         """Fire the event-time timers that are due, then pass the watermark on."""
-        self.context.memory["watermark"] = watermark
+        self.context.memory.watermark = watermark
         if self._sessions is None:
             self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
         else:

@@ -6,9 +6,9 @@ Does not know: what any operator computes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql.columns import array_of, internal_values, key_type_info, kinds_of, tuples_of
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Frame
@@ -154,15 +155,25 @@ class TableOperator(Operator):
         return problem
 
 
+@dataclass
+class WindowEnds(MemoryPart):
+    """The ends of windows that have rows, as a heap; None if they must be looked for in state."""
+
+    part_name: ClassVar[str] = "window_ends"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"ends": "ends"}
+
+    ends: list[int] | None = None
+
+
 def open_ends(context: OperatorContext, windows: StateTable) -> list[int]:
     """The moments at which windows that have rows are over, as a heap.
 
     They are memory, so that no epoch has to look for them; subtasks of another parallelism find them in state, where
     each window is a namespace."""
-    found: list[int] | None = context.memory.get("ends")
-    if found is None:
-        found = context.memory["ends"] = sorted(windows.namespaces())
-    return found
+    memory = context.memory.part(WindowEnds)
+    if memory.ends is None:
+        memory.ends = sorted(windows.namespaces())
+    return memory.ends
 
 
 def rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:

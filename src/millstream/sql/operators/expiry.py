@@ -9,9 +9,11 @@ which it is written, and freeing looks at the keys of the oldest steps only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import OperatorContext
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -19,21 +21,41 @@ from millstream.types.factory import Types
 _STEPS = 8
 
 
+@dataclass
+class ExpirySteps(MemoryPart):
+    """The steps that have keys, in order, by the name of the state. A state that is not here is looked up."""
+
+    part_name: ClassVar[str] = "expiry"
+
+    steps: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """Copy every list."""
+        return cls({name: list(steps) for name, steps in fields.get("steps", {}).items()})
+
+    @classmethod
+    def take_unversioned(cls, memory: dict[str, Any]) -> Self:
+        """Release 0.1 had a key for each state."""
+        keys = [key for key in memory if key.endswith("/steps")]
+        return cls({key.removesuffix("/steps"): list(memory.pop(key)) for key in keys})
+
+
 class Expiry:
     """The keys of one kind of state, and when they were written. `ttl` is in milliseconds."""
 
     def __init__(self, context: OperatorContext, name: str, ttl: int) -> None:
-        self._context, self._ttl, self._memory = context, ttl, f"{name}/steps"
+        self._context, self._ttl, self._name = context, ttl, name
         self._grain = max(1, ttl // _STEPS)
         self._times = context.state.table(f"{name}/written", Types.LONG())
         self._steps = context.state.table(f"{name}/steps", Types.BOOLEAN())
 
     def _open(self) -> list[int]:
         """The steps that have keys, in order; found in state by subtasks of another parallelism."""
-        found: list[int] | None = self._context.memory.get(self._memory)
-        if found is None:
-            found = self._context.memory[self._memory] = sorted(self._steps.namespaces())
-        return found
+        steps = self._context.memory.part(ExpirySteps).steps
+        if self._name not in steps:
+            steps[self._name] = sorted(self._steps.namespaces())
+        return steps[self._name]
 
     def alive(self, key: Any) -> bool:
         """Whether the key was written within the time to live."""

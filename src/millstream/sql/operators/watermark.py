@@ -6,7 +6,9 @@ Does not know: what the watermark is for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.runtime.operators.event_time import EventTimeOperator
+from millstream.runtime.operators.event_time import EventTimeMemory, EventTimeOperator
 from millstream.sql.columns import scalar_value
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
@@ -36,10 +38,25 @@ class WatermarkSpec(OperatorSpec):
         return WatermarkOperator(context, self)
 
 
-class WatermarkOperator(EventTimeOperator, TableOperator):
-    """Memory: the greatest watermark computed so far, and whether the source has nothing to read in this subtask.
+@dataclass
+class WatermarkMemory(EventTimeMemory):
+    """The greatest watermark computed so far, and whether the source has nothing to read in this subtask."""
 
-    A topic with fewer partitions than subtasks must not hold event time back."""
+    part_name: ClassVar[str] = "table_watermark"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {
+        **EventTimeMemory.unversioned_keys,
+        "mark": "greatest",
+        "unfed": "without_input",
+    }
+
+    greatest: int = MIN_WATERMARK
+    without_input: bool = False
+
+
+class WatermarkOperator(EventTimeOperator, TableOperator):
+    """A subtask without input is idle: a topic with fewer partitions than subtasks must not hold event time back."""
+
+    memory_type = WatermarkMemory
 
     def __init__(self, context: OperatorContext, spec: WatermarkSpec) -> None:
         TableOperator.__init__(self, context, spec.schema, spec.zone, spec)
@@ -53,22 +70,20 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
 
     def current_watermark(self) -> int | None:
         """The greatest so far; None while there is nothing to read."""
-        return None if self.context.memory.get("unfed") and not self.seen else self._greatest()
-
-    def _greatest(self) -> int:
-        return int(self.context.memory.get("mark", MIN_WATERMARK))
+        memory = self.context.memory.part(WatermarkMemory)
+        return None if memory.without_input and not self.seen else memory.greatest
 
     def on_idle(self) -> None:
         """A source of tables is idle where it has no splits, and only there."""
-        self.context.memory["unfed"] = True
+        self.context.memory.part(WatermarkMemory).without_input = True
 
     def on_active(self) -> None:
         """There is something to read."""
-        self.context.memory["unfed"] = False
+        self.context.memory.part(WatermarkMemory).without_input = False
 
     def on_watermark(self, watermark: int) -> None:
         """As EventTimeOperator promises; a source that is not idle any more says so by its watermark."""
-        self.context.memory["unfed"] = False
+        self.context.memory.part(WatermarkMemory).without_input = False
         super().on_watermark(watermark)
 
     def on_batch(self, batch: Batch, side: int) -> None:
@@ -80,6 +95,7 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
         found = pc.max(pc.cast(marks, pa.timestamp("ms", marks.type.tz), safe=False))
         if found.is_valid:
             mark = scalar_value(pc.cast(found, pa.int64()))
-            self.context.memory["mark"] = max(self._greatest(), mark)
+            memory = self.context.memory.part(WatermarkMemory)
+            memory.greatest = max(memory.greatest, mark)
         self.seen = True
         self.out.emit(batch)

@@ -6,13 +6,14 @@ Does not know: groups beyond its own subtask; `columnar_groups` and `columnar_di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from millstream.runtime.batch import Batch
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
@@ -64,6 +65,16 @@ class Reducing(Protocol):
         """As Partials promises."""
 
 
+@dataclass
+class LocalAggregateMemory(MemoryPart):
+    """How many batches pass without aggregation, because there are nearly as many keys as rows."""
+
+    part_name: ClassVar[str] = "local_aggregate"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"skipping": "batches_to_skip"}
+
+    batches_to_skip: int = 0
+
+
 class LocalAggregateOperator(EpochOperator):
     """Stateless: nothing waits at the end of an epoch. Memory: how often rows are still to go on ungrouped."""
 
@@ -97,12 +108,13 @@ class LocalAggregateOperator(EpochOperator):
     def _grouped(self, array: pa.Array) -> list[pa.Array]:
         chunk = self._partials.chunk(array)
         if len(array) >= _TELLING and len(array) < _WORTH * chunk.num_rows:
-            self.context.memory["skipping"] = _AGAIN_AFTER
+            self.context.memory.part(LocalAggregateMemory).batches_to_skip = _AGAIN_AFTER
         return list(chunk.columns)
 
     def _skips(self) -> bool:
         """Whether rows go on as they are: there are nearly as many keys as rows. It is looked at again now and then."""
-        left: int = self.context.memory.get("skipping", 0)
-        if left:
-            self.context.memory["skipping"] = left - 1
-        return left > 0
+        memory = self.context.memory.part(LocalAggregateMemory)
+        skips = memory.batches_to_skip > 0
+        if skips:
+            memory.batches_to_skip -= 1
+        return skips

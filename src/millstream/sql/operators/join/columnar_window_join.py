@@ -23,7 +23,7 @@ from millstream.runtime.windows.columns import packed, unpacked
 from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators import moments
-from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.base import TableOperator, WindowEnds
 from millstream.sql.operators.late_rows import pairs
 from millstream.sql.operators.row_runs import KeyColumns, Sorted, of_key_groups, same_keys
 from millstream.sql.types import data_types as t
@@ -62,11 +62,10 @@ class ColumnarWindowJoinOperator(TableOperator):
 
     def _ends(self) -> list[int]:
         """The moments at which windows that have rows are over, as a heap; found in state by other subtasks."""
-        found: list[int] | None = self.context.memory.get("ends")
-        if found is None:
-            namespaces = {end for table in self._tables for end in table.namespaces()}
-            found = self.context.memory["ends"] = sorted(namespaces)
-        return found
+        memory = self.context.memory.part(WindowEnds)
+        if memory.ends is None:
+            memory.ends = sorted({end for table in self._tables for end in table.namespaces()})
+        return memory.ends
 
     def begin_epoch(self) -> None:
         """Nothing is waiting; processing time may have passed windows."""

@@ -6,11 +6,13 @@ Does not know: limits; Top-N has them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
+from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, UPDATE_AFTER
@@ -38,8 +40,18 @@ class SortSpec(OperatorSpec):
         return SortOperator(context, self)
 
 
+@dataclass
+class SortMemory(MemoryPart):
+    """The time of the last row that was emitted: rows up to it are late."""
+
+    part_name: ClassVar[str] = "sort"
+    unversioned_keys: ClassVar[Mapping[str, str]] = {"passed": "emitted_up_to"}
+
+    emitted_up_to: int | None = None
+
+
 class SortOperator(TableOperator):
-    """State: the rows that wait, as one list under one key. Memory: the last time of a row that went out."""
+    """State: the rows that wait, as one list under one key."""
 
     def __init__(self, context: OperatorContext, spec: SortSpec) -> None:
         super().__init__(context, spec.schema, spec.zone)
@@ -64,7 +76,7 @@ class SortOperator(TableOperator):
 
     def _late(self, row: tuple[Any, ...]) -> bool:
         """Whether rows of this time or later have been let go already."""
-        time, passed = self._spec.time, self.context.memory.get("passed")
+        time, passed = self._spec.time, self.context.memory.part(SortMemory).emitted_up_to
         return time is not None and passed is not None and self._millis(row) <= passed
 
     def _millis(self, row: tuple[Any, ...]) -> int:
@@ -86,7 +98,7 @@ class SortOperator(TableOperator):
             rest = [row for row in waiting if self._millis(row) > watermark]
         if due:
             if time is not None:
-                self.context.memory["passed"] = max(map(self._millis, due))
+                self.context.memory.part(SortMemory).emitted_up_to = max(map(self._millis, due))
             for row in sorted(due, key=self._sort_key)[self._spec.first - 1 : self._spec.last]:
                 self.put(INSERT, row)
             self._table.put(None, None, rest or ABSENT)

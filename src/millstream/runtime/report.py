@@ -1,0 +1,174 @@
+"""What a subtask sends to the driver at the end of an epoch: a report, or a failure.
+
+Both travel as blocks, through the exchanges of the levels after them. A report is pickled in its JSON form, together
+with the values of the program: accumulators, and what sinks staged. Pickling is a third as expensive as JSON text, and
+PySpark pickles its own results.
+
+Promises: a report comes back equal; bytes of another version are refused.
+Does not know: who reads reports, or how blocks travel."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.errors import ExternalError
+from millstream.job.accumulators import Accumulator
+from millstream.runtime.block import (
+    HEADER_SIZE,
+    REPORT_EDGE,
+    BlockKind,
+    DamagedBlock,
+    dump_pickle,
+    pack_header,
+)
+from millstream.runtime.memory import SubtaskMemory
+from millstream.state.handles import Chain, Handle
+
+VERSION = 1
+
+
+class UnknownReportVersion(ExternalError):
+    """A report that another release of millstream wrote."""
+
+    hint = "install the same release of millstream on the driver and on all executors"
+
+    def __init__(self, version: object) -> None:
+        super().__init__(f"a task reports in version {version!r}, the driver reads version {VERSION}")
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """The result of one attempt of one subtask in one epoch.
+
+    `states` are the state files that it wrote, by operator, and `results` what its sinks staged. `timer` is the
+    earliest processing time at which an operator has work without input. `busy` is in seconds. `sent` counts blocks by
+    edge and target subtask, `read` by (edge, upstream subtask) and the attempt that sent them."""
+
+    vertex: str
+    subtask: int
+    attempt: bytes
+    states: Mapping[str, Chain] = field(default_factory=dict)
+    memory: Mapping[str, SubtaskMemory] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+    timer: int | None = None
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
+    printed: str = ""
+    watermark: int = 0
+    busy: float = 0.0
+    sent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    read: Mapping[tuple[int, int], Mapping[bytes, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, without `results` and `accumulators`, which are values of the program."""
+        return {
+            "version": VERSION,
+            "vertex": self.vertex,
+            "subtask": self.subtask,
+            "attempt": self.attempt.hex(),
+            "states": {name: [handle.to_json() for handle in chain] for name, chain in self.states.items()},
+            "memory": {name: memory.to_json() for name, memory in self.memory.items()},
+            "timer": self.timer,
+            "metrics": self.metrics,
+            "printed": self.printed,
+            "watermark": self.watermark,
+            "busy": self.busy,
+            "sent": [[edge, list(counts.items())] for edge, counts in self.sent.items()],
+            "read": [
+                [*channel, [[attempt.hex(), count] for attempt, count in counts.items()]]
+                for channel, counts in self.read.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(
+        cls,
+        data: Mapping[str, Any],
+        results: Mapping[str, Any],
+        accumulators: Mapping[str, Accumulator[Any, Any]],
+    ) -> TaskReport:
+        """Return the inverse of `to_json`, with the values of the program."""
+        if data["version"] != VERSION:
+            raise UnknownReportVersion(data["version"])
+        return cls(
+            vertex=data["vertex"],
+            subtask=data["subtask"],
+            attempt=bytes.fromhex(data["attempt"]),
+            states={name: tuple(map(Handle.from_json, chain)) for name, chain in data["states"].items()},
+            memory={name: SubtaskMemory.from_json(memory) for name, memory in data["memory"].items()},
+            results=results,
+            timer=data["timer"],
+            metrics=data["metrics"],
+            accumulators=accumulators,
+            printed=data["printed"],
+            watermark=data["watermark"],
+            busy=data["busy"],
+            sent={edge: dict(counts) for edge, counts in data["sent"]},
+            read={
+                (edge, upstream): {bytes.fromhex(attempt): count for attempt, count in counts}
+                for edge, upstream, counts in data["read"]
+            },
+        )
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """Why an attempt of a subtask failed. `domain` says whose problem it is: "user", "external", "internal", "memory"
+    (out of memory), "refused" (state that the program cannot read) or "damage" (of a state file).
+
+    `operator`, `trace`, `key` and `record` are those of a failed call of a user function, `file` and `missing` those of
+    a damaged state file."""
+
+    domain: str
+    vertex: str
+    problem: str
+    hint: str | None = None
+    operator: str = ""
+    trace: str = ""
+    key: str | None = None
+    record: str | None = None
+    file: str = ""
+    missing: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"version": VERSION, **vars(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskFailure:
+        """Return the inverse of `to_json`."""
+        if data["version"] != VERSION:
+            raise UnknownReportVersion(data["version"])
+        return cls(**{name: value for name, value in data.items() if name != "version"})
+
+
+def pack_report(report: TaskReport) -> bytes:
+    """Return a report as a block."""
+    payload = dump_pickle((report.to_json(), report.results, report.accumulators))
+    return pack_header(BlockKind.REPORT, REPORT_EDGE, report.subtask, 0) + payload
+
+
+def unpack_report(block: bytes) -> TaskReport:
+    """Return the report in a block of the driver's own job."""
+    data, results, accumulators = pickle.loads(memoryview(block)[HEADER_SIZE:])
+    try:
+        return TaskReport.from_json(data, results, accumulators)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise DamagedBlock(len(block), problem) from None
+
+
+def pack_failure(subtask: int, failure: TaskFailure) -> bytes:
+    """Return a failure as a block."""
+    return pack_header(BlockKind.FAILURE, REPORT_EDGE, subtask, 0) + json.dumps(failure.to_json()).encode()
+
+
+def unpack_failure(block: bytes) -> TaskFailure:
+    """Return the failure in a block."""
+    try:
+        return TaskFailure.from_json(json.loads(block[HEADER_SIZE:]))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
+        raise DamagedBlock(len(block), problem) from None
