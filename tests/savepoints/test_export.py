@@ -17,6 +17,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.observations import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state import deltas
 from millstream.state.deltas import Changes, Patch, Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage, Part
@@ -69,7 +70,7 @@ def storage():
 
 def snapshot(storage, parallelism=2):
     lineages = tuple(state(storage, subtask, parallelism, 7) for subtask in range(parallelism))
-    operator = OperatorSnapshot("op", "op", "op", parallelism, 16, lineages, ({},) * parallelism)
+    operator = OperatorSnapshot("op", "op", "op", parallelism, 16, lineages, (SubtaskMemory(),) * parallelism)
     return CheckpointMetadata(1, 4, 0, "job", "job", 0, 0, (operator,))
 
 
@@ -93,7 +94,7 @@ def test_the_slices_of_a_subtask_are_its_state(storage, monkeypatch, rows):
 
 
 def test_a_slice_reads_only_the_bases_of_its_key_groups():
-    operator = OperatorSnapshot("op", "op", "op", 1, 16, (Lineage(),), ({},))
+    operator = OperatorSnapshot("op", "op", "op", 1, 16, (Lineage(),), (SubtaskMemory(),))
     everything = KeyGroupRange(0, 15)
     first, last = (
         Handle("x", 1, "", 1, part=Part(r, r, everything)) for r in (KeyGroupRange(0, 7), KeyGroupRange(8, 15))

@@ -15,6 +15,7 @@ from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged
 from millstream.files.errors import CorruptFile
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage
@@ -75,7 +76,7 @@ class History:
         self.lineages[subtask] = self.lineages[subtask].extended(handle)
 
     def snapshot(self):
-        operator = OperatorSnapshot("op", "op", "op", 2, 128, tuple(self.lineages), ({}, {}))
+        operator = OperatorSnapshot("op", "op", "op", 2, 128, tuple(self.lineages), (SubtaskMemory(),) * 2)
         return CheckpointMetadata(
             self.checkpoints.next_id, max(self.epoch, 1), 0, self.job, "name", self.epoch, 0, (operator,)
         )

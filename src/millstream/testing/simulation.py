@@ -241,7 +241,7 @@ class _Engine(InlineEngine):
         if number in self._faults.engine:
             msg = f"the engine was lost in epoch {request.epoch}"
             raise EngineLost(msg)
-        ranges = (data for parts in request.work.values() for part in parts for data in part["ranges"])
+        ranges = (data for parts in request.work.values() for part in parts for data in part.ranges)
         records = sum(data[3] or 0 for data in ranges)  # a source may not know them
         if self._faults.most_records is not None and records > self._faults.most_records:
             msg = f"{records} records of epoch {request.epoch} do not fit into memory"

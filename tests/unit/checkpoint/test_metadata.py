@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot, UnreadableMetadata
 from millstream.errors import InternalError
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage, Part
 from millstream.state.key_groups import KeyGroupRange
 
@@ -21,6 +22,17 @@ plain = st.recursive(
 handles = st.builds(Handle, texts, counts, texts, counts, counts, st.booleans(), st.lists(texts, max_size=2).map(tuple))
 lineages = st.lists(handles, max_size=3).map(lambda own: Lineage(tuple(own)))
 
+memories = st.builds(
+    SubtaskMemory,
+    watermark=st.none() | st.integers(),
+    emitted_watermark=st.none() | st.integers(),
+    ended=st.booleans(),
+    restored=st.booleans(),
+    has_union_state=st.booleans(),
+    parts=st.dictionaries(texts, st.dictionaries(texts, plain, max_size=2), max_size=2),
+    unversioned=st.dictionaries(texts, plain, max_size=2),
+)
+
 
 @st.composite
 def operators(draw):
@@ -32,7 +44,7 @@ def operators(draw):
         parallelism,
         128,
         tuple(draw(lineages) for _ in range(parallelism)),
-        tuple(draw(st.dictionaries(texts, plain, max_size=2)) for _ in range(parallelism)),
+        tuple(draw(memories) for _ in range(parallelism)),
     )
 
 
@@ -60,7 +72,7 @@ def test_reading_gives_back_what_was_written(metadata):
 
 def small():
     handle = Handle("job/shared/a", 3, "00", 1)
-    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage((handle,)),), ({},))
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage((handle,)),), (SubtaskMemory(),))
     return CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,))
 
 
@@ -90,15 +102,15 @@ def test_a_field_of_another_kind_is_refused(field, value):
 
 
 def test_a_later_format_is_refused_with_a_hint():
-    read = {**json.loads(small().to_bytes()), "format": 2}
-    with pytest.raises(UnreadableMetadata, match="format 2, this release reads up to 1; hint"):
+    read = {**json.loads(small().to_bytes()), "format": 3}
+    with pytest.raises(UnreadableMetadata, match="format 3, this release reads up to 2; hint"):
         CheckpointMetadata.from_bytes(json.dumps(read).encode())
 
 
 def in_parts():
     part = Part(KeyGroupRange(4, 9), KeyGroupRange(0, 9), KeyGroupRange(0, 127))
     chain = (Handle("job/shared/p", 3, "00", 1, base=True, part=part), Handle("job/shared/d", 3, "00", 2, follows="c"))
-    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(chain),), ({},))
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(chain),), (SubtaskMemory(),))
     return CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,))
 
 
@@ -128,6 +140,6 @@ def test_a_part_that_cannot_be_is_refused(part):
 def test_restored_state_that_was_not_written_anew_cannot_be_forgotten():
     """It would be: metadata names a subtask's own files only."""
     chain = small().operators[0].lineages[0].own
-    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(restored=((0, chain),)),), ({},))
+    operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(restored=((0, chain),)),), (SubtaskMemory(),))
     with pytest.raises(InternalError, match="'Map' was restored but not yet written"):
         CheckpointMetadata(1, 2, 0, "job", "name", 5, 5, (operator,)).to_bytes()

@@ -13,6 +13,7 @@ from millstream.cluster.checkpoint_machine import Schedule
 from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.files.errors import StorageFailure
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage
 from millstream.state.saving import StateFileDamaged
 from millstream.testing.faults import FaultyFileSystem
@@ -70,7 +71,7 @@ def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog
     made = checkpoints(disk)
     stored = made.storage.write("shared/a", b"state")
     handle = Handle(stored.name, stored.size, stored.sha256, 2)
-    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), ({},))
+    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), (SubtaskMemory(),))
     for number, committables in ((1, {}), (2, {"sink": ()}), (3, {"sink": ("staged",)})):
         found = replace(metadata(number), operators=() if number == 1 else (operator,), committables=committables)
         made.complete(found, ManualClock())
@@ -92,7 +93,7 @@ def test_a_state_file_that_only_a_worker_cannot_see_is_no_damage(disk):
     made = checkpoints(disk)
     stored = made.storage.write("shared/a", b"state")
     handle = Handle(stored.name, stored.size, stored.sha256, 2)
-    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), ({},))
+    operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), (SubtaskMemory(),))
     made.complete(replace(metadata(1), operators=(operator,)), ManualClock())
     missing = StateFileDamaged(stored.name, "there is no file", missing=True)
     assert not made.blame(missing)

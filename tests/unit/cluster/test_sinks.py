@@ -9,7 +9,9 @@ from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.sinks import OutputNotClaimed, Sinks
 from millstream.connector.sink import Committer, Sink, ThisProcess
 from millstream.event_time.watermarks import MIN_WATERMARK
-from millstream.runtime.operators.sink import SinkSpec
+from millstream.runtime.memory import SubtaskMemory
+from millstream.runtime.operators.sink import SinkMemory, SinkSpec
+from millstream.runtime.report import TaskReport
 
 
 class Recording(Sink, Committer):
@@ -55,7 +57,7 @@ def published(checkpoint, committables, epoch=0):
 
 
 def report(subtask, *staged):
-    return {"subtask": subtask, "results": {"out": list(staged)}}
+    return TaskReport("v", subtask, b"", results={"out": list(staged)})
 
 
 def test_output_waits_for_its_checkpoint_in_the_order_of_epochs_and_subtasks():
@@ -96,10 +98,12 @@ def test_a_sink_is_as_far_as_its_slowest_subtask_that_is_not_idle():
         sinks(sink).reached([operator, replace(operator, operator="other")], 9)
         return sink.done
 
-    assert told({"watermark": 5}, {"watermark": 3}) == [(3, 9)]
-    assert told({"watermark": 5}, {}) == [(MIN_WATERMARK, 9)]
-    assert told({"watermark": 5}, {"watermark": 3, "sink_idle": True}) == [(5, 9)]
-    assert told({"sink_idle": True}) == [(MIN_WATERMARK, 9)]
+    at_5, at_3, nowhere = SubtaskMemory(watermark=5), SubtaskMemory(watermark=3), SubtaskMemory()
+    idle = [SinkMemory(idle=True)]
+    assert told(at_5, at_3) == [(3, 9)]
+    assert told(at_5, nowhere) == [(MIN_WATERMARK, 9)]
+    assert told(at_5, at_3.with_parts(idle)) == [(5, 9)]
+    assert told(nowhere.with_parts(idle)) == [(MIN_WATERMARK, 9)]
 
 
 def test_recovery_repeats_the_commit():
@@ -148,7 +152,7 @@ def test_the_reader_of_the_job_is_last_to_get_output():
             order.append(*committables)
 
     made = sinks(Ordered(driver_only=True), Ordered())
-    made.stage([{"subtask": 0, "results": {"out": ["row"], "out1": ["file"]}}])
+    made.stage([TaskReport("v", 0, b"", results={"out": ["row"], "out1": ["file"]})])
     made.commit(1)
     assert order == ["file", "row"]
 
@@ -212,7 +216,7 @@ def test_a_sink_that_fails_takes_no_rows_from_others():
     first, second = Failing(), Recording(driver_only=True)
     third, fourth = Failing(driver_only=True), Recording()
     made = sinks(first, second, third, fourth)
-    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["b"], "out2": ["c"], "out3": ["d"]}}])
+    made.stage([TaskReport("v", 0, b"", results={"out": ["a"], "out1": ["b"], "out2": ["c"], "out3": ["d"]})])
     named = made.durable()
     with pytest.raises(OSError, match="no"):
         made.commit(7)
@@ -238,10 +242,10 @@ class Broken(Recording):
 def test_output_is_not_removed_once_its_checkpoint_is_published():
     sink, reader = Recording(), Recording(driver_only=True)
     made = sinks(sink, reader)
-    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["row"]}}], 1)
+    made.stage([TaskReport("v", 0, b"", results={"out": ["a"], "out1": ["row"]})], 1)
     made.published(4)
     assert made.durable() == {}
-    made.stage([{"subtask": 0, "results": {"out": ["b"], "out1": ["later"]}}], 2)
+    made.stage([TaskReport("v", 0, b"", results={"out": ["b"], "out1": ["later"]})], 2)
     (left,) = made.end(retry=False, is_kept=lambda checkpoint: True)
     assert (left.checkpoint, left.left) == (4, "a")
     assert (sink.done, reader.done) == ([("abort", ["b"])], [("abort", ["later"])])
@@ -264,11 +268,11 @@ def test_output_of_a_checkpoint_that_recovery_does_not_go_on_from_is_removed_unl
     made = sinks(sink, tried)
     made.stage([report(0, "a")], 1)
     made.commit(1)
-    made.stage([{"subtask": 0, "results": {"out": ["b"]}}], 2)
+    made.stage([TaskReport("v", 0, b"", results={"out": ["b"]})], 2)
     made.published(2)
     made.abort(published(1, {"out": ["a"]}, epoch=1))
     assert sink.done == [(1, ["a"]), ("abort", ["b"])]
-    made.stage([{"subtask": 0, "results": {"out1": ["c"]}}], 2)
+    made.stage([TaskReport("v", 0, b"", results={"out1": ["c"]})], 2)
     with pytest.raises(OSError, match="no"):
         made.commit(3)
     made.abort(published(1, {"out": ["a"]}, epoch=1))
@@ -298,7 +302,7 @@ def test_a_commit_at_the_end_of_the_job_is_under_way_for_another_cancel(driver_o
 def test_rows_that_cannot_be_delivered_at_the_end_hide_nothing_else(caplog):
     sink, reader, second = Broken(), Broken(driver_only=True), Broken(driver_only=True)
     made = sinks(sink, reader, second)
-    made.stage([{"subtask": 0, "results": {"out": ["a"], "out1": ["row"], "out2": ["other row"]}}])
+    made.stage([TaskReport("v", 0, b"", results={"out": ["a"], "out1": ["row"], "out2": ["other row"]})])
     with pytest.raises(OSError, match="no"):
         made.commit(1)
     second.is_broken = False

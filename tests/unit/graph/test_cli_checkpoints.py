@@ -8,6 +8,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cli import main
+from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage
 
 
@@ -21,8 +22,8 @@ def metadata(number: int, *handles: Handle, name: str = "totals") -> CheckpointM
         timestamp=1_700_000_000_000,
         now=1_700_000_000_000,
         operators=(
-            OperatorSnapshot("op-1", "Source: orders", "orders", 1, 128, (Lineage(),), ({},)),
-            OperatorSnapshot("op-2", "Window", None, 1, 128, (Lineage(handles),), ({"watermark": 3},)),
+            OperatorSnapshot("op-1", "Source: orders", "orders", 1, 128, (Lineage(),), (SubtaskMemory(),)),
+            OperatorSnapshot("op-2", "Window", None, 1, 128, (Lineage(handles),), (SubtaskMemory(watermark=3),)),
         ),
         sources={"op-1": {"offset": 42}},
         committables={"op-2": ({"file": "part-0"},)},
