@@ -14,7 +14,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
@@ -128,7 +128,7 @@ def test_a_job_that_finished_is_not_run_again_by_a_driver_that_comes_later() -> 
 
 
 def checkpoints_of(world, term):
-    made = Checkpoints(CheckpointStorage(ROOT, "job", fs=world.disk), Schedule(1), temporary=False)
+    made = Checkpoints(CheckpointStorage(ROOT, "job", fs=world.disk), CheckpointSchedule(1), temporary=False)
     made.lead(term)
     return made
 
@@ -181,7 +181,7 @@ def test_an_earlier_leader_does_not_pass_the_fence_by_a_number_that_it_gave_up()
         first, second = leadership(world, "first"), leadership(world, "second")
         first.wait(lambda: False)
         files = FaultyFileSystem(world.disk)
-        old = Checkpoints(CheckpointStorage(ROOT, "job", fs=files), Schedule(1), temporary=False)
+        old = Checkpoints(CheckpointStorage(ROOT, "job", fs=files), CheckpointSchedule(1), temporary=False)
         old.lead(1)
         began = take_over(first, old, lambda *_: None, metadata(0, 0))
         files.crash_at, files.mode, files.lasting = len(files.operations), "eio", 10
@@ -253,7 +253,7 @@ def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
         old = checkpoints_of(world, 1)
         take_over(first, old, lambda found: None, metadata(0, 0))
         second.wait(lambda: False)
-        new = Racing(CheckpointStorage(ROOT, "job", fs=world.disk), Schedule(1), temporary=False)
+        new = Racing(CheckpointStorage(ROOT, "job", fs=world.disk), CheckpointSchedule(1), temporary=False)
         new.lead(2)
         new.theirs, new.clock = old, world.clock
         committed = []
@@ -620,7 +620,7 @@ def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> Non
         def stop(observation: object, master: Any) -> None:
             leader.is_stuck()
             if isinstance(observation, EpochDone) and observation.epoch == 3:
-                run_tasks = master._engine.run_tasks
+                run_tasks = master._execution.engine.run_tasks
 
                 def slow(tasks: Sequence[Any]) -> Any:
                     rounds.append(len(tasks))
@@ -629,7 +629,7 @@ def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> Non
                         leader.is_stuck()
                     return run_tasks(tasks)
 
-                master._engine.run_tasks = slow
+                master._execution.engine.run_tasks = slow
                 master.savepoint("/savepoints", stop=True)
 
         life = run(setup, world, listen=stop, leadership=leader)

@@ -149,7 +149,7 @@ def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_noth
     job = submit(through(database, proxy), options_of(tmp_path, **times), listen)
     assert silenced.wait(60)
     deadline = time.monotonic() + 60
-    while not job.master._sinks._committing:
+    while not job.master._execution.sinks._committing:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     job.master.cancel()
@@ -165,7 +165,7 @@ def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_noth
         (gid,) = prepared(database)
         assert f"What is left: prepared transactions '{gid}'; COMMIT PREPARED or ROLLBACK PREPARED" in caplog.text
         proxy.mend()
-        path = job.master._checkpoints.path_of(3)
+        path = job.master._execution.checkpoints.path_of(3)
         again = submit(database.options, options_of(tmp_path, **{"execution.state-recovery.path": path}), print)
         assert again.wait(60)
         assert again.master.job.status is JobStatus.FINISHED

@@ -31,7 +31,7 @@ def saved(world, program="keyed_timers", most="6"):
 
 
 def largest(life):
-    return {planned.task.max_parallelism for planned in life.master._plan.vertices if planned.level > 0}
+    return {planned.task.max_parallelism for planned in life.master._execution.plan.vertices if planned.level > 0}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

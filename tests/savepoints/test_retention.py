@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged
 from millstream.files.errors import CorruptFile
@@ -49,7 +49,7 @@ class History:
             self.savepoints += self.retained()
         self.jobs += 1
         self.job, self.keep, self.epoch = f"job{self.jobs}", keep, 0
-        self.checkpoints = Checkpoints(self.storage(job=self.job), Schedule(1), temporary=False)
+        self.checkpoints = Checkpoints(self.storage(job=self.job), CheckpointSchedule(1), temporary=False)
         self.lineages = [Lineage(), Lineage()]
         self.contents: dict[int, int] = {}
         self.restored = path
@@ -233,7 +233,7 @@ def test_damage_in_a_pack_is_told():
 def test_the_log_does_not_grow_without_checkpoints():
     disk = MemoryFileSystem()
     disk.make_dirs(ROOT)
-    made = Checkpoints(CheckpointStorage(ROOT, "job", fs=disk), Schedule(None), temporary=True)
+    made = Checkpoints(CheckpointStorage(ROOT, "job", fs=disk), CheckpointSchedule(None), temporary=True)
     for epoch in range(1, 50):
         made.log_plan({"epoch": epoch, "now": 0, "sources": {}})
     assert not made.storage.read_log("epochs.log")

@@ -120,7 +120,7 @@ def ended(job: entrypoint.RunningJob) -> list[str]:
     """The names of the checkpoints that a cancelled job left."""
     assert job.wait(20)
     assert job.master.job.status is JobStatus.CANCELED
-    root = Path(job.master._checkpoints.storage.root)
+    root = Path(job.master._execution.checkpoints.storage.root)
     return sorted(path.name for path in root.rglob("chk-*"))
 
 
@@ -156,7 +156,7 @@ def test_the_checkpoint_of_output_that_could_not_be_committed_is_kept(
         job, _ = cancelled(tmp_path, **{"task.cancellation.timeout": "100 ms"})
         assert "chk-2" in ended(job)
     assert (store.done, store.prepared) == (["1-0"], {"2-0"})
-    path = job.master._checkpoints.path_of(2)
+    path = job.master._execution.checkpoints.path_of(2)
     assert "the job is CANCELED, but output of sink 'store' of checkpoint 2 may not be committed" in caplog.text
     assert f"the database is down. What is left: 2-0. {path} is kept: a job that starts from it" in caplog.text
     again = submit(tmp_path, InlineEngine(), **{"execution.state-recovery.path": path})

@@ -113,10 +113,10 @@ def test_a_driver_knows_whether_it_leads() -> None:
 
         def listen(_: Any, master: Any) -> None:
             if not asked:
-                asked.append(master._workers.leads())
+                asked.append(master._execution.workers.leads())
                 first.term -= 1
                 with pytest.raises(LeadershipLost):
-                    master._workers.leads()
+                    master._execution.workers.leads()
                 first.term += 1
 
         assert run(SETUP, world, listen=listen, leadership=first).status is JobStatus.FINISHED

@@ -12,7 +12,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.state_files import JobStateFiles
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.observations import CheckpointDone, EpochDone
@@ -315,7 +315,7 @@ class Short(MemoryFileSystem):
 def test_a_checkpoint_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(disk_class, looks, problem):
     disk = disk_class()
     disk.make_dirs("/store")
-    made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), Schedule(100), temporary=False)
+    made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), CheckpointSchedule(100), temporary=False)
     made.patience = (0.001, 0.001, 0.001)
     snapshots = [CheckpointMetadata(number, number, 0, "job", "name", 0, 0, ()) for number in (1, 2)]
     for snapshot in snapshots:

@@ -14,10 +14,12 @@ from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.failures import CheckpointExpired
+from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import EpochDone
 from millstream.cluster.publishing import PublishAttempt
+from millstream.cluster.recovery import Recovery
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.serialization import Encoder
 from millstream.connectors.files.commit import FileCommitter
@@ -79,14 +81,14 @@ class Trouble:
 
     def cannot_find(self) -> None:
         """Storage cannot be read when the job recovers."""
-        find = JobMaster._found
+        find = Recovery._find_checkpoint
 
-        def found(master: JobMaster) -> Any:
+        def find_or_fail(recovery: Recovery) -> Any:
             if self.begun:
                 self.fail("the storage cannot be read")
-            return find(master)
+            return find(recovery)
 
-        self.monkeypatch.setattr(JobMaster, "_found", found)
+        self.monkeypatch.setattr(Recovery, "_find_checkpoint", find_or_fail)
 
     def cannot_read_lease(self, path: str, world: World) -> None:
         """The lease cannot be read after the checkpoint, once."""
@@ -179,14 +181,14 @@ def test_a_checkpoint_that_cannot_be_confirmed(tmp_path: Path, monkeypatch: pyte
 def test_a_stop_whose_last_checkpoint_expired_and_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setup, trouble = setup_of(tmp_path, options={"restart-strategy.type": "none"}), Trouble(monkeypatch, cancels=True)
     trouble.expires()
-    resolve = JobMaster._resolve
+    resolve = JobExecution.resolve_checkpoints
 
-    def resolved(master: JobMaster) -> Any:
-        numbers = resolve(master)
-        master.cancel()
+    def resolve_and_cancel(execution: JobExecution) -> Any:
+        numbers = resolve(execution)
+        execution.cancel()
         return numbers
 
-    monkeypatch.setattr(JobMaster, "_resolve", resolved)
+    monkeypatch.setattr(JobExecution, "resolve_checkpoints", resolve_and_cancel)
     with World() as world:
         life = lived(world, setup, trouble, stop=True)
         assert len(world.disk.list("/savepoints")) == 1

@@ -64,7 +64,7 @@ def test_a_smaller_plan_is_durable_before_it_runs():
 
 def crash_after_cut(observation, master):
     if isinstance(observation, EpochCut):
-        master._engine.run_epoch = die
+        master._execution.engine.run_epoch = die
 
 
 def die(request):
@@ -115,7 +115,7 @@ def test_a_job_that_may_go_back_behind_its_output_replays_plans_as_they_are():
         life = run(Setup(PROGRAMS["tumbling"], epoch_records=30, options=options), world, Faults(most_records=7))
         assert life.status is JobStatus.FAILED
         assert cuts(life) == []
-        assert life.master._size.limit == 7, "a quarter: plans that are not cut make later epochs no smaller"
+        assert life.master._policy._size.limit == 7, "a quarter: plans that are not cut make later epochs no smaller"
 
 
 class Heavy(ProcessFunction):

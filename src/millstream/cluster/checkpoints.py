@@ -21,7 +21,7 @@ from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
 from millstream.checkpoint.state_files import PATIENCE, JobStateFiles
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.deadlines import within
 from millstream.cluster.failures import CheckpointExpired
 from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest, find_snapshot
@@ -73,7 +73,7 @@ class Kept:
 class Checkpoints:
     """Storage and schedule of a job's checkpoints."""
 
-    def __init__(self, storage: CheckpointStorage, schedule: Schedule, *, temporary: bool) -> None:
+    def __init__(self, storage: CheckpointStorage, schedule: CheckpointSchedule, *, temporary: bool) -> None:
         """`temporary`: the storage is a scratch directory that ends with the job."""
         self.storage = storage
         self._schedule = schedule
@@ -218,11 +218,11 @@ class Checkpoints:
 
     def missed(self, now: int) -> None:
         """A checkpoint failed and the job goes on."""
-        self._schedule = self._schedule.missed(now)
+        self._schedule = self._schedule.after_failure(now)
 
     def started(self, now: int, epoch: int) -> None:
         """The job runs from here: from a checkpoint of `epoch`, or 0."""
-        self._schedule = self._schedule.started(now, epoch)
+        self._schedule = self._schedule.after_start(now, epoch)
         self._confirmed = False
         if not self._term:  # else numbers follow from this leader's own checkpoints, so as to meet a later term's fence
             # not from another listing: a checkpoint that recovery did not see must be met by the next one of its number
@@ -230,7 +230,7 @@ class Checkpoints:
 
     def due(self, now: int, epoch: int) -> bool:
         """Whether to take a checkpoint."""
-        return self._schedule.due(now, epoch)
+        return self._schedule.is_due(now, epoch)
 
     def new_bytes(self, operators: Iterable[OperatorSnapshot]) -> int:
         """The bytes of state written since the last checkpoint."""
@@ -244,7 +244,7 @@ class Checkpoints:
         self._known = {handle.name for handle in metadata.handles}
         self._kept[metadata.checkpoint] = Kept.of(metadata)
         self._newest = metadata.checkpoint
-        self._schedule = self._schedule.completed(metadata.timestamp, clock.now(), metadata.epoch)
+        self._schedule = self._schedule.after_checkpoint(metadata.timestamp, clock.now(), metadata.epoch)
         return metadata, self.path_of(metadata.checkpoint)
 
     def path_of(self, checkpoint: int) -> str:

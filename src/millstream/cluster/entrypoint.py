@@ -23,16 +23,18 @@ from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
 from millstream.cluster.adoption import Layout
-from millstream.cluster.batch_master import BatchMaster, batch_settings
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.batch import BatchPolicy, batch_settings
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import gather
+from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.cluster.rescale import Adaptive, most_useful
 from millstream.cluster.settings import JobSettings, job_settings
+from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
 from millstream.engine.contract import Deployment, Engine
@@ -203,7 +205,7 @@ def submit(
     layout = Layout(graph, name)
     most = most_useful(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
-    master = (BatchMaster if graph.batch else JobMaster)(
+    execution = JobExecution(
         SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive, uuid.uuid4().hex[:12]),
         runner,
         checkpoints,
@@ -212,6 +214,8 @@ def submit(
         running.observe,
         _show,
     )
+    policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
+    master = JobMaster(execution, policy)
     running.start(master, codec.Classes(classes), clean_up)
     return running
 
@@ -298,7 +302,7 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
 def _checkpoints(
     configuration: Configuration, settings: JobSettings, job_id: str, scratch: Path, *, temporary: bool
 ) -> Checkpoints:
-    schedule = Schedule(settings.checkpoint_interval, settings.min_pause)
+    schedule = CheckpointSchedule(settings.checkpoint_interval, settings.min_pause)
     directory = None if temporary else configuration.get(options.CHECKPOINT_DIR)
     if not temporary and directory is None and configuration.get(options.CHECKPOINT_STORAGE) == "filesystem":
         msg = f"{options.CHECKPOINT_STORAGE.key} is 'filesystem', but no directory is given"

@@ -5,10 +5,9 @@ Does not know: restarts."""
 
 from __future__ import annotations
 
-from millstream.cluster.events import EpochFailed, Superseded
+from millstream.cluster.events import Concluded, EpochFailed, Superseded
 from millstream.cluster.finding import CannotRecover
 from millstream.cluster.leadership import NotLeading
-from millstream.cluster.lease import Outcome
 from millstream.connector.sink import OutputRefused
 from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
@@ -57,8 +56,8 @@ class EndedElsewhere(ExternalError):
         "delete the job's directory in the storageDir"
     )
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(f"another driver's run of this job ended as {outcome.status}: {outcome.cause}")
+    def __init__(self, end: Concluded) -> None:
+        super().__init__(f"another driver's run of this job ended as {end.status.name}: {end.cause}")
 
 
 class StateRefused(UserError):

@@ -109,6 +109,7 @@ class Rescaling:
         self._adaptive = adaptive
         self._order: tuple[ExecutionPlan, Future[int]] | None = None
         self._begun: tuple[float, Future[int]] | None = None
+        self._closed = False
 
     def limit(self, most: int) -> None:
         """No more than so many subtasks are possible: the adaptive rule asks for no more."""
@@ -121,6 +122,8 @@ class Rescaling:
         replaced, self._order = self._order, (plan, done)
         if replaced is not None:
             replaced[1].cancel()
+        if self._closed:
+            done.cancel()
         return done
 
     @property
@@ -165,6 +168,7 @@ class Rescaling:
 
     def close(self) -> None:
         """The job has ended: what was not done will not be."""
+        self._closed = True
         for waiting in (self._order, self._begun):
             if waiting is not None:
                 waiting[1].cancel()

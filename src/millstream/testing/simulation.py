@@ -24,13 +24,15 @@ import numpy as np
 
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.adoption import Layout
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.deadlines import without_deadlines
+from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
 from millstream.cluster.settings import job_settings
+from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
 from millstream.datastream.data_stream import DataStream
@@ -355,7 +357,9 @@ def run(
     graph = graph_of(setup, world)
     plan = execution_plan(job_graph(graph, "simulation"))
     storage = CheckpointStorage(ROOT, setup.job, fs=world.files)
-    checkpoints = Checkpoints(storage, Schedule(settings.checkpoint_interval, settings.min_pause), temporary=False)
+    checkpoints = Checkpoints(
+        storage, CheckpointSchedule(settings.checkpoint_interval, settings.min_pause), temporary=False
+    )
     checkpoints.patience = RETRIES * (0.0,)  # no time passes that is not this clock's
     life = Life()
 
@@ -380,7 +384,7 @@ def run(
         if world.clock.millis > _LONGEST:
             raise Stuck
 
-    master = life.master = JobMaster(
+    execution = JobExecution(
         SubmittedJob(
             setup.job,
             "simulation",
@@ -398,6 +402,7 @@ def run(
         observe,
         lambda _: None,
     )
+    master = life.master = JobMaster(execution, StreamingPolicy(execution))
     try:
         with nullcontext() if deadlines else without_deadlines():  # no time passes that is not this clock's
             master.run()

@@ -9,7 +9,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import VoidCheckpoint
-from millstream.cluster.checkpoint_machine import Schedule
+from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
 from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.files.errors import StorageFailure
@@ -30,7 +30,7 @@ def disk():
 
 def checkpoints(disk, job="job", interval=100, min_pause=0):
     storage = CheckpointStorage("/store", job, fs=disk)
-    made = Checkpoints(storage, Schedule(interval, min_pause), temporary=False)
+    made = Checkpoints(storage, CheckpointSchedule(interval, min_pause), temporary=False)
     made.patience = ()
     return made
 
