@@ -59,7 +59,7 @@ def rescales(life):
     ("asked", "answer"),
     [
         ({"rescale": 5}, {"slots": 5}),
-        ({"rescale": 17}, "parallelism 17 with maximum parallelism 16 is not possible"),
+        ({"rescale": 17}, "parallelism 17 with maximum parallelism 16 is out of range"),
         ({"rescale": True}, "a parallelism of True is not possible"),
         ({"rescale": {"nobody": 2}}, "no operator has the uid or name 'nobody'"),
         ({"rescale": {}}, "this is no request"),
@@ -240,7 +240,7 @@ def test_the_command_rescales_a_running_job(tmp_path, capsys):
         assert main(["rescale", str(tmp_path), "sums=4", "--job", "sums"]) == 0
         assert [each.slots for each in seen if isinstance(each, RescaleDone)] == [3, 4]
         assert main(["rescale", str(tmp_path / str(client.get_job_id())), "9"]) == 1
-        assert "parallelism 9 with maximum parallelism 8 is not possible" in capsys.readouterr().err
+        assert "parallelism 9 with maximum parallelism 8 is out of range" in capsys.readouterr().err
     finally:
         client.cancel().result(30)
 

@@ -24,7 +24,7 @@ def written(schema, changes, groups=None):
     table = canonical.to_table(
         schema.describe(), schema.key_type, schema.value_type, changes.namespaces, changes.keys, changes.values, groups
     )
-    return canonical.parquet(table)
+    return canonical.to_parquet(table)
 
 
 def entries(keys, values, namespaces=None):

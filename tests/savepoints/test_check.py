@@ -67,7 +67,7 @@ def test_everything_has_a_fate(check, saved):
     verdicts, code = check(saved, "-n")
     assert code == 0
     assert verdicts["count"] == ("migrated", "INT becomes LONG")
-    assert verdicts["gone"] == ("kept", "carried along until the function asks for it")
+    assert verdicts["gone"] == ("kept", "kept until the function declares it")
     assert verdicts["seen"] == ("new", "starts empty")
     assert verdicts["other"] == ("dropped", "the program has no such operator")
 
@@ -77,7 +77,7 @@ def test_what_would_be_refused_is_told_and_gives_1(check, saved):
     assert code == 1
     assert verdicts["count"] == (
         "refused",
-        "written as Integer, declared as String: there is no way from one to the other",
+        "written as Integer, declared as String: there is no conversion between these types",
     )
     assert verdicts["other"][0] == "refused"
 

@@ -151,7 +151,7 @@ def test_state_that_means_something_else_is_refused(check: Any, old: str, new: s
     assert code == 1
     (refused,) = [note for fate, note in told[operator] if fate == "refused"]
     assert reason in refused
-    assert "-n allows it to be dropped" in refused
+    assert "-n drops it" in refused
     assert ("new", "starts without state") in told[operator]
     told, code = check(changed, "-n")
     assert code == 0

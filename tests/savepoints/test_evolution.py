@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.state.evolution import Unresolvable, resolve, resolve_key, resolve_stored, stamped
+from millstream.state.evolution import Unresolvable, resolve, resolve_key, resolve_stored, to_timed_type
 from millstream.types.evolution import NoSuchField, renamed
 from millstream.types.factory import Types
 from millstream.types.row import Row
@@ -157,7 +157,7 @@ def test_keys_keep_their_values_or_are_refused():
         with pytest.raises(Unresolvable, match="the type of a key cannot change"):
             resolve_key(old.to_json(), new)
     way = resolve_key(objects.to_json(), Types.LONG())
-    with pytest.raises(Unresolvable, match="the keys are of another type"):
+    with pytest.raises(Unresolvable, match="the declared type changes the values of keys"):
         way(objects.to_arrow([1.5]), 0)
 
 
@@ -179,7 +179,7 @@ def test_a_time_to_live_is_switched_on_and_off(shape):
         "list": [[(1, 50), (2, 50)], []],
         "map": [{"a": (1, 50)}, {"b": (2, 50), "c": (3, 50)}],
     }[shape]
-    old, new = plain[shape], stamped(plain[shape], shape)
+    old, new = plain[shape], to_timed_type(plain[shape], shape)
     way = resolve_stored(old.to_json(), new, shape, had_ttl=False, has_ttl=True)
     assert new.from_arrow(way(old.to_arrow(bare), 50)) == timed
     back = resolve_stored(new.to_json(), old, shape, had_ttl=True, has_ttl=False)
@@ -188,8 +188,8 @@ def test_a_time_to_live_is_switched_on_and_off(shape):
 
 def test_a_tuple_of_the_users_own_is_no_time():
     pair = Types.TUPLE([Types.INT(), Types.LONG()])
-    way = resolve_stored(pair.to_json(), stamped(pair, "value"), "value", had_ttl=False, has_ttl=True)
-    assert stamped(pair, "value").from_arrow(way(pair.to_arrow([(1, 2)]), 9)) == [((1, 2), 9)]
+    way = resolve_stored(pair.to_json(), to_timed_type(pair, "value"), "value", had_ttl=False, has_ttl=True)
+    assert to_timed_type(pair, "value").from_arrow(way(pair.to_arrow([(1, 2)]), 9)) == [((1, 2), 9)]
 
 
 FIELDS = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1)

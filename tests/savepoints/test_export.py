@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from millstream.checkpoint import contents, packing
-from millstream.checkpoint.contents import Slice, tables, tables_of_slice
-from millstream.checkpoint.export import Export, SavepointNotShared, run_here
+from millstream.checkpoint import packing, state_tables
+from millstream.checkpoint.export import Export, SavepointNotShared, run_locally
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.state_files import StateReader
+from millstream.checkpoint.state_tables import Slice, read_slice, read_tables
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.observations import EpochDone
 from millstream.job.job_status import JobStatus
@@ -80,15 +80,15 @@ def entries(found):
 
 @pytest.mark.parametrize("rows", [1, 100, 10_000])
 def test_the_slices_of_a_subtask_are_its_state(storage, monkeypatch, rows):
-    monkeypatch.setattr(contents, "_ROWS", rows)
-    monkeypatch.setattr(deltas, "PIECE", 16)
+    monkeypatch.setattr(state_tables, "_SLICE_ROWS", rows)
+    monkeypatch.setattr(deltas, "_SLICE_ROWS", 16)
     (operator,) = snapshot(storage).operators
     read = StateReader(storage).read
     for subtask, lineage in enumerate(operator.lineages):
-        whole = entries(tables(lineage, read))
-        slices = Slice.all_of(operator, subtask)
+        whole = entries(read_tables(lineage, read))
+        slices = Slice.split(operator, subtask)
         assert len(slices) == {1: 8, 100: len(slices), 10_000: 1}[rows]
-        pieces = [entries(tables_of_slice(lineage, read, part)) for part in slices]
+        pieces = [entries(read_slice(lineage, read, part)) for part in slices]
         assert sum(map(len, pieces)) == len(whole) > 100
         assert {name: value for piece in pieces for name, value in piece.items()} == whole
 
@@ -100,19 +100,20 @@ def test_a_slice_reads_only_the_bases_of_its_key_groups():
         Handle("x", 1, "", 1, part=Part(r, r, everything)) for r in (KeyGroupRange(0, 7), KeyGroupRange(8, 15))
     )
     halves = [Slice(index, 2, range_of(0, 1, operator.max_parallelism), 16) for index in range(2)]
-    assert [half.needs(first) for half in halves] == [True, False]
-    assert [half.needs(last) for half in halves] == [True, True], "what has no key is read with the first slice"
+    assert [half.needs_file(first) for half in halves] == [True, False]
+    assert [half.needs_file(last) for half in halves] == [True, True], "what has no key is read with the first slice"
 
 
 def test_a_large_subtask_has_several_files_and_restores_to_the_same(storage, monkeypatch):
     metadata = snapshot(storage)
     whole = write_savepoint(metadata, storage, "/store/whole")
-    monkeypatch.setattr(contents, "_ROWS", 100)
+    monkeypatch.setattr(state_tables, "_SLICE_ROWS", 100)
     parts = write_savepoint(metadata, storage, "/store/parts")
     assert len(parts.metadata.handles) > len(whole.metadata.handles)
     for subtask in range(2):
         found = [
-            entries(tables(each.metadata.operators[0].lineages[subtask], each.reader().read)) for each in (whole, parts)
+            entries(read_tables(each.metadata.operators[0].lineages[subtask], each.reader().read))
+            for each in (whole, parts)
         ]
         assert found[0] == found[1]
     open_snapshot("/store/parts", storage).verify()
@@ -123,9 +124,9 @@ def test_a_directory_that_only_workers_see_is_refused(storage, form):
     elsewhere = MemoryFileSystem()
     elsewhere.make_dirs("/store")
 
-    def run_elsewhere(pieces):
+    def run_elsewhere(tasks):
         before = dict(storage._fs.files)
-        results = run_here(pieces)
+        results = run_locally(tasks)
         storage._fs.files = before  # what the worker wrote is on a disk of its own
         return results
 
@@ -134,19 +135,19 @@ def test_a_directory_that_only_workers_see_is_refused(storage, form):
     assert not storage.of("/store", "").exists("savepoint")
 
 
-def test_pieces_are_of_bounded_size(storage, monkeypatch):
-    monkeypatch.setattr("millstream.checkpoint.export._LINKED", 1)
+def test_tasks_are_of_bounded_size(storage, monkeypatch):
+    monkeypatch.setattr("millstream.checkpoint.export._NATIVE_TASK_BYTES", 1)
     metadata = snapshot(storage)
-    assert len(Export(metadata, storage, "/store/s", "native").pieces) == len(metadata.handles)
+    assert len(Export(metadata, storage, "/store/s", "native").tasks) == len(metadata.handles)
 
 
 def test_a_pack_is_of_bounded_size(storage, monkeypatch):
     monkeypatch.setattr(packing, "LARGEST", 4_000)
     monkeypatch.setattr(packing, "FEWEST", 2)
     metadata = snapshot(storage)
-    packs = {handle.pack: 0 for handle in packing.packed(metadata, storage).handles}
+    packs = {handle.pack: 0 for handle in packing.pack_small_files(metadata, storage).handles}
     assert len(packs) > 1
-    for handle in packing.packed(metadata, storage).handles:
+    for handle in packing.pack_small_files(metadata, storage).handles:
         assert StateReader(storage).read(handle)
 
 

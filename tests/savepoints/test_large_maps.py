@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.checkpoint import contents
+from millstream.checkpoint import state_tables
 from millstream.state import table as state_table
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Patch
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
-from millstream.state.saving import save
-from millstream.state.views import Scope, view_of
+from millstream.state.snapshot import write_snapshot
+from millstream.state.views import Scope, create_view
 from millstream.state_descriptors.descriptors import MapStateDescriptor, StateTtlConfig
 from millstream.times import Time
 from millstream.types.factory import Types
@@ -57,7 +57,7 @@ class Job:
         descriptor = MapStateDescriptor("map", Types.LONG(), Types.LONG())
         if self.ttl:
             descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(9)).build())
-        self.view = view_of(descriptor, self.state, self.scope)
+        self.view = create_view(descriptor, self.state, self.scope)
         self.state.advance(self.lineage, self.read)
 
     def close(self) -> None:
@@ -76,8 +76,8 @@ class Job:
         if since is not None and not self.lineage.own:
             since = None
         number = len(self.files)
-        written = save(self.state, self.lineage, since, self, number, lambda which: f"file-{number}{which}")
-        self.lineage = self.lineage.extended(*written)
+        written = write_snapshot(self.state, self.lineage, since, self, number, lambda which: f"file-{number}{which}")
+        self.lineage = self.lineage.extend(*written)
         self.state.advance(self.lineage, self.read)
 
     def fail(self) -> None:
@@ -94,7 +94,7 @@ class Job:
 
     def stored(self) -> dict[int, dict[int, int]]:
         """As the state processor would read the files."""
-        tables = contents.tables(self.lineage, self.read)
+        tables = state_tables.read_tables(self.lineage, self.read)
         found: dict[int, dict[int, int]] = {0: {}, 1: {}}
         for _, changes in tables:
             found.update(zip(changes.keys, changes.values, strict=True))
@@ -175,6 +175,6 @@ def patches(draw):
 
 @given(SMALL, patches(), patches(), patches())
 def test_patches_one_after_another_are_one(before, first, second, third):
-    one_by_one = third.on(second.on(first.on(dict(before))))
-    assert third.after(second.after(first)).on(dict(before)) == one_by_one
-    assert third.after(second).on(first.on(dict(before))) == one_by_one
+    one_by_one = third.apply_to(second.apply_to(first.apply_to(dict(before))))
+    assert third.merge_after(second.merge_after(first)).apply_to(dict(before)) == one_by_one
+    assert third.merge_after(second).apply_to(first.apply_to(dict(before))) == one_by_one

@@ -19,7 +19,7 @@ from millstream.runtime.memory import SubtaskMemory
 from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ManualClock
 from millstream.types.factory import Types
@@ -73,7 +73,7 @@ class History:
         own = self.lineages[subtask].own
         covers = () if since is None else tuple(each.name for each in own[since:])
         handle = Handle(stored.name, stored.size, stored.sha256, self.epoch, len(keys), base=base, covers=covers)
-        self.lineages[subtask] = self.lineages[subtask].extended(handle)
+        self.lineages[subtask] = self.lineages[subtask].extend(handle)
 
     def snapshot(self):
         operator = OperatorSnapshot("op", "op", "op", 2, 128, tuple(self.lineages), (SubtaskMemory(),) * 2)

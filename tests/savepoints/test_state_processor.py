@@ -36,7 +36,7 @@ from millstream.state_processor import (
     StateBootstrapFunction,
 )
 from millstream.state_processor.snapshot import NoSuchOperator, NoSuchState
-from millstream.state_processor.writer import OperatorThere
+from millstream.state_processor.writer import OperatorExists
 from millstream.testing.feed import Feed
 from millstream.times import Time
 
@@ -146,7 +146,7 @@ def test_every_kind_of_state_is_a_table(saved):
     assert short["value"].tolist() == [3, 2]
     assert (short["last_update"] > 0).all()
     assert bank.state("total").to_arrow().schema.field("value").type == pa.int64()
-    with pytest.raises(NoSuchState, match=r"no state 'nothing'; it has .*'account'"):
+    with pytest.raises(NoSuchState, match=r"no state 'nothing'; its states are .*'account'"):
         bank.state("nothing")
     with pytest.raises(NoSuchOperator, match="no operator 'nobody'"):
         Savepoint(saved).operator("nobody")
@@ -247,7 +247,7 @@ def test_an_operator_gets_another_uid(saved, environment, tmp_path):
     assert Savepoint(path).operator("old bank").state("total").entries() == {"ann": 4, "bob": 2}
     back = SavepointWriter.from_existing_savepoint(path).change_operator_identifier("old bank", "bank")
     assert [each[4] for each in shown_by(environment, back.write(str(tmp_path / "back")), "ann", "bob")] == [4, 2]
-    with pytest.raises(OperatorThere):
+    with pytest.raises(OperatorExists):
         SavepointWriter.from_existing_savepoint(saved).change_operator_identifier("bank", "feed")
 
 

@@ -12,7 +12,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster import progress
 from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.job.job_status import JobStatus
-from millstream.state.parts import Rewrite
+from millstream.state.compaction import Rewrite
 from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split
 from millstream.testing.simulation import OUTPUT, ROOT, Faults, Setup, World, point, reference, run
 

@@ -19,7 +19,7 @@ from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.engine import slot
 from millstream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.sample_programs import PROGRAMS, many_splits
 from millstream.testing.simulation import ROOT, Faults, ManualClock, Setup, World, point, reference, run

@@ -112,7 +112,7 @@ def test_a_pickle_in_a_field_of_the_metadata(world, field):
     metadata = read_metadata(world)
     metadata[field] = PICKLES[0].decode("latin-1")
     write_metadata(world, json.dumps(metadata).encode())
-    assert "the checkpoint metadata is not what this release writes" in ends_well(world)
+    assert "the checkpoint metadata is damaged or not written by millstream" in ends_well(world)
 
 
 @pytest.mark.parametrize("bomb", PICKLES, ids=range(len(PICKLES)))

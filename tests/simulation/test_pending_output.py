@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millstream.checkpoint.compatibility import Declared, Fate, compare
+from millstream.checkpoint.compatibility import DeclaredOperator, Outcome, compare
 from millstream.checkpoint.restore import OperatorShape, StateNotClaimed
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
@@ -105,16 +105,18 @@ def _point_of_leader(tmp_path: Path) -> int:
     return next(number for number, each in enumerate(done) if each.target.endswith("chk-3/_metadata"))
 
 
-@pytest.mark.parametrize(("allow", "fate"), [(False, Fate.REFUSED), (True, Fate.DROPPED)])
-def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Fate) -> None:
+@pytest.mark.parametrize(("allow", "fate"), [(False, Outcome.REFUSED), (True, Outcome.DROPPED)])
+def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Outcome) -> None:
     with World() as world:
         crashed_before_a_commit(world, tmp_path)
         snapshot = open_snapshot(f"{ROOT}/job/chk-3", CheckpointStorage(ROOT, "new", fs=world.disk))
         metadata = snapshot.metadata
     kept = [each for each in metadata.operators if each.uid != "files"]
-    program = [Declared(OperatorShape(each.operator, each.name, 1, each.max_parallelism), each.uid) for each in kept]
+    program = [
+        DeclaredOperator(OperatorShape(each.operator, each.name, 1, each.max_parallelism), each.uid) for each in kept
+    ]
     verdicts = {each.operator: each for each in compare(metadata, None, program, allow_unclaimed=allow)}
-    assert verdicts["files"].fate is fate
+    assert verdicts["files"].outcome is fate
     assert verdicts["files"].notes[0] == "2 committables of its output were staged and not committed"
 
 

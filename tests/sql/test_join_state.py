@@ -21,8 +21,8 @@ from millstream.sql.connectors.simple import offered
 from millstream.sql.operators import row_runs
 from millstream.sql.operators.join import regular_join as join
 from millstream.state import lmdb
+from millstream.state.compaction import Compaction, Rewrite
 from millstream.state.handles import Lineage
-from millstream.state.parts import Compaction, Rewrite
 from millstream.table import StreamTableEnvironment
 from millstream.testing.simulation import Faults, Setup, World, run
 from millstream.types.factory import Types

@@ -1,7 +1,7 @@
-"""A snapshot x a program: what would be kept, migrated, dropped or refused, before anything is stopped.
+"""Compares a checkpoint or savepoint with a program: which state a restore would keep, migrate, drop or refuse.
 
-Promises: says of every operator and state what a restore would do, with the same rules that a restore follows.
-Does not know: how a program is compiled, or how its states are found out."""
+Promises: the outcome for every operator and state, by the same rules as the restore itself.
+Does not know: how a program is compiled, or how its declared states are determined."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from millstream.checkpoint.contents import Read, descriptions
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape
+from millstream.checkpoint.state_tables import Read, describe_tables
 from millstream.job.traits import OperatorTraits
-from millstream.state.deltas import IncompatibleState, TableSchema, shown_name
+from millstream.state.deltas import IncompatibleState, TableSchema, display_name
 
 
-class Fate(Enum):
-    """What becomes of something at a restore."""
+class Outcome(Enum):
+    """What a restore does with an operator or a state."""
 
     KEPT = "kept"
     MIGRATED = "migrated"
@@ -28,17 +28,17 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of an operator, or of one of its states, and why."""
+    """The outcome of a restore for an operator, or for one of its states, and the reasons."""
 
     operator: str
-    fate: Fate
+    outcome: Outcome
     state: str | None = None
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Declared:
-    """An operator of the program: its shape, its uid, and the tables it declares; None if that is not known."""
+class DeclaredOperator:
+    """An operator of the program: its shape, its uid, and the tables it declares; None if they are not known."""
 
     shape: OperatorShape
     uid: str | None = None
@@ -46,118 +46,126 @@ class Declared:
     traits: OperatorTraits | None = None
 
     @property
-    def called(self) -> str:
-        """What a person calls it."""
+    def display_name(self) -> str:
+        """The uid, or without one the name."""
         return self.uid or self.shape.name
 
 
 def compare(
-    metadata: CheckpointMetadata, read: Read, program: Sequence[Declared], *, allow_unclaimed: bool = False
+    metadata: CheckpointMetadata, read: Read, program: Sequence[DeclaredOperator], *, allow_unclaimed: bool = False
 ) -> list[Verdict]:
-    """The fate of everything in a snapshot and a program."""
-    by_id = {each.operator: each for each in metadata.operators}
-    fresh = [each.traits for each in program if each.traits is not None and each.shape.operator not in by_id]
+    """Compare all operators and states of a snapshot and a program."""
+    by_id = {snapshot.operator: snapshot for snapshot in metadata.operators}
+    new_traits = [
+        operator.traits for operator in program if operator.traits is not None and operator.shape.operator not in by_id
+    ]
     verdicts: list[Verdict] = []
-    for each in program:
-        old = by_id.pop(each.shape.operator, None)
-        verdicts += _operator(each, old, read)
-    for left in by_id.values():
-        pending = metadata.pending(left.operator)
-        verdicts += _unclaimed(left, pending, _successor(left, fresh), allow_unclaimed=allow_unclaimed)
+    for operator in program:
+        verdicts += _compare_operator(operator, by_id.pop(operator.shape.operator, None), read)
+    for unclaimed in by_id.values():
+        pending = metadata.pending(unclaimed.operator)
+        successor = _find_successor(unclaimed, new_traits)
+        verdicts += _judge_unclaimed(unclaimed, pending, successor, allow_unclaimed=allow_unclaimed)
     return verdicts
 
 
-def _successor(left: OperatorSnapshot, fresh: list[OperatorTraits]) -> OperatorTraits | None:
-    """The operator of a table program that has most likely taken the place of another; each is told of once."""
-    traits = left.traits
+def _find_successor(unclaimed: OperatorSnapshot, new_traits: list[OperatorTraits]) -> OperatorTraits | None:
+    """The operator of a table program that most likely replaces another; it is removed from `new_traits`."""
+    traits = unclaimed.traits
     if traits is None:
         return None
-    alike = [each for each in fresh if (each.scope, each.kind) == (traits.scope, traits.kind)]
-    found = max(alike, key=traits.likeness, default=None)
-    if found is not None:
-        fresh.remove(found)
-    return found
+    candidates = [new for new in new_traits if (new.scope, new.kind) == (traits.scope, traits.kind)]
+    successor = max(candidates, key=traits.likeness, default=None)
+    if successor is not None:
+        new_traits.remove(successor)
+    return successor
 
 
-def _silent(traits: OperatorTraits | None, notes: Sequence[str] = ()) -> bool:
-    """Whether nobody wants to hear of an operator of a table program: it keeps nothing, and has not changed."""
+def _is_hidden(traits: OperatorTraits | None, notes: Sequence[str] = ()) -> bool:
+    """Whether an operator of a table program is not reported, because it has no state and has not changed."""
     return traits is not None and not traits.keeps and not notes
 
 
-def _operator(each: Declared, old: OperatorSnapshot | None, read: Read) -> Iterable[Verdict]:
-    called = each.called
+def _compare_operator(operator: DeclaredOperator, old: OperatorSnapshot | None, read: Read) -> Iterable[Verdict]:
+    title, tables, shape = operator.display_name, operator.tables, operator.shape
     if old is None:
-        if _silent(each.traits):
+        if _is_hidden(operator.traits):
             return
-        yield Verdict(called, Fate.NEW, notes=("starts without state",) if each.tables else ())
+        yield Verdict(title, Outcome.NEW, notes=("starts without state",) if tables else ())
         return
-    known = old.traits is not None and each.traits is not None
-    notes = list(old.traits.changes(each.traits)) if known else []  # type: ignore[union-attr, arg-type]
-    if _silent(each.traits, notes):
+    has_traits = old.traits is not None and operator.traits is not None
+    notes = list(old.traits.changes(operator.traits)) if has_traits else []  # type: ignore[union-attr, arg-type]
+    if _is_hidden(operator.traits, notes):
         return
-    if old.parallelism != each.shape.parallelism:
-        notes.append(f"parallelism {old.parallelism} becomes {each.shape.parallelism}")
-    if old.has_state and old.max_parallelism != each.shape.max_parallelism:
-        told = f"max parallelism was {old.max_parallelism}, the program asks for {each.shape.max_parallelism}"
-        yield Verdict(called, Fate.REFUSED, notes=(told, f"set_max_parallelism({old.max_parallelism})"))
+    if old.parallelism != shape.parallelism:
+        notes.append(f"parallelism {old.parallelism} becomes {shape.parallelism}")
+    if old.has_state and old.max_parallelism != shape.max_parallelism:
+        reason = f"max parallelism was {old.max_parallelism}, the program asks for {shape.max_parallelism}"
+        yield Verdict(title, Outcome.REFUSED, notes=(reason, f"set_max_parallelism({old.max_parallelism})"))
     else:
-        yield Verdict(called, Fate.KEPT, notes=tuple(notes))
-    found = descriptions(old, read)
-    for name, written in found.items():
-        schema = None if each.tables is None else each.tables.get(name)
+        yield Verdict(title, Outcome.KEPT, notes=tuple(notes))
+    descriptions = describe_tables(old, read)
+    for name, written in descriptions.items():
+        schema = None if tables is None else tables.get(name)
         if schema is None:
-            if each.traits is not None and each.tables is not None and not name.startswith("timers/"):
-                told = "this release keeps the state of such an operator in another form"
-                yield Verdict(called, Fate.REFUSED, shown_name(name), (told,))
+            if operator.traits is not None and tables is not None and not name.startswith("timers/"):
+                reason = "this release stores the state of this operator in another form"
+                yield Verdict(title, Outcome.REFUSED, display_name(name), (reason,))
                 continue
-            told = "carried along until the function asks for it"
-            yield Verdict(called, Fate.KEPT, shown_name(name), () if each.tables is None else (told,))
+            note = "kept until the function declares it"
+            yield Verdict(title, Outcome.KEPT, display_name(name), () if tables is None else (note,))
             continue
         try:
-            _, way = schema.resolved(written)
+            _, resolution = schema.resolve(written)
         except IncompatibleState as problem:
-            yield Verdict(called, Fate.REFUSED, shown_name(name), (problem.problem.message,))
+            yield Verdict(title, Outcome.REFUSED, display_name(name), (problem.problem.message,))
             continue
-        yield Verdict(called, Fate.MIGRATED if way.notes else Fate.KEPT, shown_name(name), way.notes)
-    for name in () if known or each.tables is None else each.tables:  # one known by traits has them all; this was empty
-        if name not in found and not name.startswith("timers/"):
-            yield Verdict(called, Fate.NEW, shown_name(name), ("starts empty",))
+        outcome = Outcome.MIGRATED if resolution.notes else Outcome.KEPT
+        yield Verdict(title, outcome, display_name(name), resolution.notes)
+    if has_traits or tables is None:  # operators with equal traits have the same tables: a missing one was empty
+        return
+    for name in tables:
+        if name not in descriptions and not name.startswith("timers/"):
+            yield Verdict(title, Outcome.NEW, display_name(name), ("starts empty",))
 
 
-def _unclaimed(
-    left: OperatorSnapshot, pending: int, successor: OperatorTraits | None, *, allow_unclaimed: bool
+def _judge_unclaimed(
+    unclaimed: OperatorSnapshot, pending: int, successor: OperatorTraits | None, *, allow_unclaimed: bool
 ) -> Iterable[Verdict]:
-    called = left.uid or left.name
+    title = unclaimed.uid or unclaimed.name
     if pending:
         staged = f"{pending} committables of its output were staged and not committed"
-        told = "the program has no such sink" + ("" if allow_unclaimed else "; give it this uid, or drop them (-n)")
-        yield Verdict(called, Fate.DROPPED if allow_unclaimed else Fate.REFUSED, notes=(staged, told))
-    elif left.traits is not None:
-        yield from _unclaimed_table(called, left, left.traits, successor, allow_unclaimed=allow_unclaimed)
-    elif not left.has_state:
-        yield Verdict(called, Fate.DROPPED, notes=("has no state",))
+        remedy = "" if allow_unclaimed else "; set this uid for the sink, or drop the output with -n"
+        outcome = Outcome.DROPPED if allow_unclaimed else Outcome.REFUSED
+        yield Verdict(title, outcome, notes=(staged, f"the program has no such sink{remedy}"))
+    elif unclaimed.traits is not None:
+        yield from _judge_unclaimed_table(
+            title, unclaimed, unclaimed.traits, successor, allow_unclaimed=allow_unclaimed
+        )
+    elif not unclaimed.has_state:
+        yield Verdict(title, Outcome.DROPPED, notes=("has no state",))
     elif allow_unclaimed:
-        yield Verdict(called, Fate.DROPPED, notes=("the program has no such operator",))
+        yield Verdict(title, Outcome.DROPPED, notes=("the program has no such operator",))
     else:
-        told = "the program has no such operator; give one this uid, or allow its state to be dropped (-n)"
-        yield Verdict(called, Fate.REFUSED, notes=(told,))
+        reason = "the program has no such operator; set this uid for an operator, or drop the state with -n"
+        yield Verdict(title, Outcome.REFUSED, notes=(reason,))
 
 
-def _unclaimed_table(
-    called: str,
-    left: OperatorSnapshot,
+def _judge_unclaimed_table(
+    title: str,
+    unclaimed: OperatorSnapshot,
     traits: OperatorTraits,
     successor: OperatorTraits | None,
     *,
     allow_unclaimed: bool,
 ) -> Iterable[Verdict]:
-    """An operator of a table program that nobody takes: what has changed is the reason."""
-    if _silent(traits):
+    """The verdict on an operator of a table program that no operator claims; the change is the reason."""
+    if _is_hidden(traits):
         return
     notes = ("the statements have no such operator any more",) if successor is None else traits.breaks(successor)
-    if not left.has_state:
-        yield Verdict(called, Fate.DROPPED, notes=(*notes, "has no state"))
+    if not unclaimed.has_state:
+        yield Verdict(title, Outcome.DROPPED, notes=(*notes, "has no state"))
     elif allow_unclaimed:
-        yield Verdict(called, Fate.DROPPED, notes=notes)
+        yield Verdict(title, Outcome.DROPPED, notes=notes)
     else:
-        yield Verdict(called, Fate.REFUSED, notes=(*notes, "its state cannot be kept; -n allows it to be dropped"))
+        yield Verdict(title, Outcome.REFUSED, notes=(*notes, "its state cannot be kept; -n drops it"))

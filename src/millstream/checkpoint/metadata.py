@@ -1,8 +1,7 @@
-"""A checkpoint or savepoint as a value: everything a job needs to go on from an epoch boundary.
+"""The metadata of a checkpoint or savepoint: everything a job needs to continue from an epoch boundary.
 
-Promises: plain JSON with a version, readable by a person; reading gives back an equal value; a newer version than this
-release knows is refused, not guessed at.
-Does not know: where it is stored, or how its checksum is kept."""
+Promises: the file is JSON with a format version; reading returns an equal value; a newer format version is an error.
+Does not know: where it is stored, or how its checksum is stored."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ from millstream.runtime.memory import SubtaskMemory, UnreadableMemory
 from millstream.state.handles import Handle, Lineage
 
 FORMAT = 2  # 1: release 0.1, whose memory had no version
-CANONICAL = "canonical"  # Parquet, for anybody to read
-NATIVE = "native"  # state files as they are
+CANONICAL = "canonical"  # Parquet files, which other programs can read
+NATIVE = "native"  # state files as the job wrote them
 
 
 class UnreadableMetadata(ExternalError):
-    """A metadata file that this release cannot read."""
+    """The metadata file of a checkpoint cannot be read by this release."""
 
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """One operator: its subtasks' state and memory, in order; `traits` if it is of a table program."""
+    """State and memory of the subtasks of one operator, in order; `traits` if it belongs to a table program."""
 
     operator: str
     name: str
@@ -40,19 +39,20 @@ class OperatorSnapshot:
 
     @property
     def has_state(self) -> bool:
-        """Whether leaving this operator out would lose state."""
+        """Whether any subtask of this operator has state."""
         return any(lineage.handles for lineage in self.lineages)
 
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """One checkpoint. `sources` are enumerators' positions, `committables` what sinks staged and must still commit,
-    `sinks` what their committers keep.
+    """The metadata of one checkpoint or savepoint.
 
-    `savepoint` is its form, None for a checkpoint; a savepoint's files are named relative to its own directory.
-    `ended` says that the job was stopped with it: there is nothing to go on to, only output to commit.
-    `incarnation` is drawn when a job starts from the beginning, and is part of the names of its output, so it never
-    meets the output of an earlier run under the same id. It is empty in checkpoints of releases that had none."""
+    `sources` holds the state of split enumerators, `committables` the staged output that is still to be committed,
+    `sinks` the state of committers. `savepoint` is the form of a savepoint, None for a checkpoint; files of a savepoint
+    are named relative to its directory. `ended` says that the job was stopped with it, so a restart only commits
+    output. `incarnation` is a random id that a job gets when it starts from the beginning. Names of its output contain
+    it, so that they never collide with output of an earlier run with the same job id. It is empty in checkpoints of
+    releases that had none."""
 
     checkpoint: int
     epoch: int
@@ -72,28 +72,27 @@ class CheckpointMetadata:
 
     @classmethod
     def empty(cls, job_id: str, job_name: str, timestamp: int, incarnation: str) -> CheckpointMetadata:
-        """What a job begins with: the checkpoint before its first epoch."""
+        """Return the metadata of a job before its first epoch."""
         return cls(0, 0, 0, job_id, job_name, timestamp, 0, (), incarnation=incarnation)
 
     def pending(self, operator: str) -> int:
-        """How many committables of an operator are still to be committed."""
+        """Return the number of committables of an operator that are still to be committed."""
         return len(self.committables.get(operator, ()))
 
     @property
     def handles(self) -> tuple[Handle, ...]:
-        """Every state file this checkpoint needs, each once."""
-        found = {
-            handle.name: handle for each in self.operators for lineage in each.lineages for handle in lineage.handles
-        }
-        return tuple(found.values())
+        """All state files of this checkpoint, snapshot once."""
+        lineages = (lineage for operator in self.operators for lineage in operator.lineages)
+        by_name = {handle.name: handle for lineage in lineages for handle in lineage.handles}
+        return tuple(by_name.values())
 
     @property
     def full_size(self) -> int:
-        """The bytes of all state files together."""
+        """The total size of all state files in bytes."""
         return sum(handle.size for handle in self.handles)
 
     def to_bytes(self) -> bytes:
-        """The metadata file."""
+        """Return the content of the metadata file."""
         return json.dumps(
             {
                 "format": FORMAT,
@@ -108,7 +107,7 @@ class CheckpointMetadata:
                 **({} if self.savepoint is None else {"savepoint": self.savepoint}),
                 **({"ended": True} if self.ended else {}),
                 **({"incarnation": self.incarnation} if self.incarnation else {}),
-                "operators": [_operator_to_json(each) for each in self.operators],
+                "operators": [_operator_to_json(operator) for operator in self.operators],
                 "sources": dict(self.sources),
                 **({"sinks": dict(self.sinks)} if self.sinks else {}),
                 "committables": {sink: list(staged) for sink, staged in self.committables.items()},
@@ -121,72 +120,72 @@ class CheckpointMetadata:
         """The inverse of `to_bytes`."""
         try:
             read = json.loads(data)
-            if _whole(read["format"]) > FORMAT:
+            if _check_integer(read["format"]) > FORMAT:
                 msg = f"the checkpoint has format {read['format']}, this release reads up to {FORMAT}"
                 raise UnreadableMetadata(
                     msg,
-                    hint="use the release that wrote it, or a later one",
+                    hint="use the release of millstream that wrote it, or a later one",
                 )
             return cls(
-                checkpoint=_whole(read["checkpoint"]),
-                epoch=_whole(read["epoch"]),
-                generation=_whole(read["generation"]),
+                checkpoint=_check_integer(read["checkpoint"]),
+                epoch=_check_integer(read["epoch"]),
+                generation=_check_integer(read["generation"]),
                 job_id=read["job_id"],
                 job_name=read["job_name"],
-                timestamp=_whole(read["timestamp"]),
-                now=_whole(read["processing_time"]),
-                bytes_new=_whole(read["bytes_new"]),
-                operators=tuple(_operator_from_json(each) for each in read["operators"]),
+                timestamp=_check_integer(read["timestamp"]),
+                now=_check_integer(read["processing_time"]),
+                bytes_new=_check_integer(read["bytes_new"]),
+                operators=tuple(_operator_from_json(operator) for operator in read["operators"]),
                 sources=dict(read["sources"]),
                 committables={sink: tuple(staged) for sink, staged in read["committables"].items()},
-                savepoint=None if read.get("savepoint") is None else _form(read["savepoint"]),
+                savepoint=None if read.get("savepoint") is None else _check_form(read["savepoint"]),
                 ended=read.get("ended") is True,
-                incarnation=_incarnation(read.get("incarnation", "")),
+                incarnation=_check_incarnation(read.get("incarnation", "")),
                 sinks=dict(read.get("sinks", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-            msg = f"the checkpoint metadata is not what this release writes: {problem!r}"
+            msg = f"the checkpoint metadata is damaged or not written by millstream: {problem!r}"
             raise UnreadableMetadata(msg) from problem
 
 
-def _form(value: Any) -> str:
+def _check_form(value: Any) -> str:
     if value not in (CANONICAL, NATIVE):
-        message = f"{value!r} is no form of a savepoint"
+        message = f"{value!r} is not a form of a savepoint; expected {CANONICAL} or {NATIVE}"
         raise ValueError(message)
     return str(value)
 
 
-def _incarnation(value: Any) -> str:
+def _check_incarnation(value: Any) -> str:
     if not isinstance(value, str) or not (value == "" or value.isalnum()):
-        message = f"{value!r} is no incarnation of a job"
+        message = f"{value!r} is not the incarnation of a job"
         raise ValueError(message)
     return value
 
 
-def _whole(value: Any) -> int:
+def _check_integer(value: Any) -> int:
     if type(value) is not int:
-        message = f"{value!r} is not a whole number"
+        message = f"{value!r} is not an integer"
         raise TypeError(message)
     return value
 
 
-def _operator_to_json(each: OperatorSnapshot) -> dict[str, Any]:
-    if any(lineage.restored for lineage in each.lineages):
-        problem = f"the state of '{each.name}' was restored but not yet written at its new parallelism"
+def _operator_to_json(snapshot: OperatorSnapshot) -> dict[str, Any]:
+    if any(lineage.restored for lineage in snapshot.lineages):
+        problem = f"the state of '{snapshot.name}' was restored but not yet written at its new parallelism"
         raise InternalError(problem)
     return {
-        "operator": each.operator,
-        "name": each.name,
-        "uid": each.uid,
-        "parallelism": each.parallelism,
-        "max_parallelism": each.max_parallelism,
-        **({} if each.traits is None else {"traits": each.traits.to_json()}),
+        "operator": snapshot.operator,
+        "name": snapshot.name,
+        "uid": snapshot.uid,
+        "parallelism": snapshot.parallelism,
+        "max_parallelism": snapshot.max_parallelism,
+        **({} if snapshot.traits is None else {"traits": snapshot.traits.to_json()}),
         "subtasks": [
             {
                 "files": [handle.to_json() for handle in lineage.own],
                 "memory": memory.to_json(),
             }
-            for lineage, memory in zip(each.lineages, each.memory, strict=True)
+            for lineage, memory in zip(snapshot.lineages, snapshot.memory, strict=True)
         ],
     }
 
@@ -201,16 +200,16 @@ def _read_memory(data: Any) -> SubtaskMemory:
 
 
 def _operator_from_json(data: Mapping[str, Any]) -> OperatorSnapshot:
-    def chain(handles: list[Any]) -> tuple[Handle, ...]:
+    def parse_handles(handles: list[Any]) -> tuple[Handle, ...]:
         return tuple(Handle.from_json(handle) for handle in handles)
 
     return OperatorSnapshot(
         operator=data["operator"],
         name=data["name"],
         uid=data["uid"],
-        parallelism=_whole(data["parallelism"]),
-        max_parallelism=_whole(data["max_parallelism"]),
-        lineages=tuple(Lineage(chain(part["files"])) for part in data["subtasks"]),
-        memory=tuple(_read_memory(part["memory"]) for part in data["subtasks"]),
+        parallelism=_check_integer(data["parallelism"]),
+        max_parallelism=_check_integer(data["max_parallelism"]),
+        lineages=tuple(Lineage(parse_handles(subtask["files"])) for subtask in data["subtasks"]),
+        memory=tuple(_read_memory(subtask["memory"]) for subtask in data["subtasks"]),
         traits=OperatorTraits.from_json(data["traits"]) if "traits" in data else None,
     )

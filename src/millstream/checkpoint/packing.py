@@ -1,9 +1,12 @@
-"""Many small state files of a checkpoint as one: a file is dear where storage is far, its bytes are not.
+"""Packs small state files of a checkpoint into few larger ones.
 
-Promises: what a packed handle names is byte for byte what it named before, under the name it had; a file is packed
-once, so few are left by themselves however many operators there are; memory is needed for one pack at a time; the
-files that were packed are deleted by the next sweep.
-Does not know: what is in a file, or which checkpoints are kept."""
+On object stores the number of requests matters more than the number of bytes, so many small files are slow and
+expensive.
+
+Promises: a packed file has the same bytes and the same name as before; a file is packed once, so the number of files
+stays small however many operators there are; one pack at a time is in memory; the next sweep deletes the files that
+were packed.
+Does not know: the content of files, or which checkpoints are kept."""
 
 from __future__ import annotations
 
@@ -13,49 +16,44 @@ from collections.abc import Iterable, Iterator
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.state.handles import Handle
+from millstream.state.handles import Handle, Lineage
 
-LARGEST = 32 << 20  # bytes of a pack, roughly; the process that makes it holds it in memory
-SMALL = 256 << 10  # bytes; a larger file stays by itself
-FEWEST = 16  # files worth a pack: writing one takes as long as publishing a checkpoint
+LARGEST = 32 << 20  # bytes of a pack, approximately; the process that writes it holds it in memory
+SMALL = 256 << 10  # bytes; a larger file is not packed
+FEWEST = 16  # fewer files are not packed: writing a pack takes as long as publishing a checkpoint
 
 
-def _divided(handles: Iterable[Handle]) -> Iterator[list[Handle]]:
-    chosen: list[Handle] = []
+def _divide_into_packs(handles: Iterable[Handle]) -> Iterator[list[Handle]]:
+    pack: list[Handle] = []
     for handle in handles:
-        chosen.append(handle)
-        if sum(each.size for each in chosen) >= LARGEST:
-            yield chosen
-            chosen = []
-    if chosen:
-        yield chosen
+        pack.append(handle)
+        if sum(member.size for member in pack) >= LARGEST:
+            yield pack
+            pack = []
+    if pack:
+        yield pack
 
 
-def packed(metadata: CheckpointMetadata, storage: CheckpointStorage) -> CheckpointMetadata:
-    """The checkpoint, its small files in one, if there are many."""
-    small = [each for each in metadata.handles if not each.pack and each.size < SMALL]
+def pack_small_files(metadata: CheckpointMetadata, storage: CheckpointStorage) -> CheckpointMetadata:
+    """Pack the small state files of a checkpoint if there are many; returns its metadata with the new handles."""
+    small = [handle for handle in metadata.handles if not handle.pack and handle.size < SMALL]
     if len(small) < FEWEST:
         return metadata
     files = StateReader(storage)
     name = f"shared/pack-{metadata.checkpoint}-{metadata.epoch}-{metadata.generation}"
-    places: dict[str, Handle] = {}
-    for number, handles in enumerate(_divided(small)):
-        parts = [files.read(handle) for handle in handles]
-        stored, offset = storage.write(f"{name}-{number}", b"".join(parts)), 0
-        for handle, part in zip(handles, parts, strict=True):
-            places[handle.name] = dataclasses.replace(handle, pack=stored.name, offset=offset)
-            offset += len(part)
+    packed: dict[str, Handle] = {}
+    for number, handles in enumerate(_divide_into_packs(small)):
+        contents = [files.read(handle) for handle in handles]
+        stored, offset = storage.write(f"{name}-{number}", b"".join(contents)), 0
+        for handle, data in zip(handles, contents, strict=True):
+            packed[handle.name] = dataclasses.replace(handle, pack=stored.name, offset=offset)
+            offset += len(data)
 
-    def place(handle: Handle) -> Handle:
-        return places.get(handle.name, handle)
+    def replace_handles(lineage: Lineage) -> Lineage:
+        return dataclasses.replace(lineage, own=tuple(packed.get(handle.name, handle) for handle in lineage.own))
 
     operators = tuple(
-        dataclasses.replace(
-            operator,
-            lineages=tuple(
-                dataclasses.replace(lineage, own=tuple(map(place, lineage.own))) for lineage in operator.lineages
-            ),
-        )
+        dataclasses.replace(operator, lineages=tuple(map(replace_handles, operator.lineages)))
         for operator in metadata.operators
     )
     return dataclasses.replace(metadata, operators=operators)

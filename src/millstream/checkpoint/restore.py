@@ -1,11 +1,11 @@
-"""Old state x new program: what each subtask starts from.
+"""Restore: assigns the state of a checkpoint to the subtasks of a program.
 
-Promises: keyed state goes to the subtask that owns its key group at the new parallelism; state of an operator that the
-program no longer has is refused unless that is allowed; so is a changed max parallelism.
-Does not know: files' content, engines.
+Promises: keyed state is assigned to the subtask that owns its key group at the new parallelism. State of an operator
+that the program does not have is an error unless dropping it is allowed. A changed max parallelism is an error.
+Does not know: the content of state files, engines.
 
-After a change of parallelism every subtask reads the chains of all old ones and keeps its part; its first epoch writes
-a base of its own, so no checkpoint ever names a chain of another parallelism than its own."""
+After a change of parallelism, every subtask reads the lineages of all old subtasks and keeps its own key groups. Its
+first epoch writes a new base, so a checkpoint never names state files that were written at another parallelism."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from millstream.state.handles import Lineage
 
 
 class StateNotClaimed(UserError):
-    """The checkpoint has state, or staged output, that no operator of the program takes."""
+    """The checkpoint has state or staged output of an operator that the program does not have."""
 
     def __init__(self, operators: Sequence[str], have: Sequence[str]) -> None:
         self.operators = tuple(operators)
         super().__init__(
             f"the checkpoint has state of {', '.join(operators)}, which the program does not have "
             f"(it has {', '.join(have)})",
-            hint="it may be of another program; give operators the uids they had, or set "
-            "execution.state-recovery.ignore-unclaimed-state to drop that state; 'millstream savepoint check' "
-            "tells what has changed",
+            hint="check that the checkpoint belongs to this program, and set the same uids as before; to drop it, "
+            "set execution.state-recovery.ignore-unclaimed-state; 'millstream savepoint check' shows what has changed",
         )
 
 
@@ -38,18 +37,18 @@ _log = logging.getLogger("millstream.restore")
 
 
 class MaxParallelismChanged(UserError):
-    """Key groups cannot be counted anew."""
+    """The max parallelism of an operator with state changed; its key groups depend on it."""
 
     def __init__(self, name: str, old: int, new: int) -> None:
         super().__init__(
             f"operator '{name}' was checkpointed with max parallelism {old}, the program asks for {new}",
-            hint=f"call set_max_parallelism({old}), or set none: then that of the checkpoint is taken",
+            hint=f"call set_max_parallelism({old}), or do not set it: the value of the checkpoint is then used",
         )
 
 
 @dataclass(frozen=True)
 class OperatorShape:
-    """What restore needs to know of an operator of the new program."""
+    """An operator of the program that is restored."""
 
     operator: str
     name: str
@@ -59,14 +58,14 @@ class OperatorShape:
 
 @dataclass(frozen=True)
 class Restored:
-    """State and memory of every operator's subtasks."""
+    """State and memory of the subtasks of each operator, by operator id."""
 
     lineages: dict[str, tuple[Lineage, ...]]
     memory: dict[str, tuple[SubtaskMemory, ...]]
 
 
-def nothing(shapes: Sequence[OperatorShape]) -> Restored:
-    """The beginning: no state, no memory."""
+def start_empty(shapes: Sequence[OperatorShape]) -> Restored:
+    """Return empty state and memory, for a job that starts from the beginning."""
     return Restored(
         {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
         {shape.operator: (SubtaskMemory(),) * shape.parallelism for shape in shapes},
@@ -80,19 +79,21 @@ def assign(
     allow_unclaimed: bool = False,
     foreign: bool = False,
 ) -> Restored:
-    """Deal the state of a checkpoint out to the subtasks of a program.
+    """Assign the state of a checkpoint to the subtasks of a program.
 
-    A `foreign` checkpoint is of another job, whose files are not ours to keep: everything is written anew."""
-    by_id = {each.operator: each for each in metadata.operators}
-    wanted = {shape.operator for shape in shapes}
-    left = [
-        _unclaimed(each, metadata.pending(each.operator)) for each in metadata.operators if each.operator not in wanted
+    A `foreign` checkpoint belongs to another job, which may delete its files: the state is written again completely."""
+    by_id = {snapshot.operator: snapshot for snapshot in metadata.operators}
+    claimed = {shape.operator for shape in shapes}
+    unclaimed = [
+        _describe_unclaimed(snapshot, metadata.pending(snapshot.operator))
+        for snapshot in metadata.operators
+        if snapshot.operator not in claimed
     ]
-    lost = [told for told in left if told]
+    lost = [description for description in unclaimed if description]
     if lost and not allow_unclaimed:
         raise StateNotClaimed(lost, [f"'{shape.name}'" for shape in shapes])
     if lost:
-        _log.warning("dropped, for the program has no such operators: %s", ", ".join(lost))
+        _log.warning("state dropped, because the program does not have these operators: %s", ", ".join(lost))
     lineages: dict[str, tuple[Lineage, ...]] = {}
     memory: dict[str, tuple[SubtaskMemory, ...]] = {}
     for shape in shapes:
@@ -103,28 +104,28 @@ def assign(
             continue
         if old.has_state and old.max_parallelism != shape.max_parallelism:
             raise MaxParallelismChanged(shape.name, old.max_parallelism, shape.max_parallelism)
-        lineages[shape.operator] = _lineages(old, shape, foreign)
-        memory[shape.operator] = _memories(old, shape)
+        lineages[shape.operator] = _assign_lineages(old, shape, foreign)
+        memory[shape.operator] = _assign_memories(old, shape)
     return Restored(lineages, memory)
 
 
-def _unclaimed(left: OperatorSnapshot, pending: int) -> str:
-    """An operator that the program does not have, and what it staged; empty if nothing of it is lost."""
+def _describe_unclaimed(snapshot: OperatorSnapshot, pending: int) -> str:
+    """An operator that the program does not have, with its staged output; empty if it has neither state nor output."""
     if pending:
-        return f"'{left.name}' ({pending} committables of staged output)"
-    return f"'{left.name}'" if left.has_state else ""
+        return f"'{snapshot.name}' ({pending} committables of staged output)"
+    return f"'{snapshot.name}'" if snapshot.has_state else ""
 
 
-def _lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:
-    united = any(memory.has_union_state for memory in old.memory)  # every subtask starts with the elements of all
-    if old.parallelism == shape.parallelism and not foreign and not united:
+def _assign_lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool) -> tuple[Lineage, ...]:
+    has_union_state = any(memory.has_union_state for memory in old.memory)  # every subtask gets the elements of all
+    if old.parallelism == shape.parallelism and not foreign and not has_union_state:
         return old.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(old.lineages) if lineage.own)
     return (Lineage(restored=chains),) * shape.parallelism
 
 
-def _memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[SubtaskMemory, ...]:
-    same = old.parallelism == shape.parallelism
-    memories = old.memory if same else redistribute(old.memory, shape.parallelism)
-    # who sends to whom may have changed: channels are forgotten, and every task resends its watermark
+def _assign_memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[SubtaskMemory, ...]:
+    is_same = old.parallelism == shape.parallelism
+    memories = old.memory if is_same else redistribute(old.memory, shape.parallelism)
+    # channels may have changed: they are dropped, and every task resends its watermark
     return tuple(replace(memory.with_parts([InputChannels()]), restored=True) for memory in memories)

@@ -1,13 +1,13 @@
-"""Savepoints: a directory that holds everything, belongs to its owner, and outlives the job and the release.
+"""Savepoints: self-contained snapshots that belong to the user and can be read by later releases.
 
     <directory>/_metadata                         JSON with a checksum; the savepoint exists if and only if this does
-    <directory>/operators/<uid>/<state>/….parquet canonical form: one part a subtask, several if it is large
+    <directory>/operators/<uid>/<state>/….parquet canonical form: one file per subtask, several if it is large
     <directory>/state/…                           native form: state files as the job wrote them
 
-Promises: a savepoint exists wholly or not at all; it names nothing outside its directory, so that it can be moved;
-both forms restore to the same state; deleting one deletes what it names and nothing else.
-State is read and written by `export`, in pieces that run anywhere; here only metadata is.
-Does not know: jobs that run, when a savepoint is taken, or who owns it."""
+Promises: a savepoint exists completely or not at all; it names no file outside its directory, so it can be moved; both
+forms restore the same state; disposing a savepoint deletes the files it names and no others.
+This module handles metadata; `export` copies the state, in tasks that can run on executors.
+Does not know: running jobs, when a savepoint is taken, or who owns it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from millstream.checkpoint.export import Export, RunPieces, run_here
+from millstream.checkpoint.export import Export, RunTasks, run_locally
 from millstream.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
@@ -27,29 +27,32 @@ from millstream.files.locations import absolute_location
 
 
 class NoSuchCheckpoint(UserError):
-    """A path that names neither a checkpoint nor a savepoint."""
+    """A path is neither a checkpoint nor a savepoint."""
 
     def __init__(self, path: str, why: str = "it has no _metadata file") -> None:
         super().__init__(
             f"'{path}' is not a checkpoint or savepoint: {why}",
-            hint="give a savepoint's directory or a chk-N directory; `millstream checkpoints DIR` lists them",
+            hint="name the directory of a savepoint or a chk-N directory; `millstream checkpoints DIR` lists them",
         )
 
 
 class NotASavepoint(UserError):
-    """A checkpoint was to be treated as a savepoint."""
+    """The operation is for savepoints, but the path is a checkpoint."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"'{path}' is a checkpoint, and belongs to its job", hint="delete the job's directory when it is over"
+            f"'{path}' is a checkpoint and belongs to its job",
+            hint="only savepoints can be disposed; delete the directory of the job when the job has ended",
         )
 
 
 class SavepointExists(UserError):
-    """A savepoint was to be written where something is."""
+    """A savepoint cannot be written, because the directory already holds one."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"there is a savepoint in '{path}' already", hint="name another directory, or dispose of it")
+        super().__init__(
+            f"there is already a savepoint in '{path}'", hint="name another directory, or dispose the savepoint"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,25 +64,25 @@ class Snapshot:
     storage: CheckpointStorage
 
     def reader(self) -> StateReader:
-        """Reads its files."""
+        """Return a reader of its state files."""
         return StateReader(self.storage)
 
     def verify(self) -> None:
-        """Read every file it names."""
+        """Read and check all of its state files."""
         files = self.reader()
         for handle in self.metadata.handles:
             files.read(handle)
 
     def dispose(self) -> None:
-        """Delete it, its metadata first. What a checkpoint shares with others of its job stays."""
+        """Delete it, the metadata first. Files that other checkpoints of the job need are kept."""
         parent, name = os.path.split(self.path)
         above = self.storage.of(parent, "")
         for handle in self.metadata.handles:
             self.storage.check_name(handle.file)
-        spared = set() if self.metadata.savepoint else self._shared_with_others()
+        shared = set() if self.metadata.savepoint else self._shared_with_others()
         above.delete_checkpoint_metadata(name)
         for handle in self.metadata.handles:
-            if handle.file not in spared:
+            if handle.file not in shared:
                 self.storage.delete(handle.file)
         if self.metadata.savepoint:
             for directory in sorted({os.path.dirname(handle.file) for handle in self.metadata.handles}):
@@ -99,7 +102,7 @@ class Snapshot:
 
 
 def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
-    """The checkpoint or savepoint at a path; `like` is any storage on the file system it is in."""
+    """Open the checkpoint or savepoint at a path; `like` is a storage on the same file system."""
     directory = absolute_location(path)
     if os.path.basename(directory) == METADATA:
         directory = os.path.dirname(directory)
@@ -111,7 +114,7 @@ def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
     try:
         metadata = CheckpointMetadata.from_bytes(above.read_metadata(name))
     except VoidCheckpoint:
-        raise NoSuchCheckpoint(path, "it was given up before it was complete") from None
+        raise NoSuchCheckpoint(path, "the checkpoint was aborted before it was complete") from None
     if metadata.savepoint:
         return Snapshot(directory, metadata, storage.of(directory, ""))
     return Snapshot(directory, metadata, storage.of(*os.path.split(parent)))
@@ -122,14 +125,13 @@ def write_savepoint(
     source: CheckpointStorage,
     path: str,
     form: str = CANONICAL,
-    run: RunPieces = run_here,
+    run: RunTasks = run_locally,
 ) -> Snapshot:
-    """Write a savepoint of what a checkpoint's metadata names; `source` is where its files are. `run` runs the pieces
-    of it, wherever it likes.
+    """Write a savepoint from the metadata of a checkpoint, whose files are in `source`; `run` runs the export tasks.
 
-    A crash before the metadata is there leaves files that nobody takes for a savepoint."""
+    A crash before the metadata is written leaves files without `_metadata`, which are not a savepoint."""
     export = Export(metadata, source, path, form)
-    return publish(metadata, export.operators(run(export.pieces)), source, path, form)
+    return publish(metadata, export.operators(run(export.tasks)), source, path, form)
 
 
 def publish(
@@ -139,12 +141,12 @@ def publish(
     path: str,
     form: str = CANONICAL,
 ) -> Snapshot:
-    """Make a savepoint of operators whose files are in its directory by the time they are given."""
+    """Publish a savepoint of `operators`; when the iterable ends, all their files are in its directory."""
     parent, name = os.path.split(path)
     above = like.of(parent, "")
     if above.exists(name):
         raise SavepointExists(path)
-    made = dataclasses.replace(metadata, operators=tuple(operators), savepoint=form, ended=False)
-    made = dataclasses.replace(made, bytes_new=made.full_size)
-    above.publish(name, made.to_bytes())
-    return Snapshot(path, made, like.of(path, ""))
+    published = dataclasses.replace(metadata, operators=tuple(operators), savepoint=form, ended=False)
+    published = dataclasses.replace(published, bytes_new=published.full_size)
+    above.publish(name, published.to_bytes())
+    return Snapshot(path, published, like.of(path, ""))

@@ -1,9 +1,9 @@
-"""State files where every task of a job can reach them.
+"""State files of a job on the checkpoint storage, which every task can reach.
 
-Promises: a file is read whole and verified, or not at all; one that cannot be seen, or not as a whole, is read again
-before it counts as missing or damaged; names are unique per attempt, so writers never meet; files that were packed into
-one are read as if they had not been.
-Does not know: what is in a file."""
+Promises: a file is read completely and its checksum is checked; a file that is missing or incomplete is read again a
+few times, because network mounts can be behind, before it is an error; names are unique for each attempt, so two
+writers never write the same file; packed files are read like any other.
+Does not know: the content of files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from typing import Any
 
 from millstream.checkpoint.storage import CheckpointStorage, Stored, StoredFile
 from millstream.files.errors import CorruptFile, MissingFile
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 
-PATIENCE = (0.1, 0.4, 1.0)  # seconds between reads of a file that a network mount may not show at once, or not whole
+PATIENCE = (0.1, 0.4, 1.0)  # seconds between reads of a file that is missing or incomplete
 
 
 class StateReader:
-    """Reads state files of one storage; a pack is kept while parts of it are asked for."""
+    """Reads state files of one storage.
+
+    The last pack is cached, because its files are usually read one after another."""
 
     def __init__(self, storage: CheckpointStorage) -> None:
         self._storage = storage
         self._pack: tuple[str, bytes] | None = None
 
     def read(self, handle: Stored) -> bytes:
-        """The verified content of a file."""
+        """Return the content of a file after checking it."""
         name = getattr(handle, "pack", "")
         if not name:
             return self._storage.read(handle)
@@ -37,8 +39,8 @@ class StateReader:
         data = self._pack[1][start : start + handle.size]
         if hashlib.sha256(data).hexdigest() != handle.sha256:
             self._pack = None
-            place, found = f"{name} (from byte {start})", f"SHA-256 {hashlib.sha256(data).hexdigest()}"
-            raise CorruptFile(place, f"SHA-256 {handle.sha256}", found)
+            part, actual = f"{name} (from byte {start})", f"SHA-256 {hashlib.sha256(data).hexdigest()}"
+            raise CorruptFile(part, f"SHA-256 {handle.sha256}", actual)
         return data
 
     def __getstate__(self) -> dict[str, Any]:
@@ -46,7 +48,7 @@ class StateReader:
 
 
 class JobStateFiles:
-    """The state files of a job; also reads those of the job it was restored from."""
+    """Writes and reads the state files of a job; also reads those of the job it was restored from."""
 
     def __init__(
         self,
@@ -60,11 +62,11 @@ class JobStateFiles:
         self._restored = None if restored is None else StateReader(restored)
 
     def write(self, name: str, data: bytes) -> StoredFile:
-        """Store a file of this job."""
+        """Write a state file of this job."""
         return self._storage.write(f"shared/{name}", data)
 
     def read(self, handle: Stored) -> bytes:
-        """The verified content of a file; `StateFileDamaged` if it is missing or not what was written."""
+        """Return the content of a file after checking it; raises `StateFileDamaged`."""
         for pause in self._patience:
             try:
                 return self._read(handle)

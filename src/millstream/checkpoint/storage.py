@@ -1,12 +1,12 @@
-"""Durable files of a job: written once, published atomically, verified when read.
+"""The durable storage of a job: files are written once, checkpoints are published atomically, checksums are checked.
 
     <root>/<job>/chk-<n>/_metadata      a checkpoint exists if and only if this file does and is not void
     <root>/<job>/shared/...             state files, named by metadata
     <root>/<job>/taskowned/...          files that no checkpoint owns
-    <root>/<job>/epochs.log             records, each whole or absent (on an object store: see `object_log`)
+    <root>/<job>/epochs.log             a log of records (on an object store: see `object_log`)
 
-Promises: a file, a checkpoint or a record is there completely or not at all, whenever the process dies; what is read
-is what was written, or an error that says what is wrong with which file; no name leads out of the root.
+Promises: whenever the process dies, a file, a checkpoint or a record exists completely or not at all; a read returns
+what was written, or raises an error that names the file and the problem; no name leads to a file outside of the root.
 Does not know: what the bytes mean, or which files may be deleted."""
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ METADATA = "_metadata"
 SHARED = "shared"
 TASK_OWNED = "taskowned"
 EPOCH_LOG = "epochs.log"
-_VOID = b'{"void": true}'  # takes the number of a checkpoint that was given up, so that nothing else can take it
+_VOID = b'{"void": true}'  # the metadata of a void checkpoint number, so that no checkpoint can get this number
 
 
 class Stored(Protocol):
-    """Whatever names a stored file with its size and checksum."""
+    """The name, size and checksum of a stored file."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -52,7 +52,7 @@ class Stored(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that was written: its name relative to the root, its size and its SHA-256."""
+    """A file that was written: its name relative to the root, its size and its SHA-256 checksum."""
 
     name: str
     size: int
@@ -60,9 +60,9 @@ class StoredFile:
 
 
 class CheckpointStorage:
-    """The durable files of one job below `root`; without `job`, the root itself is the job's directory.
+    """The durable files of one job below `root`; without `job`, the root itself is the directory of the job.
 
-    May be sent to other processes. One process at a time appends to a log; anyone may write files."""
+    It can be pickled and used in other processes. Only one process at a time may append to a log."""
 
     def __init__(self, root: str, job: str = "", *, fs: FileSystem | None = None, sync: bool = True) -> None:
         self.root = absolute_location(root)
@@ -75,11 +75,11 @@ class CheckpointStorage:
             self._path(job)
 
     def of(self, root: str, job: str, *, sync: bool = True) -> CheckpointStorage:
-        """The storage of another directory or another use, on the same file system unless a URI tells another."""
-        stays = is_uri(root) == isinstance(self._fs, ObjectStore)
-        if stays and isinstance(self._fs, ObjectStore):
-            stays = root.startswith(f"{self._fs.scheme}://")
-        return CheckpointStorage(root, job, fs=self._fs if stays else None, sync=sync)
+        """Return a storage of another directory, on the same file system unless `root` is a URI of another one."""
+        is_same = is_uri(root) == isinstance(self._fs, ObjectStore)
+        if is_same and isinstance(self._fs, ObjectStore):
+            is_same = root.startswith(f"{self._fs.scheme}://")
+        return CheckpointStorage(root, job, fs=self._fs if is_same else None, sync=sync)
 
     @property
     def is_remote(self) -> bool:
@@ -89,15 +89,15 @@ class CheckpointStorage:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes) -> StoredFile:
-        """Store a file under the job's directory, whole or not at all; it may be written again by another attempt.
+        """Write a file below the directory of the job, atomically; another attempt can write it again.
 
-        The answer's name is relative to the root, so that another job's metadata can name it too."""
+        The returned name is relative to the root, so that the metadata of another job can name the file too."""
         full = self._in_job(name)
         self._put(self._path(full), data)
         return StoredFile(full, len(data), hashlib.sha256(data).hexdigest())
 
     def read(self, stored: Stored) -> bytes:
-        """The bytes of a stored file; `MissingFile` or `CorruptFile` if they are not those that were written."""
+        """Return the content of a file after checking it; raises `MissingFile` or `CorruptFile`."""
         path = self._path(stored.name)
         data = self._read(path)
         if len(data) != stored.size:
@@ -106,31 +106,33 @@ class CheckpointStorage:
         return data
 
     def size_of(self, name: str) -> int | None:
-        """The bytes of a file; None if there is none."""
+        """Return the size of a file in bytes, None if it does not exist."""
         path = self._path(name)
-        with self._telling("look for", path):
+        with self._translate_errors("look for", path):
             try:
                 return self._fs.size(path)
             except FileNotFoundError:
                 return None
 
     def has_file(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether the file exists."""
         path = self._path(name)
-        with self._telling("look for", path):
+        with self._translate_errors("look for", path):
             return self._fs.exists(path)
 
     def read_unverified(self, name: str) -> bytes:
-        """All bytes of a file, for a caller that knows checksums of its parts."""
+        """Return the content of a file without checking it, for callers that check parts of it."""
         return self._read(self._path(name))
 
-    def adopt(self, name: str, source: CheckpointStorage, stored: Stored) -> StoredFile:
-        """A file of another storage under a name of this one's own: linked where the disk can, else copied."""
+    def link(self, name: str, source: CheckpointStorage, stored: Stored) -> StoredFile:
+        """Create a file with the content of a file of another storage.
+
+        A hard link where that is possible, else a copy."""
         full = self._in_job(name)
         path = self._path(full)
         if isinstance(self._fs, LocalFileSystem) and isinstance(source._fs, LocalFileSystem):
             self._fs.make_dirs(os.path.dirname(path))
-            with suppress(OSError):  # another device, or one without links
+            with suppress(OSError):  # another device, or a file system without hard links
                 os.link(source._path(stored.name), path)
                 if self._sync:
                     self._fs.sync_dir(os.path.dirname(path))
@@ -138,7 +140,7 @@ class CheckpointStorage:
         return self.write(name, source.read(stored))
 
     def delete_empty(self, directory: str) -> None:
-        """Delete a directory with nothing in it, and those above it below the root."""
+        """Delete a directory if it is empty, and then its empty parents below the root."""
         name = directory
         while name:
             path = self._path(name)
@@ -148,7 +150,9 @@ class CheckpointStorage:
             name = os.path.dirname(name)
 
     def files(self, directory: str = SHARED) -> list[str]:
-        """The names, as in `StoredFile`, of all files in a directory of the job, abandoned temporary ones too."""
+        """List all files in a directory of the job, with names as in `StoredFile`.
+
+        Temporary files of failed writes too."""
         full = self._in_job(directory)
         return [f"{full}/{name}" for name in self._list(self._path(full))]
 
@@ -157,7 +161,7 @@ class CheckpointStorage:
         self._path(name)
 
     def delete(self, name: str) -> None:
-        """Delete a stored file by the name in its `StoredFile`; nothing if it is gone."""
+        """Delete a file by its name in `StoredFile`; a missing file is not an error."""
         self._remove(self._path(name))
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -165,19 +169,22 @@ class CheckpointStorage:
     def publish(
         self, checkpoint: int | str, metadata: bytes, *, allowed: Callable[[], None] = lambda: None
     ) -> StoredFile:
-        """Make a checkpoint (or, by directory name, a savepoint) exist, in one step, once all its files do.
+        """Publish a checkpoint (or, by directory name, a savepoint) in one atomic step, after all its files were
+        written.
 
-        What exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`; a writer whose
-        own bytes are there has succeeded. `allowed` is called directly before the step and may raise. A crash before
-        the step leaves the checkpoint before it as the newest; after it, this one. After any other error the step may
-        still be carried out later, by a request that is under way: `void` the number before going on without it."""
+        Metadata that exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`. A
+        writer that finds its own bytes has succeeded. `allowed` is called directly before the step and may raise. After
+        a crash before the step, the previous checkpoint is the newest; after a crash behind it, this one. After any
+        other error a request may still be in flight and publish it later: call `void` before continuing without it."""
         name = self._metadata_name(checkpoint)
-        data = _with_footer(metadata)
+        data = _add_footer(metadata)
         self._put(self._path(name), data, new=True, allowed=allowed)
         return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())
 
     def void(self, checkpoint: int) -> None:
-        """Take the number of a checkpoint, so that it cannot come to exist; `CheckpointTaken` if it does already."""
+        """Make the number of a checkpoint void, so that it can never be published.
+
+        `CheckpointTaken` if it already was."""
         self.publish(checkpoint, _VOID)
 
     def holds(self, checkpoint: int, metadata: bytes) -> bool:
@@ -188,31 +195,31 @@ class CheckpointStorage:
             return False
 
     def exists(self, checkpoint: int | str) -> bool:
-        """Whether the checkpoint, or savepoint by directory name, was published and not deleted."""
+        """Whether the checkpoint, or by directory name the savepoint, was published and not deleted."""
         path = self._path(self._metadata_name(checkpoint))
-        with self._telling("look for", path):
+        with self._translate_errors("look for", path):
             return self._fs.exists(path)
 
     def sync_checkpoint(self, checkpoint: int | str) -> None:
-        """Make a checkpoint that exists durable, before anything is done that must not outlive it.
+        """Make an existing checkpoint durable, before anything is done that depends on it.
 
-        Its writer may have died between the rename and the sync: then a power loss would still undo it."""
+        If its writer died between the rename and the sync, a power loss could still undo it."""
         directory = os.path.dirname(self._path(self._metadata_name(checkpoint)))
         if self._sync:
-            with self._telling("sync", directory):
+            with self._translate_errors("sync", directory):
                 self._fs.sync_dir(directory)
 
     def list_checkpoints(self) -> list[int]:
-        """The numbers that are taken, in order: those of checkpoints, and void ones."""
+        """List the numbers in use in ascending order: those of checkpoints, and void ones."""
         return [number for number in self.list_directories() if self.exists(number)]
 
     def list_directories(self) -> list[int]:
-        """The numbers of all directories of checkpoints, in order: also of those that were not published or deleted."""
+        """List the numbers of all checkpoint directories in ascending order, also if they have no metadata."""
         names = self._list(self._path(self.job))
         return sorted(int(name[4:]) for name in names if name.startswith("chk-") and name[4:].isdecimal())
 
     def read_metadata(self, checkpoint: int | str) -> bytes:
-        """The metadata that was published, verified; `VoidCheckpoint` if the number is void."""
+        """Return the published metadata after checking it; raises `VoidCheckpoint` if the number is void."""
         path = self._path(self._metadata_name(checkpoint))
         data = self._read(path)
         metadata, footer = data[:-_FOOTER_SIZE], data[-_FOOTER_SIZE:]
@@ -224,16 +231,17 @@ class CheckpointStorage:
         return metadata
 
     def delete_checkpoint_metadata(self, checkpoint: int | str) -> None:
-        """End a checkpoint or savepoint, for good, before what it names is deleted."""
+        """Delete the metadata of a checkpoint or savepoint durably, before the files it names are deleted."""
         path = self._path(self._metadata_name(checkpoint))
         self._remove(path)
-        with self._telling("sync", os.path.dirname(path)), suppress(FileNotFoundError):
+        with self._translate_errors("sync", os.path.dirname(path)), suppress(FileNotFoundError):
             self._fs.sync_dir(os.path.dirname(path))
 
     def delete_checkpoint(self, checkpoint: int | str) -> None:
-        """End a checkpoint and delete its own directory, not the shared files it names; nothing if it is gone.
+        """Delete a checkpoint and its directory, but not the shared files it names; a missing one is not an error.
 
-        The metadata goes first, durably: a crash or a power loss in between leaves files, never half a checkpoint."""
+        The metadata is deleted first and durably, so a crash or power loss leaves files, but no incomplete
+        checkpoint."""
         self.delete_checkpoint_metadata(checkpoint)
         directory = os.path.dirname(self._path(self._metadata_name(checkpoint)))
         for name in self._list(directory):
@@ -243,14 +251,14 @@ class CheckpointStorage:
     # -- logs ----------------------------------------------------------------------------------------------------
 
     def append_log(self, name: str, record: bytes) -> None:
-        """Add a record; durable when this returns. What an earlier crash left at the end is cut off first."""
+        """Append a record durably. An incomplete record at the end, left by a crash, is truncated first."""
         path = self._path(self._in_job(name))
         if isinstance(self._fs, ObjectStore):
-            with self._telling("append to", path):
+            with self._translate_errors("append to", path):
                 self._object_log(self._fs, path).append(record)
             return
         end = self._log_ends.pop(name, None)
-        with self._telling("append to", path):
+        with self._translate_errors("append to", path):
             size = self._fs.size(path) if self._fs.exists(path) else None
             if size is None:
                 self._fs.make_dirs(os.path.dirname(path))
@@ -266,9 +274,11 @@ class CheckpointStorage:
         self._log_ends[name] = end + len(frame)
 
     def read_log(self, name: str) -> list[bytes]:
-        """All whole records. A torn one at the end never was; damage before the end is a `CorruptFile`."""
+        """Return all complete records.
+
+        An incomplete one at the end is ignored; damage before it raises `CorruptFile`."""
         path = self._path(self._in_job(name))
-        with self._telling("read", path):
+        with self._translate_errors("read", path):
             if isinstance(self._fs, ObjectStore):
                 return self._object_log(self._fs, path).read()
             if not self._fs.exists(path):
@@ -276,16 +286,16 @@ class CheckpointStorage:
             return _scan_log(path, self._fs.read_bytes(path))[0]
 
     def has_log(self, name: str) -> bool:
-        """Whether there is such a log, be it empty."""
+        """Whether the log exists; it may be empty."""
         path = self._path(self._in_job(name))
-        with self._telling("look for", path):
+        with self._translate_errors("look for", path):
             return self._fs.exists(path)
 
     def truncate_log(self, name: str, keep: Iterable[bytes] = ()) -> None:
-        """Make these records the whole log, in one step; on an object store, the log is missing in between."""
+        """Replace the log by these records atomically; on an object store, the log does not exist for a moment."""
         path = self._path(self._in_job(name))
         if isinstance(self._fs, ObjectStore):
-            with self._telling("write", path):
+            with self._translate_errors("write", path):
                 self._object_log(self._fs, path).replace(list(keep))
             return
         frames = bytearray()
@@ -295,10 +305,10 @@ class CheckpointStorage:
         self._put(path, bytes(frames))
 
     def delete_log(self, name: str) -> None:
-        """Delete a log; nothing if there is none."""
+        """Delete a log; a missing log is not an error."""
         path = self._path(self._in_job(name))
         if isinstance(self._fs, ObjectStore):
-            with self._telling("delete", path):
+            with self._translate_errors("delete", path):
                 self._object_log(self._fs, path).delete()
             return
         self._remove(path)
@@ -311,12 +321,12 @@ class CheckpointStorage:
     # -- the directory -------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
-        """Raise `StorageFailure` unless the root is there and a file can be written, renamed, read and deleted, and a
-        file that exists is not replaced by one that is to be new: checkpoints depend on that."""
-        with self._telling("use the checkpoint directory", self.root):
+        """Check that the root exists, that a file can be written, renamed, read and deleted, and that creating a file
+        fails if it exists, which checkpoints depend on. Raises `StorageFailure` or `NoConditionalWrites`."""
+        with self._translate_errors("use the checkpoint directory", self.root):
             if not isinstance(self._fs, ObjectStore) and not self._fs.exists(self.root):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.root)
-            probe = f"{self.root}/{_temporary('probe')}"
+            probe = f"{self.root}/{_temporary_name('probe')}"
             try:
                 self._fs.write_bytes(probe, b"probe", self._sync)
                 self._fs.move_new(probe, f"{probe}.renamed")
@@ -337,8 +347,8 @@ class CheckpointStorage:
             self._put_object(self._fs, path, data, new=new, allowed=allowed)
             return
         directory, name = os.path.split(path)
-        temporary = f"{directory}/{_temporary(name)}"
-        with self._telling("write", path):
+        temporary = f"{directory}/{_temporary_name(name)}"
+        with self._translate_errors("write", path):
             try:
                 self._fs.make_dirs(directory)
                 self._fs.write_bytes(temporary, data, self._sync)
@@ -356,8 +366,8 @@ class CheckpointStorage:
     def _put_object(
         self, store: ObjectStore, path: str, data: bytes, *, new: bool, allowed: Callable[[], None]
     ) -> None:
-        """An object appears when it is complete: it needs no other name before."""
-        with self._telling("write", path):
+        """Write an object. It becomes visible when it is complete, so no temporary name is needed."""
+        with self._translate_errors("write", path):
             if not new:
                 store.write_bytes(path, data, self._sync)
                 return
@@ -368,7 +378,7 @@ class CheckpointStorage:
                 self._check_own(path, data)
 
     def _check_own(self, path: str, data: bytes) -> None:
-        """Raise `CheckpointTaken` unless the file holds these bytes: a request that was repeated finds its own file."""
+        """Raise `CheckpointTaken` unless the file has this content: a repeated request finds its own file."""
         try:
             if self._fs.read_bytes(path) == data:
                 return
@@ -377,21 +387,21 @@ class CheckpointStorage:
         raise CheckpointTaken(path)
 
     def _read(self, path: str) -> bytes:
-        with self._telling("read", path):
+        with self._translate_errors("read", path):
             try:
                 return self._fs.read_bytes(path)
             except FileNotFoundError:
                 raise MissingFile(path) from None
 
     def _list(self, path: str) -> list[str]:
-        with self._telling("list", path):
+        with self._translate_errors("list", path):
             try:
                 return self._fs.list(path)
             except FileNotFoundError:
                 return []
 
     def _remove(self, path: str) -> None:
-        with self._telling("delete", path), suppress(FileNotFoundError):
+        with self._translate_errors("delete", path), suppress(FileNotFoundError):
             self._fs.remove(path)
 
     def _in_job(self, name: str) -> str:
@@ -402,25 +412,25 @@ class CheckpointStorage:
         return f"{self._in_job(directory)}/{METADATA}"
 
     def _path(self, name: str) -> str:
-        """The path of a name relative to the root, having checked that it stays there."""
+        """The path of a name relative to the root, after a check that it is below the root."""
         if not name:
             return self.root
         parts = PurePosixPath(name).parts
         if name != "/".join(parts) or name.startswith("/") or "\0" in name or "\\" in name or ".." in parts:
             raise OutsideRoot(name, self.root)
         path = f"{self.root}/{name}"
-        with self._telling("find", path):
+        with self._translate_errors("find", path):
             root = self._fs.resolve(self.root)
             if not self._fs.resolve(path).startswith(root.rstrip("/") + "/"):
                 raise OutsideRoot(name, self.root)
         return path
 
     @contextmanager
-    def _telling(self, action: str, path: str) -> Iterator[None]:
+    def _translate_errors(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
         except DamagedRecord as damaged:
-            raise CorruptFile(damaged.path, "a whole record", f"{damaged.size} bytes") from damaged
+            raise CorruptFile(damaged.path, "a complete record", f"{damaged.size} bytes") from damaged
         except OSError as error:
             raise StorageFailure(action, path, error) from error
 
@@ -430,27 +440,27 @@ _FOOTER = _FOOTER_START + b"%s\n"
 _FOOTER_SIZE = len(_FOOTER_START) + 64 + 1
 
 
-def _with_footer(metadata: bytes) -> bytes:
+def _add_footer(metadata: bytes) -> bytes:
     return metadata + _FOOTER % hashlib.sha256(metadata).hexdigest().encode()
 
 
 _attempts = itertools.count()
 
 
-def _temporary(name: str) -> str:
-    """A name that no other attempt at the same file uses at the same time, on whatever host."""
+def _temporary_name(name: str) -> str:
+    """A name that no other process or thread, on any host, uses for the same file."""
     return f".{name}.{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}-{next(_attempts)}.tmp"
 
 
 def _verify(path: str, data: bytes, expected: str) -> None:
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected:
-        raise CorruptFile(path, f"SHA-256 {expected}", f"SHA-256 {found}")
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != expected:
+        raise CorruptFile(path, f"SHA-256 {expected}", f"SHA-256 {actual}")
 
 
 def _scan_log(path: str, data: bytes) -> tuple[list[bytes], int]:
-    """All records, and where they end: what follows is torn. If a whole record follows, it is damage."""
+    """All records and the offset of their end. If a complete record follows after a gap, the file is damaged."""
     records, end, later = scan_records(data)
     if later is not None:
-        raise CorruptFile(path, f"record {len(records)} at byte {end}", f"the next whole one at byte {later}")
+        raise CorruptFile(path, f"record {len(records)} at byte {end}", f"the next complete record at byte {later}")
     return records, end

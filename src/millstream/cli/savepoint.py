@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint.compatibility import Fate, Verdict, compare
+from millstream.checkpoint.compatibility import Outcome, Verdict, compare
 from millstream.checkpoint.savepoint import NotASavepoint, open_snapshot
 from millstream.cli import checkpoints
 from millstream.cli.info import NothingPlanned
@@ -84,7 +84,7 @@ def run_check(args: argparse.Namespace) -> int:
         program = list(declared(execution_plan(job_graph(graph, name)), open_functions=not args.no_open))
         read = snapshot.reader().read
         verdicts = compare(snapshot.metadata, read, program, allow_unclaimed=args.allowNonRestoredState)
-    refused = any(each.fate is Fate.REFUSED for each in verdicts)
+    refused = any(each.outcome is Outcome.REFUSED for each in verdicts)
     if args.json:
         print(json.dumps([_as_json(each) for each in verdicts], indent=2))
     else:
@@ -142,13 +142,13 @@ def _chosen(
 def _row(verdict: Verdict) -> tuple[str, ...]:
     state = "" if verdict.state is None else f"  {printable(verdict.state)}"
     what = state or printable(verdict.operator)
-    return what, verdict.fate.value, printable("; ".join(verdict.notes))
+    return what, verdict.outcome.value, printable("; ".join(verdict.notes))
 
 
 def _as_json(verdict: Verdict) -> dict[str, object]:
     return {
         "operator": verdict.operator,
         "state": verdict.state,
-        "fate": verdict.fate.value,
+        "fate": verdict.outcome.value,
         "notes": list(verdict.notes),
     }

@@ -29,7 +29,7 @@ from millstream.cluster.leadership import GENERATIONS
 from millstream.cluster.publishing import Publisher
 from millstream.errors import ExternalError, MillstreamError
 from millstream.state.handles import Handle
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 from millstream.times import Clock
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
 from millstream.runtime.report import TaskFailure
 from millstream.runtime.rowwise import UserFunctionFailed
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 
 
 class EpochTimedOut(ExternalError):

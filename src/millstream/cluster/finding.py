@@ -23,7 +23,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import ExternalError, MillstreamError
 from millstream.files.errors import CorruptFile, MissingFile, StorageFailure
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 
 T = TypeVar("T")
 

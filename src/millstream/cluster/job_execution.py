@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.restore import OperatorShape, assign, nothing
+from millstream.checkpoint.restore import OperatorShape, assign, start_empty
 from millstream.cluster.adoption import differs
 from millstream.cluster.attempts import run_until_agreed
 from millstream.cluster.cancellation import Cancellation
@@ -161,7 +161,7 @@ class JobExecution:
             for node in planned.task.operators
         ]
         if checkpoint is None:
-            restored, epoch, now, foreign = nothing(shapes), 0, 0, False
+            restored, epoch, now, foreign = start_empty(shapes), 0, 0, False
         else:
             foreign = self._is_foreign(checkpoint)
             checkpoint = undrained(checkpoint) if foreign and checkpoint.ended else checkpoint

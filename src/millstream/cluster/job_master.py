@@ -33,7 +33,7 @@ from millstream.cluster.job_requests import JobRequests
 from millstream.cluster.observations import StatusChanged
 from millstream.cluster.rescale import Wanted
 from millstream.job.job_status import JobStatus
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 
 _log = logging.getLogger("millstream.job")
 

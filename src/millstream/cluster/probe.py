@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from millstream.checkpoint.compatibility import Declared
+from millstream.checkpoint.compatibility import DeclaredOperator
 from millstream.checkpoint.restore import OperatorShape
 from millstream.errors import InternalError
 from millstream.graph.execution_plan import ExecutionPlan
@@ -17,7 +17,7 @@ from millstream.runtime.operators.source import SourceSpec
 from millstream.runtime.task import Task, TaskEnvironment
 from millstream.state.deltas import TableSchema
 from millstream.state.handles import Handle
-from millstream.state.saving import StoredFile
+from millstream.state.snapshot import StoredFile
 
 
 class _NoFiles:
@@ -32,7 +32,7 @@ class _NoFiles:
         raise InternalError(handle.name)
 
 
-def declared(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[Declared]:
+def declared(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[DeclaredOperator]:
     """Every operator of a program, with its states unless functions are not to be opened."""
     for planned in plan.vertices:
         tables: dict[str, dict[str, TableSchema]] = {}
@@ -44,7 +44,7 @@ def declared(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[De
             task.close()
         for node in planned.vertex.nodes:
             shape = OperatorShape(node.operator, node.name, planned.task.parallelism, planned.task.max_parallelism)
-            yield Declared(shape, node.uid, tables.get(node.operator) if open_functions else None, node.traits)
+            yield DeclaredOperator(shape, node.uid, tables.get(node.operator) if open_functions else None, node.traits)
 
 
 def built(plan: ExecutionPlan) -> dict[str, dict[str, TableSchema]]:

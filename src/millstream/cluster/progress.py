@@ -16,8 +16,8 @@ from millstream.engine.contract import EpochRequest
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.report import TaskReport
+from millstream.state.compaction import PART_BYTES, PART_ROWS, Compaction, Rewrite
 from millstream.state.handles import Chain, Handle, Lineage
-from millstream.state.parts import PART_BYTES, PART_ROWS, Compaction, Rewrite
 
 _FEWEST_CHANGES = 7  # files, before the base is written anew because of them
 _MERGE_AFTER = 64  # files of changes before they are merged
@@ -56,7 +56,7 @@ class Progress:
         for report in reports:
             subtask = report.subtask
             for operator, written in report.states.items():
-                lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
+                lineages[operator][subtask] = lineages[operator][subtask].extend(*written)
             for operator, remembered in report.memory.items():
                 memory[operator][subtask] = remembered
         return Progress(
@@ -129,7 +129,7 @@ def compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[i
 def _compaction(lineage: Lineage) -> Compaction | None:
     if lineage.restored:
         return 0
-    changes, bases = lineage.changes, lineage.bases
+    changes, bases = lineage.deltas, lineage.bases
     base = sum(handle.weight for handle in bases)
     if len(changes) >= _FEWEST_CHANGES and sum(handle.size for handle in changes) > max(2 * base, 1 << 20):
         part = min(PART_BYTES, max(1, base // len(bases))) if bases else PART_BYTES

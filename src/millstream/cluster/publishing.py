@@ -37,7 +37,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.checkpoint.packing import packed
+from millstream.checkpoint.packing import pack_small_files
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.errors import ExternalError
@@ -68,7 +68,7 @@ class PublishAttempt:
     def run(self) -> CheckpointMetadata:
         """Publish; gives the checkpoint as it was published."""
         number = self.metadata.checkpoint
-        metadata = packed(self.metadata, self._storage) if self._merges else self.metadata
+        metadata = pack_small_files(self.metadata, self._storage) if self._merges else self.metadata
         data = metadata.to_bytes()
         try:
             self._storage.publish(number, data, allowed=lambda: self._begin(data))

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.checkpoint.export import Export, Piece
+from millstream.checkpoint.export import Export, ExportTask
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import Snapshot, publish, write_savepoint
 from millstream.cluster.checkpoints import Checkpoints
@@ -133,8 +133,10 @@ class Savepoints:
     def write(self, asked: SavepointRequest, metadata: CheckpointMetadata, slots: int) -> Snapshot:
         """Write a savepoint, now, on all slots."""
 
-        def run(pieces: Sequence[Piece]) -> list[Any]:
-            return [result for at in range(0, len(pieces), slots) for result in self._run(pieces[at : at + slots])]
+        def run(tasks: Sequence[ExportTask]) -> list[Any]:
+            return [
+                result for start in range(0, len(tasks), slots) for result in self._run(tasks[start : start + slots])
+            ]
 
         path = self._path(asked, metadata)
         try:
@@ -149,14 +151,14 @@ class Savepoints:
         self._under_way.append(_UnderWay(asked, export, self._checkpoints.pin(metadata.handles)))
 
     def advance(self, slots: int) -> None:
-        """Between two epochs: let every slot do one piece of the oldest savepoint that is under way."""
+        """Between two epochs: let every slot run one task of the oldest savepoint that is under way."""
         if not self._under_way:
             return
         current = self._under_way[0]
         export, results = current.export, current.results
         try:
-            results += self._run(export.pieces[len(results) : len(results) + slots])
-            if len(results) < len(export.pieces):
+            results += self._run(export.tasks[len(results) : len(results) + slots])
+            if len(results) < len(export.tasks):
                 return
             operators = export.operators(results)
             current.asked.done(publish(export.metadata, operators, export.source, export.path, export.form).path)
@@ -165,11 +167,11 @@ class Savepoints:
         current.release()
         self._under_way.popleft()
 
-    def _run(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Run pieces at the same time, one in each slot."""
-        if not pieces:
+    def _run(self, tasks: Sequence[ExportTask]) -> list[Any]:
+        """Run export tasks at the same time, one in each slot."""
+        if not tasks:
             return []
-        results = self._run_tasks([SlotTask(slot, piece) for slot, piece in enumerate(pieces)])
+        results = self._run_tasks([SlotTask(slot, task) for slot, task in enumerate(tasks)])
         if self._closed is None:
             self._piece_written()
         return results

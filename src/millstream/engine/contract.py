@@ -17,9 +17,9 @@ from millstream.graph.execution_plan import ExecutionPlan
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.report import TaskFailure, TaskReport
 from millstream.runtime.task import TaskRequest
+from millstream.state.compaction import Compaction
 from millstream.state.handles import Lineage
-from millstream.state.parts import Compaction
-from millstream.state.saving import StateFiles
+from millstream.state.snapshot import StateFiles
 
 
 class EngineGone(ExternalError):

@@ -98,7 +98,7 @@ def forget_keys(state: OperatorState) -> None:
     """Let go of the state of all keys; what belongs to the operator stays."""
     for table in state.tables.values():
         if table.schema.redistribution in (Redistribution.KEYED, Redistribution.CUT):
-            table.forget()
+            table.clear_live()
 
 
 class _OrderedExchange:

@@ -18,7 +18,7 @@ from millstream.functions.checkpointed import (
 from millstream.runtime import rowwise
 from millstream.runtime.context import StateNameTaken, StreamingRuntimeContext
 from millstream.runtime.operator import OperatorContext
-from millstream.state.views import broadcast_view, operator_list_view
+from millstream.state.views import create_broadcast_view, create_operator_list_view
 from millstream.state_descriptors.descriptors import (
     BroadcastState,
     ListState,
@@ -44,18 +44,18 @@ class OperatorStates(OperatorStateStore):
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list whose elements are dealt out evenly when the parallelism changes."""
         self._declare("list", state_descriptor)
-        return operator_list_view(state_descriptor, self._context.state, union=False)
+        return create_operator_list_view(state_descriptor, self._context.state, union=False)
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """A list; after a restore every subtask has the elements of all."""
         self._declare("union list", state_descriptor)
         self._context.memory.has_union_state = True
-        return operator_list_view(state_descriptor, self._context.state, union=True)
+        return create_operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """A map that every subtask must fill alike."""
         self._declare("broadcast", state_descriptor)
-        return broadcast_view(state_descriptor, self._context.state)
+        return create_broadcast_view(state_descriptor, self._context.state)
 
     def get_registered_state_names(self) -> set[str]:
         """The names of the lists asked for."""

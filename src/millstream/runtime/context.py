@@ -25,7 +25,7 @@ from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.timers import Timers
-from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+from millstream.state.views import Scope, create_broadcast_view, create_operator_list_view, create_view
 from millstream.state_descriptors import descriptors as state
 
 TIMERS_DROPPED = "numTimersDropped"
@@ -85,7 +85,7 @@ class KeyedStates:
         name = self._prefix + descriptor.name
         found = self._views.get(name)
         if found is None:
-            made = view_of(descriptor, self._context.state, self._scope, scoped=self._scoped, name=name)
+            made = create_view(descriptor, self._context.state, self._scope, scoped=self._scoped, name=name)
             found = self._views[name] = (descriptor, made)
         elif type(found[0]) is not type(descriptor) or found[0].type_info != descriptor.type_info:
             raise StateNameTaken(self._context.name, descriptor.name, found[0], descriptor)
@@ -179,16 +179,16 @@ class StreamingRuntimeContext(functions.RuntimeContext):
 
     def get_operator_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
         """List state of this subtask; its elements are dealt out again when the parallelism changes."""
-        return operator_list_view(state_descriptor, self._context.state, union=False)
+        return create_operator_list_view(state_descriptor, self._context.state, union=False)
 
     def get_union_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
         """List state of this subtask; after a restore every subtask has the elements of all."""
         self._context.memory.has_union_state = True
-        return operator_list_view(state_descriptor, self._context.state, union=True)
+        return create_operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: state.MapStateDescriptor) -> Any:
         """Broadcast state."""
-        return broadcast_view(state_descriptor, self._context.state)
+        return create_broadcast_view(state_descriptor, self._context.state)
 
 
 class TimersNotHere(UserError):

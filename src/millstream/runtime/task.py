@@ -30,11 +30,11 @@ from millstream.runtime.report import TaskFailure, TaskReport, pack_failure, pac
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import CombinedWatermark, InputChannels
 from millstream.state.backend import OperatorState
+from millstream.state.compaction import Compaction
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.state.handles import Chain, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
-from millstream.state.parts import Compaction
-from millstream.state.saving import StateFileDamaged, StateFiles, save
+from millstream.state.snapshot import StateFileDamaged, StateFiles, write_snapshot
 from millstream.state.store import OpenStore
 from millstream.types.factory import TypeInformation
 
@@ -471,7 +471,7 @@ class Task:
         def name(which: str) -> str:
             return f"{context.operator}-{self.subtask}{which}-{request.epoch}-{request.attempt}"
 
-        return save(context.state, lineage, wanted, self.environment.files, request.epoch, name)
+        return write_snapshot(context.state, lineage, wanted, self.environment.files, request.epoch, name)
 
     def _drain(self) -> Iterator[tuple[int, bytes]]:
         sent, self.outbox = self.outbox, []

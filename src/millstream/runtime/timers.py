@@ -32,7 +32,7 @@ class Timers:
         self.table = state.table(f"timers/{domain}", Types.LIST(Types.LONG()), in_memory=True)
         self.agenda = Agenda()
         self._arrived = 0
-        self.table.listen(self._index)
+        self.table.set_listener(self._index)
 
     def _index(self, namespace: Any, key: Any, times: list[int]) -> None:
         for time in times:
@@ -93,7 +93,7 @@ class EndTimers:
 
     def __init__(self, timers: Timers) -> None:
         self._agenda = timers.agenda
-        self._live, self._dirty = timers.table.by_place()
+        self._live, self._dirty = timers.table.by_scoped_key()
         self._fresh: set[Place] = set()
         self.set = self._fresh.add
 

@@ -1,8 +1,9 @@
-"""The state of one operator subtask: all its tables at one version.
+"""The state of one operator subtask: all its state tables at one version.
 
-Promises: nothing leaves this object until `delta` is called; `advance` brings it from whatever version it is at to the
-one asked for, or rebuilds it, cut to what belongs to this subtask.
-Does not know: Spark, files, operators. Which store is below is decided by `OpenStore`."""
+Promises: changes of an epoch stay in this object until `encode_delta` returns them; `advance` applies the state files
+that are missing up to the requested version, or rebuilds the state from all files, restricted to the key groups of this
+subtask.
+Does not know: Spark, storage, operators. `OpenStore` decides which local store holds the values."""
 
 from __future__ import annotations
 
@@ -14,31 +15,33 @@ from typing import Any
 
 from millstream.errors import ExternalError
 from millstream.state import deltas
+from millstream.state.compaction import select_files
 from millstream.state.deltas import Changes, IncompatibleState, Patch, Redistribution, TableSchema
-from millstream.state.evolution import without_classes
+from millstream.state.evolution import replace_classes
 from millstream.state.handles import Chain, Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
-from millstream.state.parts import needed
 from millstream.state.store import ABSENT, OpenStore, Store
 from millstream.state.table import StateTable
 from millstream.types.factory import TypeInformation, Types, UnknownType, type_from_json
 
 _STORE_ATTEMPTS = 16
-_HELD_FILES = 16 << 20  # bytes of files that are not read again when store and memory both lack them
+_CACHED_BYTES = 16 << 20  # of state files that are read once for the store and the tables in memory together
 
 
 class StoreContended(ExternalError):
-    """Other workers of this host kept moving the store to other versions."""
+    """Other worker processes of this host kept changing the version of the local store."""
 
-    hint = "an earlier attempt may still be running; the task is tried again"
+    hint = "an earlier attempt of the task may still be running; Spark retries the task"
 
     def __init__(self, version: str) -> None:
         self.version = version
-        super().__init__(f"the local store could not be brought to version {version!r}")
+        super().__init__(
+            f"the local state store could not be advanced to version {version!r}: other processes change it"
+        )
 
 
 class OperatorState:
-    """All tables of one operator subtask, at one version."""
+    """All state tables of one operator subtask, at one version."""
 
     def __init__(
         self,
@@ -59,24 +62,24 @@ class OperatorState:
         self.key_range = key_range
         self._subtask = subtask
         self._parallelism = parallelism
-        self._given_key_type = key_type
+        self._declared_key_type = key_type
         self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
         self._store = open_store()
         if self._store is not None:
-            self._store.arrange(grouper)
+            self._store.set_key_groups(grouper)
         self._cache_limit = cache_limit
-        self._found: set[str] = set()
-        self._cuts: dict[str, Callable[[Any, KeyGroupRange], Any]] = {}
+        self._undeclared: set[str] = set()
+        self._restrictions: dict[str, Callable[[Any, KeyGroupRange], Any]] = {}
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether all values are, and none in a store."""
+        """Whether there is no local store, so that all values are in memory."""
         return self._store is None
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether this epoch changed anything."""
-        return any(table.changed for table in self.tables.values())
+        return any(table.has_changes for table in self.tables.values())
 
     def table(
         self,
@@ -86,253 +89,261 @@ class OperatorState:
         *,
         key_type: TypeInformation | None = None,
         in_memory: bool = False,
-        cut: Callable[[Any, KeyGroupRange], Any] | None = None,
+        restrict: Callable[[Any, KeyGroupRange], Any] | None = None,
         kind: str = "",
         ttl: bool = False,
     ) -> StateTable:
-        """The table of that name, made on first use. One that is `in_memory` must be asked for before `advance`.
+        """Return the table with this name; the first call creates it.
 
-        `kind` and `ttl` are those of its descriptor. `cut` gives the part of a value that belongs to some key groups,
-        ABSENT for none; it goes with `CUT`."""
-        if cut is not None:
-            self._cuts[name] = cut
+        `in_memory` keeps its values out of the local store; such a table must be created before `advance`. `kind` and
+        `ttl` come from the state descriptor. `restrict` returns the part of a value that belongs to some key groups,
+        ABSENT if there is none; a table with `Redistribution.CUT` needs it."""
+        if restrict is not None:
+            self._restrictions[name] = restrict
         schema = TableSchema(name, key_type or self._key_type, value_type, redistribution, kind, ttl)
-        found = self.tables.get(name)
-        if found is None:
-            keep = in_memory or redistribution not in (Redistribution.KEYED, Redistribution.CUT)
-            found = self.tables[name] = StateTable(schema, None if keep else self._store)
-        elif name in self._found:
-            self._found.discard(name)
-            with self._telling():
-                found.become(schema, self.now)
-        return found
+        table = self.tables.get(name)
+        if table is None:
+            in_memory = in_memory or redistribution not in (Redistribution.KEYED, Redistribution.CUT)
+            table = self.tables[name] = StateTable(schema, None if in_memory else self._store)
+        elif name in self._undeclared:
+            self._undeclared.discard(name)
+            with self._name_operator_in_errors():
+                table.migrate(schema, self.now)
+        return table
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Whose state it is that cannot be read."""
+    def _name_operator_in_errors(self) -> Iterator[None]:
+        """Add the name of the operator to errors about state that cannot be read."""
         try:
             yield
         except IncompatibleState as problem:
-            raise problem.of(self.operator) from problem
+            raise problem.with_operator(self.operator) from problem
 
-    def _find_tables(self, data: bytes) -> None:
-        """Make tables that a file has and nobody asked for yet: triggers and windows ask when records are processed."""
+    def _create_undeclared_tables(self, data: bytes) -> None:
+        """Create the tables of a file that are not declared yet.
+
+        Triggers and windows declare theirs with the first record."""
         for entry in deltas.describe(data):
             name = entry["name"]
             if name not in self.tables:
                 redistribution = Redistribution(entry["redistribution"])
                 keyed = redistribution is Redistribution.KEYED
-                # on disk only objects of declared classes are kept: a record is a row until the program declares it
-                value = entry["value"] if self._store is None else without_classes(entry["value"])
-                with contextlib.suppress(UnknownType):  # of a class that the program no longer has: dropped
+                # the local store encodes only objects of declared classes: until then a record is read as a row
+                value = entry["value"] if self._store is None else replace_classes(entry["value"])
+                with contextlib.suppress(UnknownType):  # the program no longer has the class: the state is dropped
                     self.table(
                         name,
                         type_from_json(value),
                         redistribution,
-                        key_type=(self._given_key_type if keyed else None) or type_from_json(entry["key"]),
+                        key_type=(self._declared_key_type if keyed else None) or type_from_json(entry["key"]),
                         kind=str(entry.get("kind", "")),
                         ttl=bool(entry.get("ttl")),
                     )
-                    self._found.add(name)
+                    self._undeclared.add(name)
 
     def advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
-        """Come to the version of `lineage`; returns how many files had to be read."""
-        with self._telling():
+        """Advance to the version of `lineage` and return the number of files that were read."""
+        with self._name_operator_in_errors():
             return self._advance(lineage, read)
 
     def _advance(self, lineage: Lineage, read: Callable[[Handle], bytes]) -> int:
-        files: dict[str, bytes] = {}
-        reads = held = 0
+        cached: dict[str, bytes] = {}
+        reads = cached_bytes = 0
 
         def content(handle: Handle) -> bytes:
-            nonlocal reads, held
-            data = files.get(handle.name)
+            nonlocal reads, cached_bytes
+            data = cached.get(handle.name)
             if data is None:
                 data = read(handle)
                 reads += 1
-                self._find_tables(data)
-                if held + len(data) <= _HELD_FILES:
-                    files[handle.name] = data
-                    held += len(data)
+                self._create_undeclared_tables(data)
+                if cached_bytes + len(data) <= _CACHED_BYTES:
+                    cached[handle.name] = data
+                    cached_bytes += len(data)
             return data
 
         missing = self._missing(lineage, self.version)
-        aside = None if self._store is None else self._advance_store(self._store, lineage, content)
+        in_memory = None if self._store is None else self._advance_store(self._store, lineage, content)
         if missing is None:
             for table in self.tables.values():
-                table.forget()
-            found = self._everything(lineage, content, stored=False) if aside is None else aside
-            for name, changes in found:
-                self.tables[name].take_over(changes)
+                table.clear_live()
+            if in_memory is None:
+                in_memory = self._read_all(lineage, content, stored=False)
+            for name, changes in in_memory:
+                self.tables[name].apply(changes)
         else:
-            for name, changes in self._later(missing, content):
-                self.tables[name].take_over(changes)
+            for name, changes in self._read_deltas(missing, content):
+                self.tables[name].apply(changes)
         self.version = self._version(lineage)
         return reads
 
     def _advance_store(
         self, store: Store, lineage: Lineage, content: Callable[[Handle], bytes]
-    ) -> list[tuple[str, Changes]] | None:
-        """Bring the store to the version of `lineage` and stay on it, whatever other workers of this host do to it.
+    ) -> Iterable[tuple[str, Changes]] | None:
+        """Advance the store to the version of `lineage` and read that version from now on.
 
-        When it is rebuilt, all is read that tables in memory hold too: that is given back."""
-        aside: list[tuple[str, Changes]] | None = None
+        Other worker processes of this host share the store and may change its version at the same time, so this is
+        tried several times. If the store is rebuilt, all files are read; the entries of tables in memory are returned,
+        so that the files are not read a second time."""
+        in_memory: list[tuple[str, Changes]] | None = None
         for _ in range(_STORE_ATTEMPTS):
             store.refresh()
             missing = self._missing(lineage, store.version)
             if missing == ():
-                return aside
+                return in_memory
             if missing is None:
-                everything = _Divided(self._everything(lineage, content), self.tables)
-                store.apply(everything, self._version(lineage), afresh=True)
-                aside = everything.aside if everything.complete else None
+                stored = _StoredChanges(self._read_all(lineage, content), self.tables)
+                store.apply(stored, self._version(lineage), replace=True)
+                in_memory = stored.in_memory if stored.is_complete else None
             else:
-                later = self._later(missing, content)
-                kept = ((name, changes) for name, changes in later if self.tables[name].store is not None)
-                store.apply(kept, self._version(lineage), afresh=False)
+                all_changes = self._read_deltas(missing, content)
+                changed = ((name, changes) for name, changes in all_changes if self.tables[name].store is not None)
+                store.apply(changed, self._version(lineage), replace=False)
         raise StoreContended(lineage.version)
 
-    def _later(self, missing: Chain, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
+    def _read_deltas(self, missing: Chain, content: Callable[[Handle], bytes]) -> Iterator[tuple[str, Changes]]:
         for handle in missing:
             data = content(handle)
             for name, _, changes in deltas.decode(data, self._schemas(), self.now):
                 yield name, changes
 
     def _version(self, lineage: Lineage) -> str:
-        """What a store is at after `lineage`. Each subtask of each parallelism has its own part of restored files."""
+        """The version of a store that holds `lineage`.
+
+        Of restored files, each subtask holds its own key groups only."""
         if lineage.own or not lineage.restored:
             return lineage.version
         return f"{lineage.version}@{self._subtask}/{self._parallelism}"
 
     def _missing(self, lineage: Lineage, version: str) -> Chain | None:
-        """The files that something at `version` lacks; None when it must be rebuilt."""
+        """The files that a store at `version` lacks; None if it must be rebuilt."""
         if lineage.restored:
             begin = Lineage(restored=lineage.restored)
             if version == self._version(begin):
                 return lineage.missing(begin.version)
-            if version == begin.version:  # the old subtask's own store: it holds other key groups
+            if version == begin.version:  # the store of the subtask before the restore: it holds other key groups
                 return None
         return lineage.missing(version)
 
     def _schemas(self, *, stored: bool = True) -> dict[str, TableSchema]:
-        """Of all tables, or of those that are in memory."""
+        """The schemas of all tables, or without `stored` of those in memory."""
         return {name: table.schema for name, table in self.tables.items() if stored or table.store is None}
 
-    def _everything(
+    def _read_all(
         self, lineage: Lineage, content: Callable[[Handle], bytes], *, stored: bool = True
     ) -> Iterator[tuple[str, Changes]]:
-        """All changes from the beginning, cut to what belongs to this subtask at this parallelism.
+        """Read all files of a lineage in order, restricted to the entries of this subtask at this parallelism.
 
-        One file after the other; without `stored`, only what tables in memory hold."""
+        Without `stored`, only entries of tables in memory are read."""
         split: dict[str, dict[str, Any]] = {}
         for index, (_, chain) in enumerate(lineage.restored):
-            for name, redistribution, changes in self._read(needed(chain, self.key_range), content, stored=stored):
+            for name, redistribution, changes in self._read(
+                select_files(chain, self.key_range), content, stored=stored
+            ):
                 if redistribution is Redistribution.KEYED:
                     groups = self.grouper.of_many(changes.keys)
                     inside = (groups >= self.key_range.start) & (groups <= self.key_range.end)
-                    yield name, _only(changes, inside.tolist())
+                    yield name, _filter(changes, inside.tolist())
                 elif redistribution is Redistribution.BROADCAST:
                     if index == 0:
                         yield name, changes
-                else:  # lists of several subtasks meet: an element's place is known by its subtask too
+                else:  # lists of several subtasks are merged: the index of the subtask keeps their keys apart
                     keys = [f"{index:05d}/{key}" for key in changes.keys]
                     if redistribution is Redistribution.UNION:
                         yield name, dataclasses.replace(changes, keys=keys)
                     elif redistribution is Redistribution.CUT:
-                        yield name, self._cut(name, dataclasses.replace(changes, keys=keys))
+                        yield name, self._restrict(name, dataclasses.replace(changes, keys=keys))
                     else:
                         _collect(split.setdefault(name, {}), keys, changes)
         for name, elements in split.items():
-            mine = sorted(elements)[self._subtask :: self._parallelism]
-            yield name, _entries(mine, [elements[place] for place in mine])
+            keys = sorted(elements)[self._subtask :: self._parallelism]
+            yield name, _put_all(keys, [elements[key] for key in keys])
         for name, _, changes in self._read(lineage.own, content, stored=stored):
             yield name, changes
 
     def _read(
         self, files: Iterable[Handle], content: Callable[[Handle], bytes], *, stored: bool
     ) -> Iterator[tuple[str, Redistribution, Changes]]:
-        """The entries of files, one over the other."""
+        """The entries of files, oldest file first."""
         for handle in files:
             data = content(handle)
             yield from deltas.decode(data, self._schemas(stored=stored), self.now)
 
-    def _cut(self, name: str, changes: Changes) -> Changes:
-        """The changes with each value cut to this subtask's key groups."""
-        cut = self._cuts[name]
+    def _restrict(self, name: str, changes: Changes) -> Changes:
+        """The changes with each value restricted to the key groups of this subtask."""
+        restrict = self._restrictions[name]
         pairs = zip(changes.values, changes.deleted, strict=True)
-        values = [None if gone else cut(value, self.key_range) for value, gone in pairs]
-        deleted = [gone or value is ABSENT for value, gone in zip(values, changes.deleted, strict=True)]
-        kept = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
-        return dataclasses.replace(changes, values=kept, deleted=deleted)
+        values = [None if is_deleted else restrict(value, self.key_range) for value, is_deleted in pairs]
+        deleted = [is_deleted or value is ABSENT for value, is_deleted in zip(values, changes.deleted, strict=True)]
+        values = [None if is_deleted else value for value, is_deleted in zip(values, deleted, strict=True)]
+        return dataclasses.replace(changes, values=values, deleted=deleted)
 
-    def delta(self) -> tuple[bytes, int] | None:
-        """What this epoch changed as a state file and its number of entries; None when nothing did."""
-        changed = [(table.schema, table.changes()) for table in self.tables.values() if table.changed]
+    def encode_delta(self) -> tuple[bytes, int] | None:
+        """Return the changes of this epoch as a state file, and its number of entries; None if nothing changed."""
+        changed = [(table.schema, table.changes()) for table in self.tables.values() if table.has_changes]
         if not changed:
             return None
         return deltas.encode(changed, compressed=self.compressed), sum(len(c) for _, c in changed)
 
-    def settle(self, version: str) -> None:
-        """The epoch is over and its delta is called `version`: go on from it, if it is accepted."""
+    def end_epoch(self, version: str) -> None:
+        """End the epoch whose last state file is `version`; the next epoch continues from it if it is accepted."""
         self.version = version
         for table in self.tables.values():
-            table.settle(self._cache_limit)
+            table.end_epoch(self._cache_limit)
         if self._store is not None:
             self._store.release()
-
-    def unchanged(self) -> None:
-        """The epoch is over and changed nothing."""
-        self.settle(self.version)
 
     def abandon(self) -> None:
-        """An attempt failed in the middle: nothing in memory can be trusted any more."""
+        """Drop all values in memory after an attempt failed; the next `advance` reads them again."""
         self.version = "abandoned"
         for table in self.tables.values():
-            table.forget()
+            table.clear_live()
         if self._store is not None:
             self._store.release()
 
-    def merged(self, lineage: Lineage, read: Callable[[Handle], bytes], since: int) -> tuple[bytes, int]:
-        """The changes of files `since`.. of the own chain and of this epoch as one file, and its number of entries."""
+    def encode_merged_delta(self, lineage: Lineage, read: Callable[[Handle], bytes], first: int) -> tuple[bytes, int]:
+        """Merge the files from index `first` on of `lineage.own` with the changes of this epoch.
+
+        Returns the state file and its number of entries."""
         entries: dict[str, dict[tuple[Any, Any], tuple[bool, Any]]] = {name: {} for name in self.tables}
-        for name, changes in self._later(lineage.own[since:], read):
+        for name, changes in self._read_deltas(lineage.own[first:], read):
             _merge(entries[name], changes)
         for name, table in self.tables.items():
             _merge(entries[name], table.changes())
-        tables = [(schema, _changes_of(entries[name])) for name, schema in self._schemas().items()]
+        tables = [(schema, _to_changes(entries[name])) for name, schema in self._schemas().items()]
         return deltas.encode(tables, compressed=self.compressed), sum(len(changes) for _, changes in tables)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the local store."""
         if self._store is not None:
             self._store.close()
 
 
 def _merge(entries: dict[tuple[Any, Any], tuple[bool, Any]], changes: Changes) -> None:
-    """Put later changes over earlier ones."""
-    for namespace, key, gone, value in changes.rows():
+    """Apply later changes to earlier ones."""
+    for namespace, key, is_deleted, value in changes.rows():
         if isinstance(value, Patch):
             before = entries.get((namespace, key))
             if before is not None:
                 earlier = before[1]
-                value = value.after(earlier) if isinstance(earlier, Patch) else value.on(earlier)
-        entries[namespace, key] = (gone, value)
+                value = value.merge_after(earlier) if isinstance(earlier, Patch) else value.apply_to(earlier)
+        entries[namespace, key] = (is_deleted, value)
 
 
 def _collect(elements: dict[str, Any], keys: list[str], changes: Changes) -> None:
-    for key, gone, value in zip(keys, changes.deleted, changes.values, strict=True):
-        if gone:
+    for key, is_deleted, value in zip(keys, changes.deleted, changes.values, strict=True):
+        if is_deleted:
             elements.pop(key, None)
         else:
             elements[key] = value
 
 
-def _entries(keys: list[str], values: list[Any]) -> Changes:
+def _put_all(keys: list[str], values: list[Any]) -> Changes:
     count = len(keys)
     return Changes([None] * count, keys, [False] * count, values)
 
 
-def _only(changes: Changes, keep: list[bool]) -> Changes:
+def _filter(changes: Changes, keep: list[bool]) -> Changes:
     return dataclasses.replace(
         changes,
         namespaces=list(compress(changes.namespaces, keep)),
@@ -342,30 +353,30 @@ def _only(changes: Changes, keep: list[bool]) -> Changes:
     )
 
 
-def _changes_of(entries: dict[tuple[Any, Any], tuple[bool, Any]]) -> Changes:
+def _to_changes(entries: dict[tuple[Any, Any], tuple[bool, Any]]) -> Changes:
     values = [value for _, value in entries.values()]
     return Changes(
         [namespace for namespace, _ in entries],
         [key for _, key in entries],
-        [gone for gone, _ in entries.values()],
+        [is_deleted for is_deleted, _ in entries.values()],
         values,
         patched=any(isinstance(value, Patch) for value in values),
     )
 
 
-class _Divided:
-    """Changes as they come: those of tables in a store are passed on, those of tables in memory are put aside."""
+class _StoredChanges:
+    """The changes of tables in the local store. Those of tables in memory are collected while this is iterated."""
 
     def __init__(self, changes: Iterable[tuple[str, Changes]], tables: dict[str, StateTable]) -> None:
-        self.aside: list[tuple[str, Changes]] = []
-        self.complete = False
+        self.in_memory: list[tuple[str, Changes]] = []
+        self.is_complete = False
         self._changes = changes
         self._tables = tables
 
     def __iter__(self) -> Iterator[tuple[str, Changes]]:
         for name, changes in self._changes:
             if self._tables[name].store is None:
-                self.aside.append((name, changes))
+                self.in_memory.append((name, changes))
             else:
                 yield name, changes
-        self.complete = True
+        self.is_complete = True

@@ -1,11 +1,11 @@
-"""One state table as a Parquet file: what savepoints are made of.
+"""The canonical form of a state table: a Parquet file of a savepoint.
 
-Promises: anybody can read it: keys, values and windows are columns of their own types wherever every value fits one;
-reading it here gives back exactly what was written; nothing in it is ever executed.
-Does not know: savepoints, files, operators.
+Promises: other programs can read the file: keys, values and windows are columns with a type of their own wherever all
+values fit one; reading it here returns exactly what was written, and never executes code.
+Does not know: savepoints, storage, operators.
 
 Columns: `key_group` for keyed state, the namespace (none, `window_start` and `window_end`, `window_id`, `namespace`),
-`key`, `value`. The description is JSON in the file's metadata, under `millstream.state`."""
+`key`, `value`. The description is JSON in the metadata of the file, under `millstream.state`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _NONE = type(None)
 
 
 class UnreadableTable(ExternalError):
-    """A Parquet file is not one that holds state."""
+    """A Parquet file does not hold a state table."""
 
     hint = "restore the file from a copy, or use another savepoint"
 
     def __init__(self, problem: object) -> None:
-        super().__init__(f"a file of the savepoint does not hold state: {problem}")
+        super().__init__(f"a Parquet file of the savepoint does not hold a state table: {problem}")
 
 
 def is_canonical(data: bytes | memoryview) -> bool:
-    """Whether a state file is in this form."""
+    """Whether a state file is in canonical form."""
     return bytes(data[:4]) == MAGIC
 
 
@@ -55,27 +55,28 @@ def to_table(
     values: Sequence[Any],
     groups: np.ndarray[Any, Any] | None = None,
 ) -> pa.Table:
-    """Entries as a table that says what it is."""
+    """Return entries as an Arrow table whose metadata describe them."""
     key_as, key_column = _column(key_type, keys)
     value_as, value_column = _column(value_type, values)
-    space, columns = _namespace_columns(namespaces)
-    names = dict(columns)
+    namespace_form, namespace_columns = _namespace_columns(namespaces)
+    columns = dict(namespace_columns)
     if groups is not None:
-        names = {"key_group": pa.array(groups, pa.int32()), **names}
-    names.update(key=key_column, value=value_column)
-    told = {**description, "namespace": space, "key_as": key_as.to_json(), "value_as": value_as.to_json()}
-    return pa.table(names).replace_schema_metadata({DESCRIPTION: json.dumps(told).encode()})
+        columns = {"key_group": pa.array(groups, pa.int32()), **columns}
+    columns.update(key=key_column, value=value_column)
+    types = {"key_as": key_as.to_json(), "value_as": value_as.to_json()}
+    metadata = {**description, "namespace": namespace_form, **types}
+    return pa.table(columns).replace_schema_metadata({DESCRIPTION: json.dumps(metadata).encode()})
 
 
-def parquet(table: pa.Table) -> bytes:
-    """The bytes of the file."""
+def to_parquet(table: pa.Table) -> bytes:
+    """Return the table as the bytes of a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
 def read(data: bytes | memoryview) -> tuple[dict[str, Any], pa.Table]:
-    """The description and the table of a file."""
+    """Return the description and the table of a file."""
     try:
         table = pq.read_table(pa.BufferReader(pa.py_buffer(data)))
         description = json.loads((table.schema.metadata or {})[DESCRIPTION])
@@ -87,17 +88,17 @@ def read(data: bytes | memoryview) -> tuple[dict[str, Any], pa.Table]:
 
 
 def describe(data: bytes | memoryview) -> dict[str, Any]:
-    """The description alone, with the number of rows."""
+    """Return the description with the number of rows, without reading the table."""
     try:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
-        told: dict[str, Any] = json.loads((file.metadata.metadata or {})[DESCRIPTION])
-        return {**told, "rows": file.metadata.num_rows, "length": len(data)}
+        description: dict[str, Any] = json.loads((file.metadata.metadata or {})[DESCRIPTION])
+        return {**description, "rows": file.metadata.num_rows, "length": len(data)}
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as problem:
         raise UnreadableTable(problem) from problem
 
 
-def namespaces_of(description: dict[str, Any], table: pa.Table) -> list[Any]:
-    """The namespace of every row."""
+def read_namespaces(description: dict[str, Any], table: pa.Table) -> list[Any]:
+    """Return the namespace of every row."""
     match description["namespace"]:
         case "none":
             return [None] * len(table)
@@ -108,12 +109,12 @@ def namespaces_of(description: dict[str, Any], table: pa.Table) -> list[Any]:
             return [CountWindow(number) for number in _values(table, "window_id")]
         case "long":
             return _values(table, "namespace")
-    return [None if each is None else codec.decode(each) for each in _values(table, "namespace")]
+    return [None if data is None else codec.decode(data) for data in _values(table, "namespace")]
 
 
-def columns_of(description: dict[str, Any], table: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Keys and values in the layout of the types the description names as `key` and `value`."""
-    found = []
+def read_columns(description: dict[str, Any], table: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Return keys and values as Arrow arrays of the types `key` and `value` of the description."""
+    columns = []
     for name in ("key", "value"):
         stored = TypeInformation.type_from_json(description[f"{name}_as"])
         logical = TypeInformation.type_from_json(description[name])
@@ -122,8 +123,8 @@ def columns_of(description: dict[str, Any], table: pa.Table) -> tuple[pa.Array, 
             array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
         if array.type != stored.arrow_type:
             array = array.cast(stored.arrow_type)
-        found.append(array if stored == logical else logical.to_arrow(stored.from_arrow(array)))
-    return found[0], found[1]
+        columns.append(array if stored == logical else logical.to_arrow(stored.from_arrow(array)))
+    return columns[0], columns[1]
 
 
 def _values(table: pa.Table, name: str) -> list[Any]:
@@ -133,44 +134,47 @@ def _values(table: pa.Table, name: str) -> list[Any]:
 
 
 def _namespace_columns(namespaces: Sequence[Any]) -> tuple[str, dict[str, pa.Array]]:
-    kinds = set(map(type, namespaces))
-    if kinds <= {_NONE}:
+    classes = set(map(type, namespaces))
+    if classes <= {_NONE}:
         return "none", {}
-    if kinds == {TimeWindow}:
-        starts, ends = [each.start for each in namespaces], [each.end for each in namespaces]
+    if classes == {TimeWindow}:
+        starts, ends = [window.start for window in namespaces], [window.end for window in namespaces]
         return "time_window", {"window_start": pa.array(starts, pa.int64()), "window_end": pa.array(ends, pa.int64())}
-    if kinds == {CountWindow}:
-        return "count_window", {"window_id": pa.array([each.id for each in namespaces], pa.int64())}
-    if kinds == {int} and all(each in _INT64 for each in namespaces):
+    if classes == {CountWindow}:
+        return "count_window", {"window_id": pa.array([window.id for window in namespaces], pa.int64())}
+    if classes == {int} and all(number in _INT64 for number in namespaces):
         return "long", {"namespace": pa.array(namespaces, pa.int64())}
-    memo = {each: None if each is None else codec.encode(each) for each in set(namespaces)}
-    return "object", {"namespace": pa.array([memo[each] for each in namespaces], pa.binary())}
+    memo = {namespace: None if namespace is None else codec.encode(namespace) for namespace in set(namespaces)}
+    return "object", {"namespace": pa.array([memo[namespace] for namespace in namespaces], pa.binary())}
 
 
-def _column(kind: TypeInformation, values: Sequence[Any]) -> tuple[TypeInformation, pa.Array]:
-    """The values, as `kind` or as the plainest type that holds them all; with that type."""
+def _column(type_info: TypeInformation, values: Sequence[Any]) -> tuple[TypeInformation, pa.Array]:
+    """The values as a column, and its type.
+
+    The declared one, or for untyped values the narrowest that fits them all."""
     listed = values if isinstance(values, list) else list(values)
     objects = Types.PICKLED_BYTE_ARRAY()
-    plain = narrowest(listed) if kind == objects else kind
-    if plain is not None and _storable(plain.arrow_type):
+    column_type = infer_type(listed) if type_info == objects else type_info
+    if column_type is not None and _is_storable(column_type.arrow_type):
         try:
-            return plain, plain.to_arrow(listed)
+            return column_type, column_type.to_arrow(listed)
         except TypeMismatch:
-            if kind != objects:
+            if type_info != objects:
                 raise
     return objects, objects.to_arrow(listed)
 
 
-def _storable(kind: pa.DataType) -> bool:
-    """Parquet has no record without fields."""
-    if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_storable(kind.field(place).type) for place in range(kind.num_fields))
-    if pa.types.is_map(kind):
-        return _storable(kind.key_type) and _storable(kind.item_type)
-    return not pa.types.is_list(kind) or _storable(kind.value_type)
+def _is_storable(data_type: pa.DataType) -> bool:
+    """Whether Parquet can store the type: it has no structs without fields."""
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(index).type for index in range(data_type.num_fields)]
+        return bool(fields) and all(map(_is_storable, fields))
+    if pa.types.is_map(data_type):
+        return _is_storable(data_type.key_type) and _is_storable(data_type.item_type)
+    return not pa.types.is_list(data_type) or _is_storable(data_type.value_type)
 
 
-_PLAIN: dict[type, TypeInformation] = {
+_TYPES_BY_CLASS: dict[type, TypeInformation] = {
     str: Types.STRING(),
     float: Types.DOUBLE(),
     bool: Types.BOOLEAN(),
@@ -179,37 +183,37 @@ _PLAIN: dict[type, TypeInformation] = {
 }
 
 
-def narrowest(values: Sequence[Any]) -> TypeInformation | None:
-    """The type that gives exactly these objects back, if it holds them at all; None if there is no plain one."""
-    kinds = set(map(type, values)) - {_NONE}
-    if len(kinds) != 1:
+def infer_type(values: Sequence[Any]) -> TypeInformation | None:
+    """Return the type that restores exactly these values, if it can hold them; None if there is none."""
+    classes = set(map(type, values)) - {_NONE}
+    if len(classes) != 1:
         return None
-    (kind,) = kinds
-    if kind is int:
+    (cls,) = classes
+    if cls is int:
         return Types.LONG()
-    if kind in _PLAIN:
-        return _PLAIN[kind]
+    if cls in _TYPES_BY_CLASS:
+        return _TYPES_BY_CLASS[cls]
     present = [value for value in values if value is not None]
-    if kind is tuple and present[0] and len(set(map(len, present))) == 1:
-        parts = [narrowest(column) for column in zip(*present, strict=True)]
-        known = [part for part in parts if part is not None]
-        return Types.TUPLE(known) if len(known) == len(parts) else None
-    if kind is list:
-        element = narrowest([each for value in present for each in value])
+    if cls is tuple and present[0] and len(set(map(len, present))) == 1:
+        fields = [infer_type(column) for column in zip(*present, strict=True)]
+        known = [field for field in fields if field is not None]
+        return Types.TUPLE(known) if len(known) == len(fields) else None
+    if cls is list:
+        element = infer_type([element for value in present for element in value])
         return None if element is None else Types.LIST(element)
-    if kind is dict:
-        key = narrowest([each for value in present for each in value])
-        item = narrowest([each for value in present for each in value.values()])
+    if cls is dict:
+        key = infer_type([key for value in present for key in value])
+        item = infer_type([item for value in present for item in value.values()])
         return None if key is None or item is None else Types.MAP(key, item)
-    return _row(present) if kind is Row else None
+    return _infer_row_type(present) if cls is Row else None
 
 
-def _row(rows: Sequence[Row]) -> TypeInformation | None:
+def _infer_row_type(rows: Sequence[Row]) -> TypeInformation | None:
     names = getattr(rows[0], "_fields", None)
     if not names or any(getattr(row, "_fields", None) != names for row in rows):
         return None
     if any(row.get_row_kind() is not RowKind.INSERT for row in rows):
         return None
-    parts = [narrowest(column) for column in zip(*(row._values for row in rows), strict=True)]
-    known = [part for part in parts if part is not None]
-    return Types.ROW_NAMED(list(names), known) if len(known) == len(parts) else None
+    fields = [infer_type(column) for column in zip(*(row._values for row in rows), strict=True)]
+    known = [field for field in fields if field is not None]
+    return Types.ROW_NAMED(list(names), known) if len(known) == len(fields) else None

@@ -1,13 +1,14 @@
-"""A state file: what one operator's subtask changed, as Arrow columns.
+"""Reads and writes state files: the changed entries of the state tables of one operator subtask, as Arrow columns.
 
-Promises: typed keys and values are stored as their Arrow types, untyped ones through the safe codec, so nothing in a
-state file is ever executed; reading gives back exactly what was written, or what it means as the types that the
-program declares now; a table of a savepoint is read like any other.
-Does not know: stores, epochs, or who wrote the file.
+Promises: typed keys and values are stored as their Arrow types, untyped ones through the safe codec, so reading a state
+file never executes code; values are read exactly as written, or converted to the types that the program declares now;
+tables of savepoints in canonical form are read too.
+Does not know: stores, epochs, or which subtask wrote the file.
 
-Layout: magic, length of the header, JSON header (one entry per table), then one Arrow stream per table with the columns
-namespace (start and end of time windows, anything else through the codec), key, deleted, value, and for maps of which
-only some entries changed, the keys that were removed. Key groups follow from keys and are not stored."""
+Layout: magic bytes, length of the header, JSON header (one entry per table), then one Arrow stream per table with the
+columns namespace (start and end of a time window, any other namespace through the codec), key, deleted and value.
+Tables with patches of large maps have another column with the removed keys. Key groups are computed from keys, not
+stored."""
 
 from __future__ import annotations
 
@@ -35,36 +36,37 @@ from millstream.types.factory import MapTypeInfo, TypeInformation, Types
 from millstream.windows.window import TimeWindow
 
 _MAGIC = b"MSD1"
-_REMOVED = "removed"  # a column of tables with patches: null for a whole value
+_REMOVED = "removed"  # column of tables with patches: the removed keys of the map, null if the value is complete
 
 
 class Redistribution(Enum):
-    """How the entries of a table find their subtask after rescaling."""
+    """How the entries of a table are redistributed to subtasks after rescaling."""
 
     KEYED = "keyed"  # by key group
-    BROADCAST = "broadcast"  # every subtask gets one old subtask's copy
+    BROADCAST = "broadcast"  # every subtask gets the copy of one old subtask
     SPLIT = "split"  # round-robin
-    UNION = "union"  # every subtask gets all
-    CUT = "cut"  # every subtask cuts its key groups out of each value: chunks of many keys
+    UNION = "union"  # every subtask gets all entries
+    CUT = "cut"  # a value is a chunk of many keys; every subtask extracts its key groups from each
 
 
-Keys = Any  # a sequence, or a chunked Arrow column if its values are the keys
-Wanted = Callable[["TableSchema", Keys], "np.ndarray[Any, Any]"]  # which entries, by their keys
+Keys = Any  # a sequence, or a chunked Arrow column if the Arrow values are the keys
+Selection = Callable[["TableSchema", Keys], "np.ndarray[Any, Any]"]  # a mask of entries, from their keys
 _Table = tuple["TableSchema", Callable[[pa.Table], Keys], Callable[[pa.Table], "Changes"], pa.Table]
-PIECE = 1 << 16  # entries that are looked at together
+_SLICE_ROWS = 1 << 16
 
 
 class UnreadableState(ExternalError):
-    """A state file does not have the layout of one."""
+    """A state file is damaged, or is not a state file."""
 
-    hint = "restore from an earlier checkpoint"
+    hint = "restore the job from an earlier checkpoint"
 
 
 class IncompatibleState(UserError):
-    """State was written as something that the program's types cannot read."""
+    """State was written with a type that cannot be converted to the type that the program declares."""
 
     hint = (
-        "declare the type it has, give the state another name, or rewrite the savepoint with millstream.state_processor"
+        "declare the type that was written, rename the state so that it starts empty, "
+        "or rewrite the savepoint with millstream.state_processor"
     )
 
     def __init__(self, state: str, what: str, problem: MillstreamError, operator: str = "") -> None:
@@ -72,14 +74,16 @@ class IncompatibleState(UserError):
         where = f" of operator '{operator}'" if operator else ""
         super().__init__(f"the {what} of state '{state}'{where} cannot be restored: {problem.message}")
 
-    def of(self, operator: str) -> IncompatibleState:
-        """The same, with the operator's name."""
+    def with_operator(self, operator: str) -> IncompatibleState:
+        """Return the same error with the name of the operator."""
         return IncompatibleState(self.state, self.what, self.problem, operator)
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """Name and types of one state table. `kind` is that of its descriptor; with `ttl`, values are kept with times."""
+    """Name and types of one state table.
+
+    `kind` comes from its descriptor; with `ttl`, values are stored with timestamps."""
 
     name: str
     key_type: TypeInformation
@@ -89,7 +93,7 @@ class TableSchema:
     ttl: bool = False
 
     def describe(self) -> dict[str, Any]:
-        """The schema as plain values."""
+        """Return the schema as a JSON value."""
         return {
             "name": self.name,
             "redistribution": self.redistribution.value,
@@ -99,22 +103,24 @@ class TableSchema:
             "ttl": self.ttl,
         }
 
-    def resolved(self, written: Mapping[str, Any]) -> tuple[Resolution, Resolution]:
-        """How keys and values of a table described as `written` are read as this one; `IncompatibleState` if not."""
-        shape = written.get("kind") or self.kind
-        had, has = bool(written.get("ttl")), self.ttl
+    def resolve(self, written: Mapping[str, Any]) -> tuple[Resolution, Resolution]:
+        """Return how keys and values of the table described by `written` are converted to this schema.
+
+        Raises `IncompatibleState` if they cannot be converted."""
+        kind = written.get("kind") or self.kind
+        had_ttl = bool(written.get("ttl"))
         try:
             keys = resolve_key(written["key"], self.key_type)
         except Unresolvable as problem:
-            raise IncompatibleState(shown_name(self.name), "key", problem) from None
+            raise IncompatibleState(display_name(self.name), "key", problem) from None
         try:
-            return keys, resolve_stored(written["value"], self.value_type, shape, had_ttl=had, has_ttl=has)
+            return keys, resolve_stored(written["value"], self.value_type, kind, had_ttl=had_ttl, has_ttl=self.ttl)
         except Unresolvable as problem:
-            raise IncompatibleState(shown_name(self.name), "value", problem) from None
+            raise IncompatibleState(display_name(self.name), "value", problem) from None
 
 
-def shown_name(table: str) -> str:
-    """A table's name as its user knows it."""
+def display_name(table: str) -> str:
+    """Return the name of a table without its internal prefix."""
     for prefix in ("user/", "broadcast/", "operator/"):
         if table.startswith(prefix):
             return table.removeprefix(prefix)
@@ -123,21 +129,21 @@ def shown_name(table: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What changed of a large map: entries that were set, and keys of those that are gone."""
+    """The changes of a large map: entries that were set, and keys that were removed."""
 
     entries: dict[Any, Any]
     removed: tuple[Any, ...] = ()
 
-    def on(self, before: Any) -> dict[Any, Any]:
-        """The map after the change; one that was there is changed in place."""
+    def apply_to(self, before: Any) -> dict[Any, Any]:
+        """Return the map after the change; a dictionary is changed in place."""
         changed: dict[Any, Any] = before if isinstance(before, dict) else {}
         changed.update(self.entries)
         for key in self.removed:
             changed.pop(key, None)
         return changed
 
-    def after(self, earlier: Patch) -> Patch:
-        """Both changes as one."""
+    def merge_after(self, earlier: Patch) -> Patch:
+        """Return one patch with the effect of `earlier` and then this one."""
         entries = {**earlier.entries, **self.entries}
         for key in self.removed:
             entries.pop(key, None)
@@ -147,9 +153,9 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Entries of one table, column by column; `deleted[i]` says that the entry is gone.
+    """Changed entries of one table as columns; `deleted[i]` says that entry `i` was deleted.
 
-    With `patched`, some values are a `Patch` of what was there before."""
+    With `patched`, some values are a `Patch` of the earlier value."""
 
     namespaces: Sequence[Any]
     keys: Sequence[Any]
@@ -161,12 +167,12 @@ class Changes:
         return len(self.keys)
 
     def rows(self) -> Iterator[tuple[Any, Any, bool, Any]]:
-        """Entry by entry: namespace, key, deleted, value."""
+        """Iterate over entries as (namespace, key, deleted, value)."""
         return zip(self.namespaces, self.keys, self.deleted, self.values, strict=True)
 
 
 def encode(tables: Iterable[tuple[TableSchema, Changes]], *, compressed: bool = False) -> bytes:
-    """The tables as the bytes of one state file; readers need not know whether it is compressed."""
+    """Encode tables as one state file. Readers recognize compression by themselves."""
     header: list[dict[str, Any]] = []
     streams: list[Any] = []
     for schema, changes in tables:
@@ -174,89 +180,89 @@ def encode(tables: Iterable[tuple[TableSchema, Changes]], *, compressed: bool = 
         header.append({**schema.describe(), "rows": len(changes), "length": sum(map(len, pieces))})
         streams += pieces
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # Arrow wants its buffers aligned
+    text += b" " * (-len(text) % 8)  # Arrow needs aligned buffers
     return b"".join((_MAGIC, struct.pack("<I", len(text)), text, *streams))
 
 
 def decode(
     data: bytes | memoryview, schemas: Mapping[str, TableSchema], now: int = 0
 ) -> Iterator[tuple[str, Redistribution, Changes]]:
-    """The tables of a state file whose schema is known, as their schema says; others are passed over.
+    """Decode the tables of a state file that are in `schemas`, converted to these schemas; others are skipped.
 
-    `now` is the time that values get which have none yet but are to expire."""
+    `now` is the timestamp of values that get a time to live but were written without one."""
     if canonical.is_canonical(data):
-        with _refusing_damage():
+        with _raise_unreadable():
             description, table = canonical.read(data)
             schema = schemas.get(description["name"])
             if schema is None:
                 return
-            keys, values = canonical.columns_of(description, table)
-            spaces = canonical.namespaces_of(description, table)
-            found = _changes(schema, description, spaces, keys, [False] * len(table), values, now)
+            keys, values = canonical.read_columns(description, table)
+            namespaces = canonical.read_namespaces(description, table)
+            changes = _to_changes(schema, description, namespaces, keys, [False] * len(table), values, now)
             redistribution = Redistribution(description["redistribution"])
-        yield schema.name, redistribution, found
+        yield schema.name, redistribution, changes
         return
     for entry, stream in _streams(data):
         schema = schemas.get(entry["name"])
         if schema is not None:
-            with _refusing_damage():
-                redistribution, found = (
-                    Redistribution(entry["redistribution"]),
-                    _from_stream(schema, entry, stream, now),
-                )
-            yield schema.name, redistribution, found
+            with _raise_unreadable():
+                redistribution = Redistribution(entry["redistribution"])
+                changes = _from_stream(schema, entry, stream, now)
+            yield schema.name, redistribution, changes
 
 
-def decode_some(
-    data: bytes | memoryview, schemas: Mapping[str, TableSchema], wanted: Wanted
+def decode_selected(
+    data: bytes | memoryview, schemas: Mapping[str, TableSchema], select: Selection
 ) -> Iterator[tuple[str, Changes]]:
-    """As `decode`, but some entries only, and never many of the others in memory: a table comes in several pieces."""
-    for schema, read_keys, read, table in _tables(data, schemas):
-        for start in range(0, len(table), PIECE):
-            with _refusing_damage():
-                piece = table.slice(start, PIECE)
-                chosen = wanted(schema, read_keys(piece))
-                found = read(piece if chosen.all() else piece.filter(pa.array(chosen)))
-            yield schema.name, found
+    """Decode the entries that `select` chooses. A table is decoded in slices, so that the others need little memory."""
+    for schema, read_keys, read, table in _open_tables(data, schemas):
+        for start in range(0, len(table), _SLICE_ROWS):
+            with _raise_unreadable():
+                rows = table.slice(start, _SLICE_ROWS)
+                selected = select(schema, read_keys(rows))
+                changes = read(rows if selected.all() else rows.filter(pa.array(selected)))
+            yield schema.name, changes
 
 
-def _tables(data: bytes | memoryview, schemas: Mapping[str, TableSchema]) -> Iterator[_Table]:
-    """The tables whose schema is known, each with how keys alone and how all of its rows are read."""
+def _open_tables(data: bytes | memoryview, schemas: Mapping[str, TableSchema]) -> Iterator[_Table]:
+    """The tables that are in `schemas`, each with a function that reads keys and one that reads whole rows."""
     if canonical.is_canonical(data):
         description, table = canonical.read(data)
         schema = schemas.get(description["name"])
         if schema is not None:
-            keys_of = _canonical_keys(schema.key_type, description)
+            read_keys = _canonical_key_reader(schema.key_type, description)
 
-            def read(piece: pa.Table) -> Changes:
-                keys, values = canonical.columns_of(description, piece)
-                spaces = canonical.namespaces_of(description, piece)
-                return _changes(schema, description, spaces, keys, [False] * len(piece), values, 0)
+            def read(rows: pa.Table) -> Changes:
+                keys, values = canonical.read_columns(description, rows)
+                namespaces = canonical.read_namespaces(description, rows)
+                return _to_changes(schema, description, namespaces, keys, [False] * len(rows), values, 0)
 
-            yield schema, keys_of, read, table
+            yield schema, read_keys, read, table
         return
     for entry, stream in _streams(data):
         known = schemas.get(entry["name"])
         if known is not None:
-            with _refusing_damage():
-                table = _table(stream)
-            yield known, partial(_keys, known.key_type), partial(_from_table, known, entry, now=0), table
+            with _raise_unreadable():
+                table = _read_table(stream)
+            yield known, partial(_read_keys, known.key_type), partial(_from_table, known, entry, now=0), table
 
 
-_COLUMNS = (Types.LONG(), Types.INT(), Types.STRING())  # types of keys whose values in Arrow are those in Python
+_ARROW_KEYS = (Types.LONG(), Types.INT(), Types.STRING())  # key types whose Arrow values equal their Python values
 
 
-def _canonical_keys(kind: TypeInformation, description: dict[str, Any]) -> Callable[[pa.Table], Sequence[Any]]:
-    return lambda piece: kind.from_arrow(canonical.columns_of(description, piece)[0])
+def _canonical_key_reader(
+    key_type: TypeInformation, description: dict[str, Any]
+) -> Callable[[pa.Table], Sequence[Any]]:
+    return lambda rows: key_type.from_arrow(canonical.read_columns(description, rows)[0])
 
 
-def _keys(kind: TypeInformation, piece: pa.Table) -> Keys:
-    column = piece.column("key")
-    return column if kind in _COLUMNS else kind.from_arrow(column)
+def _read_keys(key_type: TypeInformation, rows: pa.Table) -> Keys:
+    column = rows.column("key")
+    return column if key_type in _ARROW_KEYS else key_type.from_arrow(column)
 
 
 def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
-    """The header of a state file: table names, types and row counts."""
+    """Return the header of a state file: table names, types and row counts."""
     if canonical.is_canonical(data):
         return [canonical.describe(data)]
     return [entry for entry, _ in _streams(data)]
@@ -264,7 +270,7 @@ def describe(data: bytes | memoryview) -> list[dict[str, Any]]:
 
 def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryview]]:
     view = memoryview(data)
-    with _refusing_damage():
+    with _raise_unreadable():
         if bytes(view[:4]) != _MAGIC:
             msg = f"not a state file: it begins with {bytes(view[:4])!r}"
             raise UnreadableState(msg)
@@ -273,70 +279,71 @@ def _streams(data: bytes | memoryview) -> Iterator[tuple[dict[str, Any], memoryv
         if not all(type(entry["name"]) is str and type(entry["length"]) is int for entry in header):
             msg = "the header of a state file does not name its tables"
             raise UnreadableState(msg)
-    at = 8 + size
+    offset = 8 + size
     for entry in header:
-        yield entry, view[at : at + entry["length"]]
-        at += entry["length"]
+        yield entry, view[offset : offset + entry["length"]]
+        offset += entry["length"]
 
 
 @contextmanager
-def _refusing_damage() -> Iterator[None]:
-    """Raise `UnreadableState` for whatever is wrong with the bytes of a state file."""
+def _raise_unreadable() -> Iterator[None]:
+    """Raise `UnreadableState` for all errors that a damaged state file can cause."""
     try:
         yield
     except (struct.error, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError) as problem:
         msg = f"damaged state file: {problem!r}"
         raise UnreadableState(msg) from problem
-    except (OSError, RecursionError, OverflowError) as problem:  # how Arrow says that a stream ends too early
+    except (OSError, RecursionError, OverflowError) as problem:  # raised by Arrow for a truncated stream
         msg = f"damaged state file: {problem}"
         raise UnreadableState(msg) from problem
 
 
 def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[Any]:
-    """The parts of a table's stream, in order."""
+    """The buffers of a table's stream, in order."""
     values: Sequence[Any] = changes.values
-    partial: list[pa.Array] = []
+    removed_column: list[pa.Array] = []
     if changes.patched and isinstance(schema.value_type, MapTypeInfo):
         patches = [value if isinstance(value, Patch) else None for value in values]
         values = [value.entries if isinstance(value, Patch) else value for value in values]
-        removed = [None if each is None else list(each.removed) for each in patches]
-        partial = [Types.LIST(schema.value_type.key_type).to_arrow(removed)]
+        removed = [None if patch is None else list(patch.removed) for patch in patches]
+        removed_column = [Types.LIST(schema.value_type.key_type).to_arrow(removed)]
     batch = pa.RecordBatch.from_arrays(
         [
             _namespaces_to_arrow(changes.namespaces),
             schema.key_type.to_arrow(changes.keys),
             pa.array(changes.deleted, type=pa.bool_()),
             schema.value_type.to_arrow(values),
-            *partial,
+            *removed_column,
         ],
-        names=["namespace", "key", "deleted", "value", *([_REMOVED] if partial else [])],
+        names=["namespace", "key", "deleted", "value", *([_REMOVED] if removed_column else [])],
     )
     return stream_pieces(batch, compression="lz4" if compressed else None)
 
 
 def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:
-    return _from_table(schema, entry, _table(stream).combine_chunks(), now)
+    return _from_table(schema, entry, _read_table(stream).combine_chunks(), now)
 
 
-def _table(stream: memoryview) -> pa.Table:
+def _read_table(stream: memoryview) -> pa.Table:
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
-    table.validate(full=True)  # offsets that point elsewhere would be followed
+    table.validate(full=True)  # damaged offsets would read memory outside of the buffers
     return table
 
 
 def _from_table(schema: TableSchema, entry: Mapping[str, Any], table: pa.Table, now: int) -> Changes:
-    spaces = _namespaces_from_arrow(table.column("namespace"))
-    deleted = _plain(table.column("deleted"))
-    found = _changes(schema, entry, spaces, table.column("key"), deleted, table.column("value"), now)
+    namespaces = _namespaces_from_arrow(table.column("namespace"))
+    deleted = _to_list(table.column("deleted"))
+    changes = _to_changes(schema, entry, namespaces, table.column("key"), deleted, table.column("value"), now)
     if _REMOVED not in table.column_names:
-        return found
-    kind = Types.LIST(TypeInformation.type_from_json(entry["value"]["key"]))
-    gone = kind.from_arrow(table.column(_REMOVED))
-    pairs = zip(found.values, gone, strict=True)
-    return replace(found, values=[v if r is None else Patch(v, tuple(r)) for v, r in pairs], patched=True)
+        return changes
+    removed_type = Types.LIST(TypeInformation.type_from_json(entry["value"]["key"]))
+    removed = removed_type.from_arrow(table.column(_REMOVED))
+    pairs = zip(changes.values, removed, strict=True)
+    values = [value if keys is None else Patch(value, tuple(keys)) for value, keys in pairs]
+    return replace(changes, values=values, patched=True)
 
 
-def _changes(
+def _to_changes(
     schema: TableSchema,
     written: Mapping[str, Any],
     namespaces: list[Any],
@@ -345,23 +352,23 @@ def _changes(
     values: pa.Array | pa.ChunkedArray,
     now: int,
 ) -> Changes:
-    key_way, value_way = schema.resolved(written)
+    key_resolution, value_resolution = schema.resolve(written)
     try:
-        read_keys = schema.key_type.from_arrow(_resolved(keys, key_way, now))
+        read_keys = schema.key_type.from_arrow(_convert(keys, key_resolution, now))
     except (TypeMismatch, Unresolvable) as problem:
-        raise IncompatibleState(shown_name(schema.name), "key", problem) from problem
+        raise IncompatibleState(display_name(schema.name), "key", problem) from problem
     try:
-        read_values = schema.value_type.from_arrow(_resolved(values, value_way, now))
+        read_values = schema.value_type.from_arrow(_convert(values, value_resolution, now))
     except TypeMismatch as problem:
-        raise IncompatibleState(shown_name(schema.name), "value", problem) from problem
+        raise IncompatibleState(display_name(schema.name), "value", problem) from problem
     return Changes(namespaces, read_keys, deleted, read_values)
 
 
-def _resolved(column: pa.Array | pa.ChunkedArray, way: Resolution, now: int) -> Any:
-    if way.convert is None:
+def _convert(column: pa.Array | pa.ChunkedArray, resolution: Resolution, now: int) -> Any:
+    if resolution.convert is None:
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return pa.chunked_array([way(chunk, now) for chunk in chunks]) if chunks else column
+    return pa.chunked_array([resolution(chunk, now) for chunk in chunks]) if chunks else column
 
 
 def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
@@ -369,7 +376,7 @@ def _namespaces_to_arrow(namespaces: Sequence[Any]) -> pa.Array:
     if all(map(is_, namespaces, repeat(None))):  # state without windows
         return pa.nulls(count, pa.binary())
     if set(map(type, namespaces)) == {TimeWindow}:
-        with suppress(OverflowError):  # a window beyond all time
+        with suppress(OverflowError):  # bounds that do not fit 64 bits are encoded by the codec
             bounds = np.fromiter(chain.from_iterable(namespaces), np.int64, 2 * count)
             return pa.StructArray.from_arrays([pa.array(bounds[::2]), pa.array(bounds[1::2])], ["start", "end"])
     memo: dict[Any, bytes | None] = {None: None}
@@ -382,12 +389,12 @@ def _namespaces_from_arrow(column: pa.ChunkedArray) -> list[Any]:
     if column.null_count == len(column):
         return [None] * len(column)
     if pa.types.is_struct(column.type):
-        starts, ends = (_plain(each) for each in column.flatten())
+        starts, ends = (_to_list(bounds) for bounds in column.flatten())
         return list(map(TimeWindow, starts, ends))
-    encoded = _plain(column)
-    memo = {each: None if each is None else codec.decode(each) for each in set(encoded)}
-    return [memo[each] for each in encoded]
+    encoded = _to_list(column)
+    memo = {data: None if data is None else codec.decode(data) for data in set(encoded)}
+    return [memo[data] for data in encoded]
 
 
-def _plain(column: pa.ChunkedArray) -> list[Any]:
+def _to_list(column: pa.ChunkedArray) -> list[Any]:
     return list(column.to_numpy().tolist())

@@ -1,9 +1,9 @@
-"""What a snapshot leaves behind: names of files, and the chains they form.
+"""Handles of state files, and the lineages that they form.
 
-Promises: a chain lists accepted files, bases by key group, then changes oldest first, and a store can tell from its own
-version alone which of them it still lacks, or that it must start again; changes are left out of a chain when every key
-group has a base that holds them, and not before.
-Does not know: what is inside a file, or where files live."""
+Promises: a lineage lists accepted files: bases in the order of their key groups, then deltas, oldest first. From its
+version alone, a store knows which of these files it lacks, or that it must be rebuilt. A delta leaves the lineage as
+soon as every key group has a base that includes it, and not before.
+Does not know: the content of files, or where they are stored."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from millstream.state.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which key groups a base counts for: `groups`. Its file holds those of `written`; later parts took over the rest.
+    """The key groups of a base that does not hold all key groups of its subtask.
 
-    `of` are all key groups of the subtask. What has no key group is in the part that begins where they begin, but for
-    chunks of many keys, which are in any: a part has `chunks` or not."""
+    The file was written with the key groups `written`; of these, `groups` are still valid, and newer parts hold the
+    others. `of` are all key groups of the subtask. Tables without key groups are in the first part, except chunks of
+    many keys, which can be in any part: `chunks` says whether this one has some."""
 
     groups: KeyGroupRange
     written: KeyGroupRange
@@ -29,31 +30,30 @@ class Part:
     chunks: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The part as plain values."""
+        """Return the part as a JSON value."""
         ranges = {"groups": self.groups, "written": self.written, "of": self.of}
-        found: dict[str, Any] = {name: [groups.start, groups.end] for name, groups in ranges.items()}
-        return {**found, "chunks": True} if self.chunks else found
+        data: dict[str, Any] = {name: [groups.start, groups.end] for name, groups in ranges.items()}
+        return {**data, "chunks": True} if self.chunks else data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Part:
         """The inverse of `to_json`."""
         groups, written, of = (KeyGroupRange(*map(int, data[name])) for name in ("groups", "written", "of"))
-        inside = 0 <= of.start <= written.start <= groups.start <= groups.end <= written.end <= of.end
-        if not inside or of.end >= MAX_PARALLELISM_LIMIT:
-            problem = f"{dict(data)} is no part of a base"
+        is_valid = 0 <= of.start <= written.start <= groups.start <= groups.end <= written.end <= of.end
+        if not is_valid or of.end >= MAX_PARALLELISM_LIMIT:
+            problem = f"{dict(data)} does not describe a part of a base"
             raise ValueError(problem)
         return cls(groups, written, of, bool(data.get("chunks")))
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """One state file of one operator subtask: a base (from epoch 0) or the changes of some epochs.
+    """One state file of one operator subtask: a base or a delta.
 
-    `covers` names the files whose changes this one repeats, because it was compacted from them: of an older compaction
-    only the last one, for names add up and travel with every epoch. A small file may have
-    been packed with others into one: `pack` is that one's name, `offset` where this one begins in it. Its name stays:
-    stores know it by that. A base with a `part` holds some key groups only. `follows` is the version that these changes
-    begin at, when the chain no longer has the file of that name."""
+    `covers` names the files that were merged into this one; of an older compaction only the last name is kept, because
+    handles travel with every epoch. `pack` is the file that holds this one together with others, and `offset` its
+    offset there; the name stays, because stores use it as their version. A base with a `part` holds some key groups
+    only. `follows` is the version before this delta, if the lineage no longer has the file of that name."""
 
     name: str
     size: int
@@ -69,18 +69,18 @@ class Handle:
 
     @property
     def weight(self) -> int:
-        """The bytes that count: a file of which later parts took key groups over counts for less."""
+        """The bytes of the key groups that are still valid, estimated by their number."""
         if self.part is None:
             return self.size
         return self.size * len(self.part.groups) // len(self.part.written)
 
     @property
     def file(self) -> str:
-        """The file on storage that holds this one."""
+        """The name of the file on storage that holds this one."""
         return self.pack or self.name
 
     def to_json(self) -> dict[str, Any]:
-        """The handle as plain values."""
+        """Return the handle as a JSON value."""
         return {
             "name": self.name,
             "size": self.size,
@@ -117,10 +117,10 @@ Chain = tuple[Handle, ...]
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """All that one subtask's state is made of.
+    """All state files of one operator subtask.
 
-    `restored` holds the chains of other subtasks, (their index, their files), when the state was written at another
-    parallelism; `own` is what this subtask wrote since."""
+    `restored` holds (subtask index, files) of the subtasks that wrote the state, if that was at another parallelism.
+    `own` holds the files that this subtask wrote since then."""
 
     own: Chain = ()
     restored: tuple[tuple[int, Chain], ...] = ()
@@ -134,16 +134,16 @@ class Lineage:
 
     @property
     def bases(self) -> Chain:
-        """The own files that hold state as it was at some epoch."""
+        """The bases among the files of this subtask."""
         return tuple(handle for handle in self.own if handle.base)
 
     @property
-    def changes(self) -> Chain:
-        """The own files that hold what some epochs changed."""
+    def deltas(self) -> Chain:
+        """The deltas among the files of this subtask."""
         return tuple(handle for handle in self.own if not handle.base)
 
     def missing(self, version: str) -> Chain | None:
-        """The files a store at `version` lacks; None when it must be rebuilt from everything."""
+        """Return the files that a store at `version` lacks; None if it must be rebuilt from all files."""
         if version == self.version:
             return ()
         if version == Lineage(restored=self.restored).version and not (self.own and self.own[0].base):
@@ -155,64 +155,66 @@ class Lineage:
                 return self.own[index:]
         return None
 
-    def extended(self, *written: Handle) -> Lineage:
-        """This lineage after the files of an epoch were accepted, bases first: each replaces what it covers."""
+    def extend(self, *written: Handle) -> Lineage:
+        """Return the lineage after the files of an epoch were accepted, bases first.
+
+        Each replaces the files it covers."""
         after = self
         for handle in written:
-            after = after._with_base(handle) if handle.base else after._with_changes(handle)
-        return after._without_old_changes(written)
+            after = after._add_base(handle) if handle.base else after._add_delta(handle)
+        return after._drop_old_deltas(written)
 
-    def _with_changes(self, handle: Handle) -> Lineage:
+    def _add_delta(self, handle: Handle) -> Lineage:
         kept = tuple(old for old in self.own if old.name not in handle.covers)
-        if handle.covers:  # a store that is still at a file which an older merge replaced is rebuilt
+        if handle.covers:  # a store at a version that an older compaction replaced is rebuilt
             kept = tuple(dataclasses.replace(old, covers=old.covers[-1:]) for old in kept)
         return Lineage(own=(*kept, handle), restored=self.restored)
 
-    def _with_base(self, handle: Handle) -> Lineage:
-        if handle.part is None or self.restored:  # what was restored is written anew as a whole
+    def _add_base(self, handle: Handle) -> Lineage:
+        if handle.part is None or self.restored:  # restored state is rewritten as one complete base
             return Lineage(own=(handle,))
-        left = (_without(base, handle.part) for base in self.bases)
-        bases = sorted((handle, *(base for base in left if base is not None)), key=_start)
-        return Lineage(own=(*bases, *self.changes))
+        remaining = (_remove_groups(base, handle.part) for base in self.bases)
+        bases = sorted((handle, *(base for base in remaining if base is not None)), key=_first_group)
+        return Lineage(own=(*bases, *self.deltas))
 
-    def _without_old_changes(self, written: Chain) -> Lineage:
-        """Without the changes that every base holds. Those of the last epoch stay: stores come to it by them."""
-        bases, changes = self.bases, self.changes
-        if not covered(bases):
+    def _drop_old_deltas(self, written: Chain) -> Lineage:
+        """Drop the deltas that all bases include. The delta of the last epoch stays: stores advance with it."""
+        bases, deltas = self.bases, self.deltas
+        if not is_complete(bases):
             return self
         oldest = min(base.epoch for base in bases)
-        kept = [handle for handle in changes if handle.epoch > oldest or handle in written]
-        if len(kept) == len(changes):
+        kept = [handle for handle in deltas if handle.epoch > oldest or handle in written]
+        if len(kept) == len(deltas):
             return self
         if kept and kept[0] not in written:
-            kept[0] = dataclasses.replace(kept[0], follows=changes[len(changes) - len(kept) - 1].name)
+            kept[0] = dataclasses.replace(kept[0], follows=deltas[len(deltas) - len(kept) - 1].name)
         return dataclasses.replace(self, own=(*bases, *kept))
 
     @property
     def handles(self) -> Chain:
-        """Every file needed to rebuild the state."""
+        """All files that are needed to rebuild the state."""
         return (*(handle for _, chain in self.restored for handle in chain), *self.own)
 
 
-def covered(bases: Chain) -> bool:
-    """Whether bases that are parts hold all key groups of their subtask."""
+def is_complete(bases: Chain) -> bool:
+    """Whether bases in parts hold all key groups of their subtask."""
     parts = [base.part for base in bases if base.part is not None]
     return bool(parts) and sum(len(part.groups) for part in parts) == len(parts[0].of)
 
 
-def _start(base: Handle) -> int:
+def _first_group(base: Handle) -> int:
     assert base.part is not None
     return base.part.groups.start
 
 
-def _without(base: Handle, taken: Part) -> Handle | None:
-    """A base after some of its key groups were written anew, None when none is left; they are taken from its front."""
-    had = base.part or Part(taken.of, taken.of, taken.of)
-    groups = had.groups
-    if not groups.intersects(taken.groups):
+def _remove_groups(base: Handle, newer: Part) -> Handle | None:
+    """The base without the key groups of a newer part, which are its first ones; None if no key group remains."""
+    part = base.part or Part(newer.of, newer.of, newer.of)
+    groups = part.groups
+    if not groups.intersects(newer.groups):
         return base
-    if taken.groups.start > groups.start:
-        problem = f"part {taken.groups} would leave two pieces of {base.name}, which counts for {groups}"
+    if newer.groups.start > groups.start:
+        problem = f"part {newer.groups} would split the valid key groups {groups} of {base.name} in two"
         raise InternalError(problem)
-    left = KeyGroupRange(taken.groups.end + 1, groups.end)
-    return dataclasses.replace(base, part=dataclasses.replace(had, groups=left)) if len(left) else None
+    remaining = KeyGroupRange(newer.groups.end + 1, groups.end)
+    return dataclasses.replace(base, part=dataclasses.replace(part, groups=remaining)) if len(remaining) else None

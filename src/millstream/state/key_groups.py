@@ -1,9 +1,10 @@
-"""Key to key group to subtask: where a key lives, and how ranges of key groups are shared out.
+"""Key groups: from a key to its hash, its key group and its subtask, and the key group range of each subtask.
 
-Promises: keys that are equal, of whatever types, have one form in bytes, one hash and one key group, in every
-process, run and Python version; unequal keys of one kind have different bytes; the key group of a column's row is
-that of its value; ranges are Flink's. State on disk depends on these functions: changing one is changing its format.
-Does not know: state, blocks, or who asks."""
+Promises: equal keys, of whatever types, have the same bytes, hash and key group in every process, run and Python
+version; unequal keys of one type have different bytes; a key has the same key group as a Python value and in an Arrow
+column; ranges are those of Flink. State files and savepoints depend on these functions: a change here is a change of
+their format.
+Does not know: state, blocks, operators."""
 
 from __future__ import annotations
 
@@ -30,16 +31,16 @@ from millstream.types.arrow_types import python_values
 from millstream.types.row import Row, RowKind
 
 MAX_PARALLELISM_LIMIT = 32768
-_MANY = 1 << 16  # keys, as when state is restored: too many to have been seen lately
+_MANY = 1 << 16  # keys, as in a restore: hashing a column is faster than the cache of recent keys
 MIN_DEFAULT_MAX_PARALLELISM = 128
 
 KeyGroups = npt.NDArray[np.int32]
 
 
 class UnusableKey(UserError):
-    """A value cannot be a key: nothing says when two of its kind are equal in another process."""
+    """A value cannot be a key, because its type defines no equality that holds in every process."""
 
-    hint = "key by text, numbers, bytes, dates, enums, tuples of these, named tuples, rows or frozen dataclasses"
+    hint = "use a string, number, bytes, date, enum, tuple of these, named tuple, Row or frozen dataclass as key"
 
     def __init__(self, key: object) -> None:
         self.type_name = type(key).__qualname__
@@ -49,47 +50,49 @@ class UnusableKey(UserError):
 
 
 class BadParallelism(UserError):
-    """A parallelism or maximum parallelism is out of bounds."""
+    """A parallelism or maximum parallelism is out of range."""
 
     def __init__(self, parallelism: object, max_parallelism: object) -> None:
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
         super().__init__(
-            f"parallelism {parallelism!r} with maximum parallelism {max_parallelism!r} is not possible",
-            hint=f"use whole numbers with 1 <= parallelism <= maximum parallelism <= {MAX_PARALLELISM_LIMIT}",
+            f"parallelism {parallelism!r} with maximum parallelism {max_parallelism!r} is out of range",
+            hint=f"use integers with 1 <= parallelism <= maximum parallelism <= {MAX_PARALLELISM_LIMIT}",
         )
 
 
-# ------------------------------------------------------------------------------------------- a key as bytes, hashed
+# ------------------------------------------------------------------------------------------- key bytes and hashes
 
-_Form = Callable[[Any], bytes]
-_LARGEST_EXPONENT = 5000  # beyond it the digits of a decimal would be written out by the million
+_Encoder = Callable[[Any], bytes]
+_LARGEST_EXPONENT = 5000  # a larger one makes integers with too many digits
 _xxh3: Callable[[bytes], int] = xxhash.xxh3_64_intdigest
 
 
 def key_bytes(key: Any) -> bytes:
-    """The key in bytes, the same for equal keys and for no other key of its kind; `UnusableKey` if there are none."""
+    """Encode a key so that exactly equal keys of a type have equal bytes.
+
+    Raises `UnusableKey` if that is impossible."""
     try:
-        return _form(key)
+        return _encode(key)
     except (TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
         raise UnusableKey(key) from error
 
 
 def stable_hash(key: Any) -> int:
-    """A hash from 0 to 2**64 - 1 that depends on the key's value alone; `UnusableKey` if there is none."""
-    kind = type(key)
-    if kind is str:
+    """Return a hash from 0 to 2**64 - 1 that depends only on the value of the key; raises `UnusableKey`."""
+    cls = type(key)
+    if cls is str:
         return _xxh3(b"s" + key.encode("utf-8", "surrogatepass"))
-    if kind is not int:
-        form = key_bytes(key)
-        if form[0] != _INTEGER_TAG:
-            return _xxh3(form)
-        key = int.from_bytes(form[1:], "little", signed=True)
-    return _mix(key) if -1 <= key >> 64 <= 0 else _xxh3(_integer(key))
+    if cls is not int:
+        encoded = key_bytes(key)
+        if encoded[0] != _INTEGER_TAG:
+            return _xxh3(encoded)
+        key = int.from_bytes(encoded[1:], "little", signed=True)
+    return _mix(key) if -1 <= key >> 64 <= 0 else _xxh3(_encode_integer(key))
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
-    """The key group of one key; ask a `KeyGrouper` for many."""
+    """Return the key group of one key; for many keys, a `KeyGrouper` is faster."""
     return stable_hash(key) % max_parallelism
 
 
@@ -98,7 +101,7 @@ _STEP, _FIRST, _SECOND = 0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49
 
 
 def _mix(number: int) -> int:
-    """The next output of splitmix64 from this state."""
+    """The output of splitmix64 for this state."""
     x = (number + _STEP) & _MASK
     x = ((x ^ (x >> 30)) * _FIRST) & _MASK
     x = ((x ^ (x >> 27)) * _SECOND) & _MASK
@@ -112,206 +115,215 @@ def _mix_many(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def _form(key: Any) -> bytes:
-    kind = type(key)
-    form = _FORMS.get(kind)
-    if form is None:
-        form = _FORMS[kind] = _form_of(kind)
-    return form(key)
+def _encode(key: Any) -> bytes:
+    cls = type(key)
+    encode = _ENCODERS.get(cls)
+    if encode is None:
+        encode = _ENCODERS[cls] = _find_encoder(cls)
+    return encode(key)
 
 
-def _integer(key: int) -> bytes:
+def _encode_integer(key: int) -> bytes:
     return b"i" + key.to_bytes((key.bit_length() + 8) // 8, "little", signed=True)
 
 
 _INTEGER_TAG = ord("i")
 
 
-def _number(key: Any) -> bytes:
-    """Floats, decimals and fractions: as an integer if they are whole, as a float if one is exactly that much."""
-    if key != key:  # NaN, which Python hashes by identity
+def _encode_number(key: Any) -> bytes:
+    """Floats, decimals and fractions.
+
+    Equal numbers are encoded as an integer if possible, else as a float if it is exact."""
+    if key != key:  # NaN: Python hashes it by identity
         return b"n"
     if isinstance(key, Decimal) and key.is_finite() and abs(key.adjusted()) > _LARGEST_EXPONENT:
         raise ValueError(key)
     if abs(key) != _INFINITY:
         numerator, denominator = key.as_integer_ratio()
         if denominator == 1:
-            return _integer(numerator)
+            return _encode_integer(numerator)
         if not isinstance(key, float) and float(key) != key:
-            return b"q" + _sequence((numerator, denominator))
+            return b"q" + _encode_sequence((numerator, denominator))
     return b"f" + struct.pack("<d", key)
 
 
 _INFINITY = float("inf")
 
 
-def _complex(key: complex) -> bytes:
-    return _number(key.real) if key.imag == 0 else b"c" + _sequence((key.real, key.imag))
+def _encode_complex(key: complex) -> bytes:
+    return _encode_number(key.real) if key.imag == 0 else b"c" + _encode_sequence((key.real, key.imag))
 
 
-def _sequence(values: Iterable[Any]) -> bytes:
+def _encode_sequence(values: Iterable[Any]) -> bytes:
     parts = [b"("]
     for value in values:
-        form = _form(value)
-        parts.append(len(form).to_bytes(4, "little"))
-        parts.append(form)
+        encoded = _encode(value)
+        parts.append(len(encoded).to_bytes(4, "little"))
+        parts.append(encoded)
     return b"".join(parts)
 
 
-def _set(key: frozenset[Any]) -> bytes:
-    return b"{" + _sequence(sorted(map(_form, key)))
+def _encode_set(key: frozenset[Any]) -> bytes:
+    return b"{" + _encode_sequence(sorted(map(_encode, key)))
 
 
-def _row(key: Row) -> bytes:
-    kind = key.get_row_kind()
-    values = _sequence(key)
-    return values if kind is RowKind.INSERT else b"r" + bytes((kind.value,)) + values
+def _encode_row(key: Row) -> bytes:
+    row_kind = key.get_row_kind()
+    values = _encode_sequence(key)
+    return values if row_kind is RowKind.INSERT else b"r" + bytes((row_kind.value,)) + values
 
 
 _ONE_MICROSECOND = datetime.timedelta(microseconds=1)
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is taken off before
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - the time zone is removed before
 
 
-def _datetime(key: datetime.datetime) -> bytes:
-    offset = key.replace(fold=0).utcoffset()  # as Python hashes it: equal instants in any zone are equal
+def _encode_datetime(key: datetime.datetime) -> bytes:
+    offset = key.replace(fold=0).utcoffset()  # like Python's hash: equal instants are equal in any time zone
     since = (key.replace(tzinfo=None) - _EPOCH) // _ONE_MICROSECOND
     nanoseconds = getattr(key, "nanosecond", 0)  # of a pandas.Timestamp
-    form = b"d" + _integer(since) if offset is None else b"u" + _integer(since - offset // _ONE_MICROSECOND)
-    return form + b"." + _integer(nanoseconds) if nanoseconds else form
+    if offset is None:
+        encoded = b"d" + _encode_integer(since)
+    else:
+        encoded = b"u" + _encode_integer(since - offset // _ONE_MICROSECOND)
+    return encoded + b"." + _encode_integer(nanoseconds) if nanoseconds else encoded
 
 
-def _time(key: datetime.time) -> bytes:
+def _encode_time(key: datetime.time) -> bytes:
     offset = key.utcoffset()
     seconds = (key.hour * 60 + key.minute) * 60 + key.second
     since = seconds * 1_000_000 + key.microsecond
-    return b"t" + _integer(since) if offset is None else b"T" + _integer(since - offset // _ONE_MICROSECOND)
+    return (
+        b"t" + _encode_integer(since) if offset is None else b"T" + _encode_integer(since - offset // _ONE_MICROSECOND)
+    )
 
 
-def _enum(key: enum.Enum) -> bytes:
-    return b"E" + _sequence((type(key).__name__, key.name if key.name is not None else key.value))
+def _encode_enum(key: enum.Enum) -> bytes:
+    return b"E" + _encode_sequence((type(key).__name__, key.name if key.name is not None else key.value))
 
 
-def _numpy(key: np.generic) -> bytes:
+def _encode_numpy(key: np.generic) -> bytes:
     if isinstance(key, (np.datetime64, np.timedelta64)):
         rounded = key.astype(f"{key.dtype.kind}8[us]")
-        if key != rounded:  # also NaT, and what is finer than Python's own types
+        if key != rounded:  # also NaT, and values that are finer than a microsecond
             raise ValueError(key)
         key = rounded
-    plain = key.item()
-    if isinstance(plain, np.generic):
+    value = key.item()
+    if isinstance(value, np.generic):
         raise TypeError(key)
-    return _form(plain)
+    return _encode(value)
 
 
-def _unusable(key: object) -> bytes:
+def _raise_unusable(key: object) -> bytes:
     raise TypeError(key)
 
 
-_FORMS: dict[type, _Form] = {
+_ENCODERS: dict[type, _Encoder] = {
     type(None): lambda _: b"0",
-    bool: lambda key: _integer(int(key)),
-    int: _integer,
-    float: _number,
-    Decimal: _number,
-    Fraction: _number,
-    complex: _complex,
+    bool: lambda key: _encode_integer(int(key)),
+    int: _encode_integer,
+    float: _encode_number,
+    Decimal: _encode_number,
+    Fraction: _encode_number,
+    complex: _encode_complex,
     str: lambda key: b"s" + key.encode("utf-8", "surrogatepass"),
     bytes: lambda key: b"b" + key,
-    tuple: _sequence,
-    frozenset: _set,
-    Row: _row,
-    datetime.datetime: _datetime,
-    datetime.date: lambda key: b"D" + _integer(key.toordinal()),
-    datetime.time: _time,
-    datetime.timedelta: lambda key: b"e" + _integer(key // _ONE_MICROSECOND),
+    tuple: _encode_sequence,
+    frozenset: _encode_set,
+    Row: _encode_row,
+    datetime.datetime: _encode_datetime,
+    datetime.date: lambda key: b"D" + _encode_integer(key.toordinal()),
+    datetime.time: _encode_time,
+    datetime.timedelta: lambda key: b"e" + _encode_integer(key // _ONE_MICROSECOND),
     UUID: lambda key: b"U" + key.bytes,
 }
 
 
-def _equality(kind: Any) -> Any:
-    return kind.__eq__
+def _equality(cls: Any) -> Any:
+    return cls.__eq__
 
 
-def _form_of(kind: type) -> _Form:
-    """The form of a kind met for the first time: that of the class from which it has its equality."""
-    if issubclass(kind, np.generic):
-        return _numpy
-    if is_dataclass(kind) and kind.__hash__ is not None and _is_generated(_equality(kind)):
-        return _dataclass_form(kind)
-    for base in kind.__mro__:
-        if base in _FORMS and (_equality(kind) is _equality(base) or base is datetime.datetime):
-            return _FORMS[base]
-    return _enum if issubclass(kind, enum.Enum) and _equality(kind) is _equality(object) else _unusable
+def _find_encoder(cls: type) -> _Encoder:
+    """The encoder of a class: that of the base class from which it inherits its equality."""
+    if issubclass(cls, np.generic):
+        return _encode_numpy
+    if is_dataclass(cls) and cls.__hash__ is not None and _is_generated(_equality(cls)):
+        return _dataclass_encoder(cls)
+    for base in cls.__mro__:
+        if base in _ENCODERS and (_equality(cls) is _equality(base) or base is datetime.datetime):
+            return _ENCODERS[base]
+    return _encode_enum if issubclass(cls, enum.Enum) and _equality(cls) is _equality(object) else _raise_unusable
 
 
 def _is_generated(method: Any) -> bool:
-    """Whether `@dataclass` wrote this method: equality that a person wrote may mean anything."""
+    """Whether `@dataclass` generated this method; what a hand-written equality compares is not known."""
     code = getattr(method, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 
 
-def _dataclass_form(kind: type) -> _Form:
-    head = b"C" + kind.__name__.encode() + b":"
-    names = [field.name for field in fields(kind) if field.compare]
-    return lambda key: head + _sequence([getattr(key, name) for name in names])
+def _dataclass_encoder(cls: type) -> _Encoder:
+    head = b"C" + cls.__name__.encode() + b":"
+    names = [field.name for field in fields(cls) if field.compare]
+    return lambda key: head + _encode_sequence([getattr(key, name) for name in names])
 
 
-# -------------------------------------------------------------------------------------------------- keys to groups
+# ----------------------------------------------------------------------------------------------------- key groups
 
 
-_PREFIXES = {pa.string(): b"s", pa.large_string(): b"s", pa.binary(): b"b", pa.large_binary(): b"b"}  # of _FORMS
+_PREFIXES = {pa.string(): b"s", pa.large_string(): b"s", pa.binary(): b"b", pa.large_binary(): b"b"}  # as in _ENCODERS
 
 
-class _Seen(dict[Any, int]):
-    """The numbers of keys seen lately; a look-up that finds nothing computes."""
+class _RecentKeys(dict[Any, int]):
+    """A cache of the numbers of recent keys; a lookup computes what is missing."""
 
     def __init__(self, of_hash: Callable[[int], int], limit: int) -> None:
         self._of_hash = of_hash
         self._limit = limit
 
     def __missing__(self, key: Any) -> int:
-        found = self._of_hash(stable_hash(key))
+        number = self._of_hash(stable_hash(key))
         if len(self) >= self._limit:
             self.clear()
-        self[key] = found
-        return found
+        self[key] = number
+        return number
 
 
 class KeyNumbers:
-    """A number for each of many keys, made of its hash. A key seen lately costs a dictionary look-up.
+    """Computes a number from the hash of each key. A recent key costs one dictionary lookup.
 
-    `of_hash` makes it, of one hash or of an array of them."""
+    `of_hash` computes the number from one hash or from an array of hashes; `cache_size` limits the recent keys."""
 
-    def __init__(self, of_hash: Callable[[Any], Any], kind: type[np.integer[Any]], remember: int) -> None:
+    def __init__(self, of_hash: Callable[[Any], Any], dtype: type[np.integer[Any]], cache_size: int) -> None:
         self._of_hash = of_hash
-        self._kind = kind
-        self._seen = _Seen(of_hash, remember)
+        self._dtype = dtype
+        self._recent = _RecentKeys(of_hash, cache_size)
 
     def of(self, key: Any) -> int:
-        """The number of a key."""
+        """Return the number of a key."""
         try:
-            return self._seen[key]
-        except TypeError as error:  # not hashable, not even for Python
+            return self._recent[key]
+        except TypeError as error:  # not hashable in Python
             raise UnusableKey(key) from error
 
     def of_many(self, keys: Sequence[Any]) -> npt.NDArray[Any]:
-        """The number of each key."""
+        """Return the number of each key."""
         if len(keys) >= _MANY:
-            kinds = set(map(type, keys))
-            column = pa.int64() if kinds == {int} else pa.string() if kinds == {str} else None
-            if column is not None:
-                with suppress(OverflowError, UnicodeEncodeError):  # what a column cannot hold
-                    return self.of_column(pa.array(keys, column))
+            classes = set(map(type, keys))
+            data_type = pa.int64() if classes == {int} else pa.string() if classes == {str} else None
+            if data_type is not None:
+                with suppress(OverflowError, UnicodeEncodeError):  # keys that an Arrow column cannot hold
+                    return self.of_column(pa.array(keys, data_type))
         return self._of_each(keys)
 
     def _of_each(self, keys: Sequence[Any]) -> npt.NDArray[Any]:
         try:
-            return np.fromiter(map(self._seen.__getitem__, keys), self._kind, len(keys))
+            return np.fromiter(map(self._recent.__getitem__, keys), self._dtype, len(keys))
         except TypeError:
-            return np.fromiter(map(self.of, keys), self._kind, len(keys))  # tells which key it was
+            return np.fromiter(map(self.of, keys), self._dtype, len(keys))  # raises an error that names the key
 
     def of_column(self, column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-        """The number of each value, as `of` says of its Python value; a struct is the tuple of its fields."""
+        """Return the number of each value of a column, equal to `of` its Python value.
+
+        A struct is the tuple of its fields."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_dictionary(column.type):
@@ -337,19 +349,19 @@ class KeyNumbers:
         return self._of_hashes(_mix_many(dense.to_numpy().astype(wide, copy=False).view(np.uint64)), column)
 
     def _of_hashes(self, hashes: npt.NDArray[np.uint64], column: pa.Array) -> npt.NDArray[Any]:
-        numbers: npt.NDArray[Any] = self._of_hash(hashes).astype(self._kind, copy=False)
+        numbers: npt.NDArray[Any] = self._of_hash(hashes).astype(self._dtype, copy=False)
         if column.null_count:
             numbers[column.is_null().to_numpy(zero_copy_only=False)] = self.of(None)
         return numbers
 
 
 class KeyGrouper(KeyNumbers):
-    """Key groups of many keys."""
+    """Computes the key groups of many keys."""
 
-    def __init__(self, max_parallelism: int, *, remember: int = 1 << 18) -> None:
+    def __init__(self, max_parallelism: int, *, cache_size: int = 1 << 18) -> None:
         check_parallelism(1, max_parallelism)
         self.max_parallelism = max_parallelism
-        super().__init__(lambda hashes: hashes % max_parallelism, np.int32, remember)
+        super().__init__(lambda hashes: hashes % max_parallelism, np.int32, cache_size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyGrouper, (self.max_parallelism,)
@@ -366,24 +378,24 @@ def _nested_values(column: pa.Array) -> list[Any]:
     return values
 
 
-# ---------------------------------------------------------------------------------------------- groups to subtasks
+# ----------------------------------------------------------------------------------------------- key group ranges
 
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupRange:
-    """The key groups from `start` to `end`, both inclusive; none if `end` is before `start`."""
+    """The key groups from `start` to `end`, both inclusive; empty if `end` is less than `start`."""
 
     start: int
     end: int
 
     def contains(self, group: int) -> bool:
-        """Whether the group is one of these."""
+        """Whether the range contains the key group."""
         return self.start <= group <= self.end
 
     __contains__ = contains
 
     def intersects(self, other: KeyGroupRange) -> bool:
-        """Whether any group is in both."""
+        """Whether both ranges share a key group."""
         return max(self.start, other.start) <= min(self.end, other.end)
 
     def __len__(self) -> int:
@@ -406,23 +418,23 @@ def check_parallelism(parallelism: int, max_parallelism: int) -> None:
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Flink's choice: half as much again, up to a power of two, from 128 to 32768."""
+    """Return Flink's default: 1.5 times the parallelism, rounded up to a power of two, from 128 to 32768."""
     wanted = parallelism + parallelism // 2
     return min(max(1 << (wanted - 1).bit_length(), MIN_DEFAULT_MAX_PARALLELISM), MAX_PARALLELISM_LIMIT)
 
 
 def subtask_of(group: int, parallelism: int, max_parallelism: int) -> int:
-    """The subtask that owns a key group."""
+    """Return the subtask that owns a key group."""
     return group * parallelism // max_parallelism
 
 
 def range_of(subtask: int, parallelism: int, max_parallelism: int) -> KeyGroupRange:
-    """The key groups that a subtask owns."""
+    """Return the key groups that a subtask owns."""
     start = (subtask * max_parallelism + parallelism - 1) // parallelism
     return KeyGroupRange(start, ((subtask + 1) * max_parallelism - 1) // parallelism)
 
 
 def routing_table(parallelism: int, max_parallelism: int) -> KeyGroups:
-    """The owning subtask of each key group, by index."""
+    """Return the owning subtask of each key group, by index."""
     check_parallelism(parallelism, max_parallelism)
     return (np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism).astype(np.int32)

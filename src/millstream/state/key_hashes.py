@@ -1,7 +1,7 @@
-"""Hashes of many keys, as wide as they come: what batches are sorted by.
+"""64-bit hashes of many keys; batches are sorted by them.
 
-Promises: the hash of a key is `stable_hash` of it, whether it comes as a Python value or in a column; whole numbers of
-64 bits that differ have hashes that differ.
+Promises: the hash of a key is its `stable_hash`, as a Python value and in an Arrow column; different 64-bit integers
+have different hashes.
 Does not know: key groups, sorting."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ KeyHashes = npt.NDArray[np.uint64]
 
 
 class KeyHasher(KeyNumbers):
-    """Hashes of many keys."""
+    """Computes the hashes of many keys."""
 
-    def __init__(self, *, remember: int = 1 << 17) -> None:
-        super().__init__(lambda hashes: hashes, np.uint64, remember)
+    def __init__(self, *, cache_size: int = 1 << 17) -> None:
+        super().__init__(lambda hashes: hashes, np.uint64, cache_size)

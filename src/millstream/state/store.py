@@ -1,7 +1,7 @@
-"""What may be below the live values of a state: entries at one accepted version, and the mark of no entry.
+"""The contract of a local state store, which holds entries that do not have to be in memory.
 
-Promises: nothing but the contract that a store keeps and that tables of live values rely on.
-Does not know: tables, epochs, files, which stores there are."""
+Promises: this module only declares; state tables rely on the contract, and `millstream.state.lmdb` implements it.
+Does not know: state tables, epochs, state files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.state.key_groups import KeyGrouper
 
 
 class _Absent:
-    """The mark of a key that has no value."""
+    """The value of a key that has no entry; None is a value."""
 
     __slots__ = ()
 
@@ -28,43 +28,45 @@ ABSENT = _Absent()
 
 
 class Store(Protocol):
-    """What is below the live values; only accepted versions ever reach it."""
+    """A local store below the values in memory. It holds one version, and only versions that were accepted."""
 
     version: str
 
     def get(self, table: str, namespace: Any, key: Any) -> Any:
-        """The stored value or ABSENT."""
+        """Return the stored value, or ABSENT."""
 
     def scan(self, table: str, namespace: Any) -> Iterator[tuple[Any, Any]]:
-        """Every (key, value) of a namespace."""
+        """Iterate over the (key, value) pairs of a namespace."""
 
     def chunks(self, table: str) -> Iterable[tuple[Any, bytes | memoryview]]:
-        """Every (key, value) of a table of bytes without namespaces. Large ones are not copied: they are there until
-        the version that is read is released, and until then the same objects each time."""
+        """Return the (key, value) pairs of a table of bytes that has no namespaces.
+
+        Large values are not copied: they are views into the store, valid until `release`, and each call returns the
+        same objects."""
 
     def namespaces(self, table: str) -> Iterable[Any]:
-        """Every namespace that has entries."""
+        """Return the namespaces that have entries."""
 
-    def arrange(self, grouper: KeyGrouper) -> None:
-        """Keep entries by these key groups; a store that kept them by others is emptied."""
+    def set_key_groups(self, grouper: KeyGrouper) -> None:
+        """Order entries by these key groups; a store that was ordered by others is emptied."""
 
     def group(self, table: str, group: int) -> StoredGroup:
-        """All entries of a key group."""
+        """Return all entries of a key group."""
 
-    def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, afresh: bool) -> None:
-        """Take over accepted changes in one transaction; `afresh` forgets all that was before.
+    def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, replace: bool) -> None:
+        """Apply accepted changes in one transaction and set the version; `replace` deletes all earlier entries.
 
-        Changes that begin at another version than the store has by now are not applied."""
+        Nothing is applied if the store is no longer at the version that the changes follow."""
 
     def refresh(self) -> None:
-        """See what other processes of this host applied; what is read from now on is of that one version."""
+        """Read the newest version that a process of this host applied, and no other until the next call."""
 
     def release(self) -> None:
-        """Let go of the version that is read, so that its space can be used again."""
+        """Stop reading the current version, so that its space can be reused."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the files of the store."""
 
 
 OpenStore = Callable[[], "Store | None"]
-StoredGroup = tuple[list[Any], list[Any], list[Any], int]  # namespaces, keys, values, and their bytes together
+StoredGroup = tuple[list[Any], list[Any], list[Any], int]  # namespaces, keys, values, and their total size in bytes

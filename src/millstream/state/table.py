@@ -1,11 +1,11 @@
-"""One named state of an operator subtask: live values by place, over an optional store.
+"""A state table: one named state of an operator subtask, with live values in memory over an optional local store.
 
-Promises: a value read is the value of the epoch before, changed by this epoch; `changes` is what this epoch changed and
-no more; an epoch costs what it touches, however many namespaces that is.
-Does not know: versions, files, the other tables of its operator.
+Promises: a read returns the value as this epoch changed it; `changes` returns exactly what this epoch changed; the cost
+of an epoch depends on the entries it accesses, not on the number of namespaces or entries.
+Does not know: versions, state files, the other tables of its operator.
 
-The place of an entry is its key, or, in a namespace (a window), the pair of both. User code pays one dictionary lookup:
-`live[place]` is the value or ABSENT."""
+Entries without a namespace are found by their key, entries in a namespace (such as a window) by their scoped key, the
+pair (namespace, key). A read by user code costs one dictionary lookup: `live[key]` is the value or ABSENT."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Any
 from millstream.state.deltas import Changes, Patch, TableSchema
 from millstream.state.store import ABSENT, Store, StoredGroup
 
-_LARGE_MAP = 32  # entries; a smaller map is written whole
+_LARGE_MAP = 32  # entries; a smaller map is always written as a whole
 
 
 class Live(dict[Any, Any]):
-    """place -> value; what is not here is absent, or still in the store."""
+    """Live values by key or scoped key. A key that is missing here is loaded from the store, or ABSENT without one."""
 
     __slots__ = ("_load",)
 
@@ -30,22 +30,22 @@ class Live(dict[Any, Any]):
         super().__init__()
         self._load = load
 
-    def __missing__(self, place: Any) -> Any:
+    def __missing__(self, key: Any) -> Any:
         if self._load is None:
             return ABSENT
-        value = self[place] = self._load(place)
+        value = self[key] = self._load(key)
         return value
 
-    def drop(self, place: Any) -> None:
-        """Have nothing there, whatever the store has."""
+    def drop(self, key: Any) -> None:
+        """Delete a value, and hide the value that the store may have."""
         if self._load is None:
-            self.pop(place, None)
+            self.pop(key, None)
         else:
-            self[place] = ABSENT
+            self[key] = ABSENT
 
 
 class InNamespace:
-    """key -> value of one namespace, to read."""
+    """The live values of one namespace by key, read-only."""
 
     __slots__ = ("_live", "_namespace")
 
@@ -57,99 +57,107 @@ class InNamespace:
 
 
 class StateTable:
-    """One named state: values by namespace and key, and which of them this epoch changed."""
+    """The values of one named state by namespace and key, and the set of those that this epoch changed."""
 
     def __init__(self, schema: TableSchema, store: Store | None) -> None:
         self.schema = schema
         self.store = store
-        self._live = Live(None if store is None else lambda key: self._stored(None, key))
+        self._live = Live(None if store is None else lambda key: self._load(None, key))
         self._dirty: set[Any] = set()
-        self._spaced = Live(None if store is None else self._load_spaced)
-        self._spaced_dirty: dict[tuple[Any, Any], Any] = {}  # with the values, so that none is looked up again
-        self._spaces: defaultdict[Any, dict[Any, None]] | None = None  # namespace -> keys, once someone asked
+        self._scoped = Live(None if store is None else self._load_scoped)
+        self._scoped_dirty: dict[tuple[Any, Any], Any] = {}  # with the values, so that none is looked up again
+        self._keys_by_namespace: defaultdict[Any, dict[Any, None]] | None = (
+            None  # namespace -> keys, once someone asked
+        )
         self._written_directly = False
         self._read_in_place = False
         self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
         self._listener: Callable[[Any, Any, Any], None] | None = None
-        self._rebuild: Callable[[list[Any]], list[Any]] | None = None
-        self._gone: list[tuple[Any, Any]] | None = None  # what was deleted, once `changes` has found out
+        self._convert: Callable[[list[Any]], list[Any]] | None = None
+        self._deleted: list[tuple[Any, Any]] | None = None  # what was deleted, once `changes` has found out
 
-    def become(self, schema: TableSchema, now: int) -> None:
-        """Be what the program has only now declared; nobody has written to the table yet."""
+    def migrate(self, schema: TableSchema, now: int) -> None:
+        """Convert the values to the schema that the program declares, before anything is written to the table."""
         before, self.schema = self.schema, schema
-        _, way = schema.resolved(before.describe())
+        _, resolution = schema.resolve(before.describe())
         if before.value_type.to_json() == schema.value_type.to_json():
             return
 
-        def rebuild(values: list[Any]) -> list[Any]:
-            return schema.value_type.from_arrow(way(before.value_type.to_arrow(values), now))
+        def convert(values: list[Any]) -> list[Any]:
+            return schema.value_type.from_arrow(resolution(before.value_type.to_arrow(values), now))
 
         if self.store is not None:
-            self._rebuild = rebuild
-            self.forget()
+            self._convert = convert
+            self.clear_live()
             return
-        for live in (self._live, self._spaced):
-            live.update(zip(live, rebuild(list(live.values())), strict=True))
+        for live in (self._live, self._scoped):
+            live.update(zip(live, convert(list(live.values())), strict=True))
 
-    def _stored(self, namespace: Any, key: Any) -> Any:
+    def _load(self, namespace: Any, key: Any) -> Any:
         assert self.store is not None
         value = self.store.get(self.schema.name, namespace, key)
-        return value if self._rebuild is None or value is ABSENT else self._rebuild([value])[0]
+        return value if self._convert is None or value is ABSENT else self._convert([value])[0]
 
-    def _load_spaced(self, place: tuple[Any, Any]) -> Any:
-        if self._spaces is not None:
-            self._spaces[place[0]][place[1]] = None
-        return self._stored(*place)
+    def _load_scoped(self, scoped_key: tuple[Any, Any]) -> Any:
+        namespace, key = scoped_key
+        if self._keys_by_namespace is not None:
+            self._keys_by_namespace[namespace][key] = None
+        return self._load(namespace, key)
 
-    def stored_group(self, group: int) -> StoredGroup:
-        """The entries of a key group that are in the store, as they were before this epoch."""
+    def read_stored_group(self, group: int) -> StoredGroup:
+        """Return the entries of a key group in the store, as they were before this epoch."""
         assert self.store is not None
         namespaces, keys, values, size = self.store.group(self.schema.name, group)
-        return namespaces, keys, values if self._rebuild is None else self._rebuild(values), size
+        return namespaces, keys, values if self._convert is None else self._convert(values), size
 
-    def listen(self, listener: Callable[[Any, Any, Any], None]) -> None:
-        """Call `listener` with namespace, key and value of every entry that a table in memory has, and of those that
-        `take_over` adds. It replaces an earlier one."""
+    def set_listener(self, listener: Callable[[Any, Any, Any], None]) -> None:
+        """Set the listener of a table in memory; it replaces an earlier one.
+
+        It is called with namespace, key and value of every entry that the table has, and of every entry that `apply`
+        adds."""
         self._listener = listener
-        for namespace, key, _, value in self.everything().rows():
+        for namespace, key, _, value in self.entries().rows():
             listener(namespace, key, value)
 
     def by_key(self) -> tuple[Live, set[Any]]:
-        """The live values and the changed keys outside of namespaces, for the table's life."""
+        """Return the live values without namespace and the set of changed keys.
+
+        Both stay valid as long as the table."""
         return self._live, self._dirty
 
-    def by_place(self) -> tuple[Live, dict[tuple[Any, Any], Any]]:
-        """The live and the changed values in namespaces, by place, for the table's life: a change is written to both.
+    def by_scoped_key(self) -> tuple[Live, dict[tuple[Any, Any], Any]]:
+        """Return the live and the changed values in namespaces by scoped key, valid as long as the table.
 
-        For tables that are not scanned: what is written directly is not noted by namespace."""
+        Callers write a change to both. It is for tables that are seldom scanned: direct writes do not update the index
+        of namespaces, so each scan builds it again."""
         self._written_directly = True
-        return self._spaced, self._spaced_dirty
+        return self._scoped, self._scoped_dirty
 
     def reader(self, namespace: Any) -> Live | InNamespace:
-        """key -> value or ABSENT of a namespace, for the table's life."""
-        return self._live if namespace is None else InNamespace(self._spaced, namespace)
+        """Return the live values of a namespace by key, valid as long as the table; ABSENT for missing keys."""
+        return self._live if namespace is None else InNamespace(self._scoped, namespace)
 
     def get(self, namespace: Any, key: Any) -> Any:
-        """The value, or ABSENT."""
-        return self._live[key] if namespace is None else self._spaced[namespace, key]
+        """Return the value, or ABSENT."""
+        return self._live[key] if namespace is None else self._scoped[namespace, key]
 
     def put(self, namespace: Any, key: Any, value: Any) -> None:
-        """Set, or with ABSENT delete, a value."""
+        """Set a value; ABSENT deletes it."""
         if namespace is None:
             self._live[key] = value
             self._dirty.add(key)
             return
-        place = namespace, key
-        self._spaced_dirty[place] = value
+        scoped_key = namespace, key
+        self._scoped_dirty[scoped_key] = value
         if value is ABSENT:
-            self._spaced.drop(place)
+            self._scoped.drop(scoped_key)
         else:
-            self._spaced[place] = value
-        if self._spaces is not None:
-            self._spaces[namespace][key] = None
+            self._scoped[scoped_key] = value
+        if self._keys_by_namespace is not None:
+            self._keys_by_namespace[namespace][key] = None
 
     def touch(self, namespace: Any, key: Any, entries: Iterable[Any]) -> None:
-        """These entries of a map that was put have changed, and no others."""
+        """Say which entries of a map value that was put have changed; all others are as before."""
         touched = self.touched.get((namespace, key))
         if touched is None:
             self.touched[namespace, key] = set(entries)
@@ -157,12 +165,8 @@ class StateTable:
             touched.update(entries)
 
     def delete(self, namespace: Any, key: Any) -> None:
-        """Forget a value."""
+        """Delete a value."""
         self.put(namespace, key, ABSENT)
-
-    def get_many(self, namespace: Any, keys: Iterable[Any]) -> list[Any]:
-        """The values of keys, ABSENT where there is none."""
-        return list(map(self.reader(namespace).__getitem__, keys))
 
     def put_many(self, namespace: Any, keys: list[Any], values: list[Any]) -> None:
         """Set many values."""
@@ -174,19 +178,21 @@ class StateTable:
             self.put(namespace, key, value)
 
     def scan(self, namespace: Any) -> Iterator[tuple[Any, Any]]:
-        """Every (key, value) of a namespace."""
+        """Iterate over the (key, value) pairs of a namespace."""
         live, keys = self.reader(namespace), self._keys(namespace)
         if self.store is not None:
             for key, value in self.store.scan(self.schema.name, namespace):
                 if key not in keys:
-                    yield key, value if self._rebuild is None else self._rebuild([value])[0]
+                    yield key, value if self._convert is None else self._convert([value])[0]
         for key, value in [(key, live[key]) for key in keys]:
             if value is not ABSENT:
                 yield key, value
 
     def chunks(self) -> Iterator[tuple[Any, bytes | memoryview]]:
-        """Every (key, value) of a table of bytes without namespaces, for this epoch: a store's large values are not
-        copied, nor are they kept in memory beyond the epoch that wrote them."""
+        """Iterate over the (key, value) pairs of a table of bytes that has no namespaces.
+
+        Large values in the store are not copied; they are valid during this epoch. The table keeps no values in memory
+        beyond the epoch that wrote them."""
         self._read_in_place = True
         if self.store is not None:
             for key, value in self.store.chunks(self.schema.name):
@@ -198,142 +204,148 @@ class StateTable:
 
     def _keys(self, namespace: Any) -> dict[Any, Any]:
         """The live keys of a namespace."""
-        return self._live if namespace is None else self._indexed().get(namespace, {})
+        return self._live if namespace is None else self._index_namespaces().get(namespace, {})
 
-    def _indexed(self) -> dict[Any, dict[Any, None]]:
-        """Which keys a namespace has: kept from the first time someone asks."""
-        if self._spaces is None or self._written_directly:
-            self._spaces = defaultdict(dict)
-            for namespace, key in self._spaced:
-                self._spaces[namespace][key] = None
-        return self._spaces
+    def _index_namespaces(self) -> dict[Any, dict[Any, None]]:
+        """The keys of each namespace; the index is built by the first call."""
+        if self._keys_by_namespace is None or self._written_directly:
+            self._keys_by_namespace = defaultdict(dict)
+            for namespace, key in self._scoped:
+                self._keys_by_namespace[namespace][key] = None
+        return self._keys_by_namespace
 
     def namespaces(self) -> list[Any]:
-        """Every namespace that has entries."""
-        found = dict.fromkeys(() if self.store is None else self.store.namespaces(self.schema.name))
-        found.update(dict.fromkeys((None, *self._indexed())))
-        return [namespace for namespace in found if any(True for _ in self.scan(namespace))]
+        """Return the namespaces that have entries."""
+        candidates = dict.fromkeys(() if self.store is None else self.store.namespaces(self.schema.name))
+        candidates.update(dict.fromkeys((None, *self._index_namespaces())))
+        return [namespace for namespace in candidates if any(True for _ in self.scan(namespace))]
 
     def clear_namespace(self, namespace: Any) -> None:
-        """Forget every value of a namespace."""
+        """Delete all values of a namespace."""
         for key, _ in list(self.scan(namespace)):
             self.delete(namespace, key)
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether this epoch changed anything."""
-        return bool(self._dirty or self._spaced_dirty)
+        return bool(self._dirty or self._scoped_dirty)
 
-    def unchanged(self, namespaces: Iterable[Any], keys: Iterable[Any]) -> list[bool]:
-        """For each of these entries, whether this epoch left it alone."""
-        plain, spaced = self._dirty, self._spaced_dirty
+    def mask_unchanged(self, namespaces: Iterable[Any], keys: Iterable[Any]) -> list[bool]:
+        """Return for each entry whether this epoch did not change it."""
+        dirty, scoped_dirty = self._dirty, self._scoped_dirty
         pairs = zip(namespaces, keys, strict=True)
-        return [key not in plain if space is None else (space, key) not in spaced for space, key in pairs]
+        return [
+            key not in dirty if namespace is None else (namespace, key) not in scoped_dirty for namespace, key in pairs
+        ]
 
-    def latest(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Namespaces, keys and values of what this epoch changed; ABSENT for what is gone."""
+    def changed_entries(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return namespaces, keys and values of the entries that this epoch changed; ABSENT for deleted ones."""
         keys = list(self._dirty)
         values = list(map(self._live.__getitem__, keys))
         namespaces: list[Any] = [None] * len(keys)
-        values.extend(self._spaced_dirty.values())
-        namespaces.extend(map(itemgetter(0), self._spaced_dirty))
-        keys.extend(map(itemgetter(1), self._spaced_dirty))
+        values.extend(self._scoped_dirty.values())
+        namespaces.extend(map(itemgetter(0), self._scoped_dirty))
+        keys.extend(map(itemgetter(1), self._scoped_dirty))
         return namespaces, keys, values
 
     def changes(self) -> Changes:
-        """What this epoch changed."""
-        namespaces, keys, values = self.latest()
+        """Return the changes of this epoch."""
+        namespaces, keys, values = self.changed_entries()
         deleted = list(map(is_, values, repeat(ABSENT)))
-        self._gone = list(compress(zip(namespaces, keys, strict=True), deleted)) if True in deleted else []
-        if self._gone:
-            values = [None if gone else value for value, gone in zip(values, deleted, strict=True)]
+        self._deleted = list(compress(zip(namespaces, keys, strict=True), deleted)) if True in deleted else []
+        if self._deleted:
+            values = [None if is_deleted else value for value, is_deleted in zip(values, deleted, strict=True)]
         if not self.touched:
             return Changes(namespaces, keys, deleted, values)
         values = list(map(self._patch, namespaces, keys, values))
-        return Changes(namespaces, keys, deleted, values, patched=any(isinstance(each, Patch) for each in values))
+        return Changes(namespaces, keys, deleted, values, patched=any(isinstance(value, Patch) for value in values))
 
     def _patch(self, namespace: Any, key: Any, value: Any) -> Any:
-        """A map of which little has changed as what has; what was cleared is all new."""
+        """A large map with few changed entries as a `Patch` of those; any other value as it is."""
         touched = self.touched.get((namespace, key))
         if touched is None or value is None or len(value) < _LARGE_MAP or 2 * len(touched) >= len(value):
             return value
-        gone = tuple(entry for entry in touched if entry not in value)
-        return Patch({entry: value[entry] for entry in touched if entry in value}, gone)
+        removed = tuple(entry for entry in touched if entry not in value)
+        return Patch({entry: value[entry] for entry in touched if entry in value}, removed)
 
-    def everything(self) -> Changes:
-        """All values of a table that is in memory."""
+    def entries(self) -> Changes:
+        """Return all entries of a table in memory."""
         keys, values = _present(self._live)
-        places, more = _present(self._spaced)
-        namespaces = [*repeat(None, len(keys)), *map(itemgetter(0), places)]
-        keys.extend(map(itemgetter(1), places))
-        return Changes(namespaces, keys, [False] * len(keys), values + more)
+        scoped_keys, scoped_values = _present(self._scoped)
+        namespaces = [*repeat(None, len(keys)), *map(itemgetter(0), scoped_keys)]
+        keys.extend(map(itemgetter(1), scoped_keys))
+        return Changes(namespaces, keys, [False] * len(keys), values + scoped_values)
 
-    def settle(self, limit: int | None) -> None:
-        """The epoch is over: its changes are the new truth; a cache over `limit` values is emptied."""
-        if self._gone is None:
-            self._gone = [(space, key) for space, key, value in zip(*self.latest(), strict=True) if value is ABSENT]
-        if self._spaces is not None:
-            _unlist(self._spaces, self._gone)
-        for place in self._gone:
-            if place[0] is None and self.store is None:
-                del self._live[place[1]]
-            elif place[0] is not None and self.store is not None:  # windows do not come back
-                self._spaced.pop(place, None)
-        limit = 0 if self._read_in_place else limit
-        if self.store is not None and limit is not None and len(self._live) + len(self._spaced) > limit:
-            self.forget()
-        self._end_epoch()
+    def end_epoch(self, cache_limit: int | None) -> None:
+        """Forget which entries the epoch changed.
 
-    def take_over(self, changes: Changes) -> None:
-        """Apply accepted changes of another worker: decoded into memory, or just forgotten when a store has them."""
-        self._spaces = None
+        If the cache over a store has more than `cache_limit` values, clear it."""
+        if self._deleted is None:
+            entries = zip(*self.changed_entries(), strict=True)
+            self._deleted = [(namespace, key) for namespace, key, value in entries if value is ABSENT]
+        if self._keys_by_namespace is not None:
+            _remove_keys(self._keys_by_namespace, self._deleted)
+        for scoped_key in self._deleted:
+            namespace, key = scoped_key
+            if namespace is None and self.store is None:
+                del self._live[key]
+            elif namespace is not None and self.store is not None:  # a window that was cleared is not read again
+                self._scoped.pop(scoped_key, None)
+        cache_limit = 0 if self._read_in_place else cache_limit
+        if self.store is not None and cache_limit is not None and len(self._live) + len(self._scoped) > cache_limit:
+            self.clear_live()
+        self._clear_changes()
+
+    def apply(self, changes: Changes) -> None:
+        """Apply accepted changes of another worker.
+
+        To the values in memory, or if a store has them, drop old values."""
+        self._keys_by_namespace = None
         if self.store is None and self._listener is None and not changes.patched and True not in changes.deleted:
-            outside = sum(map(is_, changes.namespaces, repeat(None)))
-            if outside == len(changes):
+            without_namespace = sum(map(is_, changes.namespaces, repeat(None)))
+            if without_namespace == len(changes):
                 self._live.update(zip(changes.keys, changes.values, strict=True))
                 return
-            if not outside:
-                places = zip(changes.namespaces, changes.keys, strict=True)
-                self._spaced.update(zip(places, changes.values, strict=True))
+            if not without_namespace:
+                scoped_keys = zip(changes.namespaces, changes.keys, strict=True)
+                self._scoped.update(zip(scoped_keys, changes.values, strict=True))
                 return
-        for namespace, key, gone, value in changes.rows():
-            live, place = (self._live, key) if namespace is None else (self._spaced, (namespace, key))
-            if self.store is not None or gone:
-                live.pop(place, None)
+        for namespace, key, is_deleted, value in changes.rows():
+            live, live_key = (self._live, key) if namespace is None else (self._scoped, (namespace, key))
+            if self.store is not None or is_deleted:
+                live.pop(live_key, None)
             else:
-                live[place] = value.on(live.get(place)) if isinstance(value, Patch) else value
-            if self._listener is not None and not gone:
+                live[live_key] = value.apply_to(live.get(live_key)) if isinstance(value, Patch) else value
+            if self._listener is not None and not is_deleted:
                 self._listener(namespace, key, value)
 
-    def forget(self) -> None:
-        """Drop everything live."""
+    def clear_live(self) -> None:
+        """Drop all values in memory."""
         self._live.clear()
-        self._spaced.clear()
-        self._spaces = None
-        self._end_epoch()
+        self._scoped.clear()
+        self._keys_by_namespace = None
+        self._clear_changes()
 
-    def _end_epoch(self) -> None:
-        """Nothing has changed so far."""
+    def _clear_changes(self) -> None:
         self._dirty.clear()
-        self._spaced_dirty.clear()
+        self._scoped_dirty.clear()
         self.touched.clear()
-        self._gone = None
+        self._deleted = None
 
 
-def _unlist(spaces: dict[Any, dict[Any, None]], places: Iterable[tuple[Any, Any]]) -> None:
-    """Take keys out of namespaces."""
-    for namespace, key in places:
-        keys = spaces.get(namespace)
+def _remove_keys(keys_by_namespace: dict[Any, dict[Any, None]], scoped_keys: Iterable[tuple[Any, Any]]) -> None:
+    for namespace, key in scoped_keys:
+        keys = keys_by_namespace.get(namespace)
         if keys is not None:
             keys.pop(key, None)
             if not keys:
-                del spaces[namespace]
+                del keys_by_namespace[namespace]
 
 
 def _present(live: Live) -> tuple[list[Any], list[Any]]:
-    """Places and values, without what is absent."""
-    places, values = list(live), list(live.values())
+    """The keys and values that are not ABSENT."""
+    keys, values = list(live), list(live.values())
     if any(map(is_, values, repeat(ABSENT))):
-        there = [value is not ABSENT for value in values]
-        return list(compress(places, there)), list(compress(values, there))
-    return places, values
+        is_present = [value is not ABSENT for value in values]
+        return list(compress(keys, is_present)), list(compress(values, is_present))
+    return keys, values

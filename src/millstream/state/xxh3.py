@@ -1,8 +1,8 @@
-"""XXH3 of many short byte strings at once.
+"""Vectorized XXH3 hashes of many short byte strings.
 
-Promises: the numbers are those of `xxhash.xxh3_64_intdigest`, for up to `LONGEST` bytes; a column costs some passes of
-NumPy over it and no Python object per row.
-Does not know: keys; which byte goes before each string is said by who asks."""
+Promises: the hashes equal `xxhash.xxh3_64_intdigest`, for strings of up to `LONGEST` bytes; a column is hashed by a few
+NumPy operations, without a Python object per row.
+Does not know: keys; the caller chooses the byte before each string."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _SECRET: list[np.uint64] = list(
         ),
         dtype="<u8",
     )
-)  # the words of XXH3's default secret that short strings need
+)  # the words of XXH3's default secret that hashes of short strings use
 _PRIME_1 = np.uint64(0x9E37_79B1_85EB_CA87)
 _PRIME_2 = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 _PRIME_3 = np.uint64(0x1656_67B1_9E37_79F9)
 _MIX = np.uint64(0x1656_6791_9E37_79F9)
 _ROTATE = np.uint64(0x9FB2_1C65_1E98_DF25)
-_AT_ONCE = 1 << 12  # rows: what is made on the way stays in the processor's cache
-_BUT_FIRST = ~np.uint64(0xFF)
+_ROWS_AT_ONCE = 1 << 12  # so that intermediate arrays stay in the processor's cache
+_ALL_BUT_FIRST_BYTE = ~np.uint64(0xFF)
 _LOW = np.uint64(0xFFFF_FFFF)
 
 
 class ShortStrings:
-    """The rows of a column of text or bytes, each with one byte before it."""
+    """The rows of a string or binary column, each with one byte before it."""
 
     def __init__(self, column: pa.Array, prefix: bytes) -> None:
         wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
         _, offsets, data = column.buffers()
         ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[column.offset : column.offset + len(column) + 1]
         first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
-        padded = np.zeros(last - first + 9, np.uint8)  # a string is read by words, the first with its prefix
+        padded = np.zeros(last - first + 9, np.uint8)  # strings are read by words of 8 bytes, the first with the prefix
         if data is not None:
             padded[1 : 1 + last - first] = np.frombuffer(data, np.uint8)[first:last]
         self._words = np.ndarray((len(padded) - 7,), "<u8", padded.data, strides=(1,))
@@ -52,24 +52,24 @@ class ShortStrings:
         self.lengths = np.diff(ends).astype(np.int64) + 1
 
     def hashes(self) -> _U64:
-        """The hash of each row; the column has none that is longer than `LONGEST` with its prefix."""
-        found = np.empty(len(self.lengths), np.uint64)
-        ways = (self._tiny, self._small, self._medium, self._long, self._long)
-        for start in range(0, len(found), _AT_ONCE):
-            classes = np.searchsorted((3, 8, 16, 32), self.lengths[start : start + _AT_ONCE])
+        """Return the hash of each row; no row may be longer than `LONGEST` with its prefix."""
+        hashes = np.empty(len(self.lengths), np.uint64)
+        functions = (self._hash_1_to_3, self._hash_4_to_8, self._hash_9_to_16, self._hash_17_to_64, self._hash_17_to_64)
+        for start in range(0, len(hashes), _ROWS_AT_ONCE):
+            classes = np.searchsorted((3, 8, 16, 32), self.lengths[start : start + _ROWS_AT_ONCE])
             for number in np.flatnonzero(np.bincount(classes)):
                 rows = start + np.flatnonzero(classes == number)
-                found[rows] = ways[number](rows)
-        return found
+                hashes[rows] = functions[number](rows)
+        return hashes
 
     def _word(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | int) -> _U64:
-        """Eight bytes of each string from position `at` on, whatever follows its end."""
+        """Eight bytes of each string from offset `at`; they may reach beyond its end."""
         words: _U64 = self._words[self._starts[rows] + at]
         if isinstance(at, int):
-            return words if at else words & _BUT_FIRST | self._prefix
-        return words if at.min() else np.where(at == 0, words & _BUT_FIRST | self._prefix, words)
+            return words if at else words & _ALL_BUT_FIRST_BYTE | self._prefix
+        return words if at.min() else np.where(at == 0, words & _ALL_BUT_FIRST_BYTE | self._prefix, words)
 
-    def _tiny(self, rows: npt.NDArray[np.int64]) -> _U64:
+    def _hash_1_to_3(self, rows: npt.NDArray[np.int64]) -> _U64:
         length, word = self.lengths[rows].astype(np.uint64), self._word(rows, 0)
         byte = np.uint64(0xFF)
         middle = word >> ((length >> np.uint64(1)) << np.uint64(3)) & byte
@@ -80,44 +80,45 @@ class ShortStrings:
         x = (x ^ (x >> np.uint64(29))) * _PRIME_3
         return x ^ (x >> np.uint64(32))
 
-    def _small(self, rows: npt.NDArray[np.int64]) -> _U64:
+    def _hash_4_to_8(self, rows: npt.NDArray[np.int64]) -> _U64:
         length = self.lengths[rows]
         first, last = self._word(rows, 0) & _LOW, self._word(rows, length - 4) & _LOW
         x = (last + (first << np.uint64(32))) ^ (_SECRET[1] ^ _SECRET[2])
-        x = x ^ _rotated(x, 49) ^ _rotated(x, 24)
+        x = x ^ _rotate(x, 49) ^ _rotate(x, 24)
         x = x * _ROTATE
         x = (x ^ ((x >> np.uint64(35)) + length.astype(np.uint64))) * _ROTATE
         return x ^ (x >> np.uint64(28))
 
-    def _medium(self, rows: npt.NDArray[np.int64]) -> _U64:
+    def _hash_9_to_16(self, rows: npt.NDArray[np.int64]) -> _U64:
         length = self.lengths[rows]
         low = self._word(rows, 0) ^ (_SECRET[3] ^ _SECRET[4])
         high = self._word(rows, length - 8) ^ (_SECRET[5] ^ _SECRET[6])
-        return _avalanche(length.astype(np.uint64) + low.byteswap() + high + _folded(low, high))
+        return _avalanche(length.astype(np.uint64) + low.byteswap() + high + _multiply_fold(low, high))
 
-    def _long(self, rows: npt.NDArray[np.int64]) -> _U64:
+    def _hash_17_to_64(self, rows: npt.NDArray[np.int64]) -> _U64:
         length = self.lengths[rows]
         total = length.astype(np.uint64) * _PRIME_1
-        if length.max() > 32:  # all of them: they are a class
-            total = total + self._sixteen(rows, 16, 4) + self._sixteen(rows, length - 32, 6)
-        return _avalanche(total + self._sixteen(rows, 0, 0) + self._sixteen(rows, length - 16, 2))
+        if length.max() > 32:  # then all are: the rows are of one length class
+            total = total + self._mix_16_bytes(rows, 16, 4) + self._mix_16_bytes(rows, length - 32, 6)
+        return _avalanche(total + self._mix_16_bytes(rows, 0, 0) + self._mix_16_bytes(rows, length - 16, 2))
 
-    def _sixteen(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | int, secret: int) -> _U64:
-        return _folded(self._word(rows, at) ^ _SECRET[secret], self._word(rows, at + 8) ^ _SECRET[secret + 1])
+    def _mix_16_bytes(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | int, secret: int) -> _U64:
+        return _multiply_fold(self._word(rows, at) ^ _SECRET[secret], self._word(rows, at + 8) ^ _SECRET[secret + 1])
 
 
 def hashes_of_words(word: Callable[[int], _U64], length: int) -> _U64:
-    """The hashes of strings that all have this length, from 9 to 32; `word` gives eight bytes of each, from a position
-    on."""
+    """Return the hashes of strings that all have this length, from 9 to 32.
+
+    `word` returns eight bytes of each string, from the offset it is given."""
     if length <= 16:
         low, high = word(0) ^ (_SECRET[3] ^ _SECRET[4]), word(length - 8) ^ (_SECRET[5] ^ _SECRET[6])
-        return _avalanche(np.uint64(length) + low.byteswap() + high + _folded(low, high))
-    first = _folded(word(0) ^ _SECRET[0], word(8) ^ _SECRET[1])
-    last = _folded(word(length - 16) ^ _SECRET[2], word(length - 8) ^ _SECRET[3])
+        return _avalanche(np.uint64(length) + low.byteswap() + high + _multiply_fold(low, high))
+    first = _multiply_fold(word(0) ^ _SECRET[0], word(8) ^ _SECRET[1])
+    last = _multiply_fold(word(length - 16) ^ _SECRET[2], word(length - 8) ^ _SECRET[3])
     return _avalanche(np.uint64(length * int(_PRIME_1) & 0xFFFF_FFFF_FFFF_FFFF) + first + last)
 
 
-def _rotated(x: _U64, by: int) -> _U64:
+def _rotate(x: _U64, by: int) -> _U64:
     return x << np.uint64(by) | x >> np.uint64(64 - by)
 
 
@@ -126,8 +127,8 @@ def _avalanche(x: _U64) -> _U64:
     return x ^ (x >> np.uint64(32))
 
 
-def _folded(x: _U64, y: _U64) -> _U64:
-    """The low and the high half of the product, one over the other."""
+def _multiply_fold(x: _U64, y: _U64) -> _U64:
+    """The low and the high half of the 128-bit product, combined by XOR."""
     half = np.uint64(32)
     x_low, x_high, y_low, y_high = x & _LOW, x >> half, y & _LOW, y >> half
     lows, first, second = x_low * y_low, x_high * y_low, x_low * y_high

@@ -1,8 +1,11 @@
-"""Savepoints and checkpoints read, written and edited outside a job: Flink's state processor, and a short way.
+"""Flink's State Processor API: read, write and edit savepoints and checkpoints without running the job.
+
+`Savepoint` is the short way to read state:
 
     Savepoint(path).operator("counts").state("count").to_pandas()
 
-Promises: any state of any snapshot as Arrow, pandas or a Spark DataFrame; what is written, a job restores."""
+Promises: any state of any savepoint or checkpoint can be read as an Arrow table, a pandas or a Spark DataFrame; a job
+can be started from every savepoint that is written here."""
 
 from millstream.state_processor.bootstrap import (
     BroadcastStateBootstrapFunction,

@@ -1,7 +1,7 @@
-"""State made from records: Flink's bootstrap functions and transformations, in Python's spelling.
+"""Creating state from records: Flink's bootstrap functions and transformations.
 
-Promises: a function puts into state what a job's function would find there; timers it registers fire in the job.
-Does not know: snapshots."""
+Promises: a job reads the state that a bootstrap function wrote; timers that it registered fire in the job.
+Does not know: savepoints."""
 
 from __future__ import annotations
 
@@ -10,78 +10,133 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.checkpoint.contents import Tables
+from millstream.checkpoint.state_tables import Tables
 from millstream.errors import UserError
 from millstream.event_time.timers import TimerService
 from millstream.functions import Function
 from millstream.runtime.checkpointed import OperatorStates
 from millstream.runtime.memory import SubtaskMemory
-from millstream.state.views import broadcast_view
+from millstream.state.views import create_broadcast_view
 from millstream.state_descriptors.descriptors import MapStateDescriptor, as_type
-from millstream.state_processor.data import records
-from millstream.state_processor.harness import LoneOperator
+from millstream.state_processor.data import iterate_records
+from millstream.state_processor.harness import SingleOperator
 from millstream.types.factory import TypeInformation
 
 
 class KeysMissing(UserError):
-    """A keyed function was given records without keys."""
+    """A keyed bootstrap function is used with records that have no key."""
 
     def __init__(self) -> None:
-        super().__init__("a KeyedStateBootstrapFunction needs keyed records", hint="call key_by first")
+        super().__init__("a KeyedStateBootstrapFunction needs keyed records", hint="call key_by before transform")
 
 
 class Context:
-    """The context of one call of a bootstrap function."""
+    """The context of a bootstrap function, which gives access to the current key, timers and broadcast state."""
 
-    def __init__(self, operator: LoneOperator) -> None:
+    def __init__(self, operator: SingleOperator) -> None:
         self._operator = operator
 
     def get_current_key(self) -> Any:
-        """The key of the record."""
+        """Return the key of the current record.
+
+        Returns:
+            The key.
+
+        """
         return self._operator.context.scope.key
 
     def timer_service(self) -> TimerService:
-        """Timers of the key, that the job will fire."""
+        """Return the timer service of the current key.
+
+        Timers that are registered become part of the savepoint; the job that starts from it fires them.
+
+        Returns:
+            The timer service.
+
+        """
         return self._operator.timers
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
-        """Broadcast state."""
-        return broadcast_view(state_descriptor, self._operator.state)
+        """Return the broadcast state of a descriptor.
+
+        Args:
+            state_descriptor: The descriptor of the broadcast state.
+
+        Returns:
+            The broadcast state, which can be changed.
+
+        """
+        return create_broadcast_view(state_descriptor, self._operator.state)
 
 
 class KeyedStateBootstrapFunction(Function):
-    """Fills keyed state, record by record."""
+    """Writes keyed state from records.
+
+    State is declared in `open`, as in a function of a job. It is used with a keyed transformation, see
+    `OperatorTransformation`.
+    """
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> None:
-        """Put a record into the state of its key."""
+        """Write a record to the state of its key.
+
+        Args:
+            value: The record.
+            ctx: Gives access to the key and its timers.
+
+        """
 
 
 class BroadcastStateBootstrapFunction(Function):
-    """Fills broadcast state, record by record."""
+    """Writes broadcast state from records."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> None:
-        """Put a record into broadcast state."""
+        """Write a record to broadcast state.
+
+        Args:
+            value: The record.
+            ctx: Gives access to broadcast state.
+
+        """
 
 
 class StateBootstrapFunction(Function):
-    """Fills operator state: lists are handed to `initialize_state` as in a job, and filled by `snapshot_state`."""
+    """Writes operator state from records.
+
+    As in a checkpointed function of a job, `initialize_state` gets the list states and `snapshot_state` writes them.
+    """
 
     def initialize_state(self, context: Any) -> None:
-        """Ask for state."""
+        """Get the operator states; called once, before the first record.
+
+        Args:
+            context: Its `get_operator_state_store()` gives access to list, union list and broadcast state.
+
+        """
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> None:
-        """Take a record."""
+        """Process a record.
+
+        Args:
+            value: The record.
+            ctx: Gives access to broadcast state.
+
+        """
 
     def snapshot_state(self, context: Any) -> None:
-        """Put what was taken into state."""
+        """Write the state; called once, after the last record.
+
+        Args:
+            context: Not used.
+
+        """
 
 
 @dataclass(frozen=True)
 class StateBootstrapTransformation:
-    """Records and what makes state of them."""
+    """Records, and the function that writes the state of one operator from them; see `OperatorTransformation`."""
 
     data: Any
     function: Any
@@ -89,77 +144,139 @@ class StateBootstrapTransformation:
     key_type: TypeInformation | None = None
 
     def tables(self, name: str, max_parallelism: int) -> tuple[Tables, SubtaskMemory]:
-        """The state, and what the operator remembers beside it."""
-        operator = LoneOperator(name, max_parallelism, self.key_type)
+        """Run the function and return the state.
+
+        Args:
+            name: The name of the operator, for error messages.
+            max_parallelism: The max parallelism of the operator.
+
+        Returns:
+            The state tables and the memory of the operator.
+
+        Raises:
+            KeysMissing: If the function is keyed and the records have no key.
+
+        """
+        operator = SingleOperator(name, max_parallelism, self.key_type)
         context, function = Context(operator), self.function
-        keyed = isinstance(function, KeyedStateBootstrapFunction)
-        if keyed and self.key is None:
+        is_keyed = isinstance(function, KeyedStateBootstrapFunction)
+        if is_keyed and self.key is None:
             raise KeysMissing
-        listed = isinstance(function, StateBootstrapFunction)
-        if listed:
-            function.initialize_state(_Initialization(operator))
-        function.open(operator.runtime(keyed=keyed))
-        for record in records(self.data):
+        has_operator_state = isinstance(function, StateBootstrapFunction)
+        if has_operator_state:
+            function.initialize_state(_InitializationContext(operator))
+        function.open(operator.runtime_context(keyed=is_keyed))
+        for record in iterate_records(self.data):
             if self.key is not None:
-                operator.at(self.key(record))
+                operator.set_current_key(self.key(record))
             function.process_element(record, context)
-        if listed:
+        if has_operator_state:
             function.snapshot_state(None)
         function.close()
         return operator.tables(), SubtaskMemory(has_union_state=operator.context.memory.has_union_state)
 
 
-class _Initialization:
-    """The context of `initialize_state`."""
+class _InitializationContext:
+    """The context of `StateBootstrapFunction.initialize_state`."""
 
-    def __init__(self, operator: LoneOperator) -> None:
+    def __init__(self, operator: SingleOperator) -> None:
         self._states = OperatorStates(operator.context)
 
     def is_restored(self) -> bool:
-        """Never: there is nothing yet."""
+        """Return False, because the state is new."""
         return False
 
     def get_operator_state_store(self) -> OperatorStates:
-        """State of the operator."""
+        """Return the store of operator states."""
         return self._states
 
 
 @dataclass(frozen=True)
-class _Keyed:
-    """Records with keys."""
+class KeyedOperatorTransformation:
+    """Keyed records for the state of one operator; created by `OneInputOperatorTransformation.key_by`."""
 
     data: Any
     key: Callable[[Any], Any]
     key_type: TypeInformation | None
 
     def transform(self, function: KeyedStateBootstrapFunction) -> StateBootstrapTransformation:
-        """Have a function make state of them."""
+        """Write keyed state with a function.
+
+        Args:
+            function: The function that writes the state.
+
+        Returns:
+            The transformation, for `SavepointWriter.with_operator`.
+
+        """
         return StateBootstrapTransformation(self.data, function, self.key, self.key_type)
 
 
 @dataclass(frozen=True)
-class _Records:
-    """Records for state."""
+class OneInputOperatorTransformation:
+    """Records for the state of one operator; created by `OperatorTransformation.bootstrap_with`."""
 
     data: Any
 
-    def key_by(self, key_selector: Callable[[Any], Any] | str, key_type: TypeInformation | Any = None) -> _Keyed:
-        """The records by key: what a function or a column says."""
+    def key_by(
+        self, key_selector: Callable[[Any], Any] | str, key_type: TypeInformation | Any = None
+    ) -> KeyedOperatorTransformation:
+        """Partition the records by key.
+
+        Args:
+            key_selector: A function from a record to its key, or the name of a column.
+            key_type: The type of the key in the job; without it, keys are untyped.
+
+        Returns:
+            The keyed records.
+
+        """
         name = key_selector
         key = (lambda record: record[name]) if isinstance(name, str) else name
-        return _Keyed(self.data, key, None if key_type is None else as_type(key_type))
+        return KeyedOperatorTransformation(self.data, key, None if key_type is None else as_type(key_type))
 
     def transform(
         self, function: StateBootstrapFunction | BroadcastStateBootstrapFunction
     ) -> StateBootstrapTransformation:
-        """Have a function make state of them."""
+        """Write operator or broadcast state with a function.
+
+        Args:
+            function: The function that writes the state.
+
+        Returns:
+            The transformation, for `SavepointWriter.with_operator`.
+
+        """
         return StateBootstrapTransformation(self.data, function)
 
 
 class OperatorTransformation:
-    """The beginning of a bootstrap transformation."""
+    """Starts a bootstrap transformation, which creates the state of one operator from records.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> class Count(KeyedStateBootstrapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        ...
+        ...     def process_element(self, value, ctx):
+        ...         self.count.update((self.count.value() or 0) + 1)
+        >>> words = OperatorTransformation.bootstrap_with(["to", "be", "to"])
+        >>> counts = words.key_by(lambda word: word).transform(Count())
+
+    """
 
     @staticmethod
-    def bootstrap_with(data: Any) -> _Records:
-        """Records: an iterable, an Arrow table, a pandas or a Spark DataFrame (rows have the columns' names)."""
-        return _Records(data)
+    def bootstrap_with(data: Any) -> OneInputOperatorTransformation:
+        """Start with records.
+
+        Args:
+            data: An iterable of records, an Arrow table, a pandas or a Spark DataFrame. The records of a table are rows
+                with the names of its columns as field names.
+
+        Returns:
+            The records, which can be keyed and transformed.
+
+        """
+        return OneInputOperatorTransformation(data)

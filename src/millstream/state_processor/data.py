@@ -1,6 +1,6 @@
-"""Records for state, from wherever they are: Python, Arrow, pandas, Spark.
+"""Input data of new state: Python values, Arrow tables, pandas and Spark DataFrames.
 
-Promises: a table is read column by column; its rows have the names of its columns.
+Promises: a table is read column by column; its rows have the names of its columns as field names.
 Does not know: state."""
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from millstream.types.row import rows_of
 
 
 class NotTabular(UserError):
-    """Something was given as data that is none."""
+    """The data for a state is not a table."""
 
-    hint = "give a pandas or Spark DataFrame, an Arrow table, a dictionary of keys and values, or an iterable"
+    hint = "pass a pandas or Spark DataFrame, an Arrow table, or a dictionary of keys and values"
 
     def __init__(self, data: object) -> None:
-        super().__init__(f"a {type(data).__name__} is no table of keys and values")
+        super().__init__(
+            f"state cannot be created from a value of type {type(data).__name__}: it has no keys and values"
+        )
 
 
 class NoSuchColumn(UserError):
-    """A column was named that the data does not have."""
+    """The data does not have a column of this name."""
 
     def __init__(self, name: str, have: Sequence[str]) -> None:
-        super().__init__(f"the data has no column '{name}'; it has {', '.join(have)}")
+        super().__init__(f"the data has no column '{name}'; its columns are {', '.join(have)}")
 
 
-def arrow(data: Any) -> pa.Table | None:
-    """The data as an Arrow table, if it is one in some guise."""
+def to_arrow(data: Any) -> pa.Table | None:
+    """Return tabular data as an Arrow table, None if it is not tabular."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -45,44 +47,46 @@ def arrow(data: Any) -> pa.Table | None:
     return None
 
 
-def column(table: pa.Table, name: str) -> list[Any]:
-    """The values of a column."""
+def column_values(table: pa.Table, name: str) -> list[Any]:
+    """Return the values of a column."""
     if name not in table.column_names:
         raise NoSuchColumn(name, table.column_names)
     return [value for chunk in table.column(name).chunks for value in python_values(chunk)]
 
 
-def records(data: Any) -> Iterable[Any]:
-    """The records of data: rows of a table, or whatever the iterable gives."""
-    table = arrow(data)
+def iterate_records(data: Any) -> Iterable[Any]:
+    """Return the rows of tabular data, or the iterable itself."""
+    table = to_arrow(data)
     if table is None:
         return data  # type: ignore[no-any-return]
-    columns = [column(table, name) for name in table.column_names]
+    columns = [column_values(table, name) for name in table.column_names]
     return rows_of(list(table.column_names), zip(*columns, strict=True), table.num_rows)
 
 
-def keys_and_values(data: Any, key: str | Sequence[str], value: str) -> tuple[list[Any], list[Any]]:
-    """Keys and values of a table's columns, or of a dictionary; several key columns make a tuple."""
+def split_keys_and_values(data: Any, key: str | Sequence[str], value: str) -> tuple[list[Any], list[Any]]:
+    """Return the keys and values of a dictionary, or of columns of a table; several key columns form a tuple."""
     if isinstance(data, Mapping):
         return list(data.keys()), list(data.values())
-    table = arrow(data)
+    table = to_arrow(data)
     if table is None:
         raise NotTabular(data)
     if isinstance(key, str):
-        return column(table, key), column(table, value)
-    return list(zip(*(column(table, name) for name in key), strict=True)), column(table, value)
+        return column_values(table, key), column_values(table, value)
+    return list(zip(*(column_values(table, name) for name in key), strict=True)), column_values(table, value)
 
 
-def declared(kind: TypeInformation, values: list[Any]) -> list[Any]:
-    """Values as a type has them: records of a table become its class's, pairs of a map column dictionaries."""
-    if isinstance(kind, DataclassTypeInfo | NamedTupleTypeInfo):
-        return [kind.cls(**each) if isinstance(each, dict) else each for each in values]
-    if isinstance(kind, ListTypeInfo):
-        return [None if each is None else declared(kind.elem_type, list(each)) for each in values]
-    if isinstance(kind, MapTypeInfo):
-        pairs = [None if each is None else dict(each) for each in values]
+def convert_values(type_info: TypeInformation, values: list[Any]) -> list[Any]:
+    """Convert values of a table to a type: structs become instances of its class, pairs of a map a dictionary."""
+    if isinstance(type_info, DataclassTypeInfo | NamedTupleTypeInfo):
+        return [type_info.cls(**value) if isinstance(value, dict) else value for value in values]
+    if isinstance(type_info, ListTypeInfo):
+        return [None if value is None else convert_values(type_info.elem_type, list(value)) for value in values]
+    if isinstance(type_info, MapTypeInfo):
+        maps = [None if value is None else dict(value) for value in values]
         return [
-            None if each is None else dict(zip(each, declared(kind.value_type, list(each.values())), strict=True))
-            for each in pairs
+            None
+            if pairs is None
+            else dict(zip(pairs, convert_values(type_info.value_type, list(pairs.values())), strict=True))
+            for pairs in maps
         ]
     return values

@@ -1,7 +1,7 @@
-"""State of one operator without a job: what bootstrap and reader functions are given.
+"""The state of one operator outside of a job, for bootstrap and reader functions.
 
-Promises: descriptors mean what they mean in a job, so what is put here a job finds, and the other way round.
-Does not know: snapshots, where records come from."""
+Promises: state descriptors have the same meaning as in a job, so a job reads what was written here, and the reverse.
+Does not know: savepoints, where records come from."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from millstream.runtime.memory import OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import OperatorContext
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Changes, TableSchema
-from millstream.state.evolution import unstamped
+from millstream.state.evolution import from_timed_type
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.types.factory import TypeInformation, Types
 
 
-class _Nowhere:
-    """The output of an operator that emits nothing."""
+class _NoOutput:
+    """An output that drops everything: bootstrap and reader functions emit nothing."""
 
     def emit(self, batch: Batch) -> None:
-        """Nothing."""
+        """Drop a batch."""
 
     def emit_side(self, tag: str, batch: Batch) -> None:
-        """Nothing."""
+        """Drop a batch of a side output."""
 
     def emit_watermark(self, watermark: int | None) -> None:
-        """Nothing."""
+        """Drop a watermark."""
 
 
-class LoneOperator:
-    """One subtask that owns every key group, its state and its timers."""
+class SingleOperator:
+    """An operator with one subtask, which owns all key groups: its state and its timers."""
 
     def __init__(self, name: str, max_parallelism: int, key_type: TypeInformation | None = None) -> None:
         self.state = OperatorState(
@@ -49,7 +49,7 @@ class LoneOperator:
             parallelism=1,
             max_parallelism=max_parallelism,
             state=self.state,
-            out=_Nowhere(),
+            out=_NoOutput(),
             output_type=Types.PICKLED_BYTE_ARRAY(),
             side_types={},
             memory=OperatorMemory(SubtaskMemory(watermark=MIN_WATERMARK)),
@@ -57,27 +57,29 @@ class LoneOperator:
         )
         self.timers = KeyedTimerService(self.context, self.context.scope)
 
-    def runtime(self, *, keyed: bool) -> StreamingRuntimeContext:
-        """What a function's `open` is given."""
+    def runtime_context(self, *, keyed: bool) -> StreamingRuntimeContext:
+        """Return the context for the `open` method of a function."""
         return StreamingRuntimeContext(self.context, keyed=keyed)
 
-    def at(self, key: Any) -> None:
-        """From now on, state is that of this key."""
+    def set_current_key(self, key: Any) -> None:
+        """Set the key whose state functions access."""
         self.context.scope.key = key
 
     def tables(self) -> list[tuple[Any, Any]]:
-        """All that was put into state; what is to expire has no time yet, and gets the one at which a job starts."""
-        return [_untimed(table.schema, table.everything()) for table in self.state.tables.values()]
+        """Return all entries, without timestamps of the time to live.
+
+        They are set when a job starts from the savepoint."""
+        return [_remove_times(table.schema, table.entries()) for table in self.state.tables.values()]
 
 
-def _untimed(schema: TableSchema, changes: Changes) -> tuple[TableSchema, Changes]:
+def _remove_times(schema: TableSchema, changes: Changes) -> tuple[TableSchema, Changes]:
     if not schema.ttl:
         return schema, changes
-    kind = TypeInformation.type_from_json(dict(unstamped(schema.value_type.to_json(), schema.kind)))
-    plain: dict[str, Callable[[Any], Any]] = {
+    value_type = TypeInformation.type_from_json(dict(from_timed_type(schema.value_type.to_json(), schema.kind)))
+    by_kind: dict[str, Callable[[Any], Any]] = {
         "list": lambda stored: [value for value, _ in stored],
         "map": lambda stored: {key: value for key, (value, _) in stored.items()},
     }
-    strip = plain.get(schema.kind, lambda stored: stored[0])
-    values = [strip(value) for value in changes.values]
-    return replace(schema, value_type=kind, ttl=False), replace(changes, values=values)
+    remove_times = by_kind.get(schema.kind, lambda stored: stored[0])
+    values = [remove_times(value) for value in changes.values]
+    return replace(schema, value_type=value_type, ttl=False), replace(changes, values=values)

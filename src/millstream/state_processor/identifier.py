@@ -1,7 +1,7 @@
-"""Which operator is meant.
+"""Identifiers of operators.
 
-Promises: an operator's id follows from its uid as a job's does.
-Does not know: snapshots."""
+Promises: the id of an operator is computed from its uid in the same way as in a job.
+Does not know: savepoints."""
 
 from __future__ import annotations
 
@@ -12,25 +12,57 @@ from millstream.graph.stream_graph import operator_id
 
 @dataclass(frozen=True)
 class OperatorIdentifier:
-    """An operator by its uid, or by the hash of one."""
+    """Identifies an operator by its uid, or by the hash of its uid.
+
+    Wherever an identifier is expected, a string is accepted too and means a uid.
+
+    Attributes:
+        operator: The id of the operator, which is the hash of its uid.
+        uid: The uid, or None if only the hash is known.
+
+    """
 
     operator: str
     uid: str | None = None
 
     @classmethod
     def for_uid(cls, uid: str) -> OperatorIdentifier:
-        """The operator that a program calls `.uid(uid)`."""
+        """Return the identifier of the operator for which a program calls `.uid(uid)`.
+
+        Args:
+            uid: The uid of the operator.
+
+        Returns:
+            The identifier.
+
+        """
         return cls(operator_id(uid), uid)
 
     @classmethod
     def for_uid_hash(cls, uid_hash: str) -> OperatorIdentifier:
-        """The operator of that id, as logs and `millstream checkpoints --show` name it."""
+        """Return the identifier of the operator with this id.
+
+        Args:
+            uid_hash: The id of the operator, as logs and `millstream checkpoints --show` print it.
+
+        Returns:
+            The identifier.
+
+        """
         return cls(uid_hash)
 
     @classmethod
-    def of(cls, given: OperatorIdentifier | str) -> OperatorIdentifier:
-        """An identifier by itself, or by a uid."""
-        return cls.for_uid(given) if isinstance(given, str) else given
+    def of(cls, identifier: OperatorIdentifier | str) -> OperatorIdentifier:
+        """Return an identifier as it is, or the identifier of a uid.
+
+        Args:
+            identifier: An identifier, or a uid.
+
+        Returns:
+            The identifier.
+
+        """
+        return cls.for_uid(identifier) if isinstance(identifier, str) else identifier
 
     def __str__(self) -> str:
         return f"'{self.uid}'" if self.uid is not None else self.operator

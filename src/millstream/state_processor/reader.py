@@ -1,7 +1,7 @@
-"""Flink's SavepointReader: state by descriptor, or through a function that sees one key after another.
+"""Flink's SavepointReader: reads state by descriptor, or with a function that is called for each key.
 
-Promises: a descriptor reads what it would read in a job, evolved types and time to live included.
-Does not know: how tables are put together; `Savepoint` does."""
+Promises: a descriptor reads what it would read in a job, including schema evolution and time to live.
+Does not know: how state tables are read; `Savepoint` does."""
 
 from __future__ import annotations
 
@@ -12,26 +12,36 @@ from typing import Any
 from millstream.functions import Function
 from millstream.state.handles import Lineage
 from millstream.state.store import ABSENT
-from millstream.state.views import broadcast_view, operator_list_view
+from millstream.state.views import create_broadcast_view, create_operator_list_view
 from millstream.state_descriptors.descriptors import ListStateDescriptor, MapStateDescriptor
-from millstream.state_processor.harness import LoneOperator
+from millstream.state_processor.harness import SingleOperator
 from millstream.state_processor.identifier import OperatorIdentifier
 from millstream.state_processor.snapshot import Savepoint, SavepointOperator
 from millstream.types.factory import TypeInformation
 
 
 class ReadContext:
-    """The context of one call of a reader function."""
+    """The context of a reader function, which gives access to the timers of the current key."""
 
-    def __init__(self, operator: LoneOperator) -> None:
+    def __init__(self, operator: SingleOperator) -> None:
         self._operator = operator
 
     def registered_event_time_timers(self) -> set[int]:
-        """The event-time timers of the key."""
+        """Return the event-time timers of the current key.
+
+        Returns:
+            The timestamps of the timers in milliseconds.
+
+        """
         return self._timers("timers/event")
 
     def registered_processing_time_timers(self) -> set[int]:
-        """The processing-time timers of the key."""
+        """Return the processing-time timers of the current key.
+
+        Returns:
+            The timestamps of the timers in milliseconds.
+
+        """
         return self._timers("timers/processing")
 
     def _timers(self, name: str) -> set[int]:
@@ -40,47 +50,109 @@ class ReadContext:
 
 
 class KeyedStateReaderFunction(Function):
-    """Reads keyed state, key by key; declares its state in `open`, as a job's function does."""
+    """Reads keyed state, one key after another. State is declared in `open`, as in a function of a job."""
 
     @abstractmethod
     def read_key(self, key: Any, ctx: ReadContext) -> Iterable[Any] | None:
-        """What to give for a key; state is that of the key."""
+        """Read the state of a key.
+
+        Args:
+            key: The key. The states that `open` declared are those of this key.
+            ctx: Gives access to the timers of the key.
+
+        Returns:
+            The results for this key, or None; a generator function is usual.
+
+        """
 
 
 class SavepointReader:
-    """Reads a savepoint or checkpoint."""
+    """Reads the state of a savepoint or checkpoint by state descriptors.
+
+    `Savepoint` reads state without descriptors, as tables.
+    """
 
     def __init__(self, savepoint: Savepoint) -> None:
         self._savepoint = savepoint
 
     @classmethod
     def read(cls, path: str, *, classes: Iterable[type] = ()) -> SavepointReader:
-        """The reader of the snapshot at a path."""
+        """Open a savepoint or checkpoint.
+
+        Args:
+            path: The directory of a savepoint, or a chk-N directory of a job.
+            classes: Classes whose instances untyped state may hold; objects of other classes are not read.
+
+        Returns:
+            The reader.
+
+        Raises:
+            NoSuchCheckpoint: If the path is neither a savepoint nor a checkpoint.
+
+        """
         return cls(Savepoint(path, classes=classes))
 
     def read_list_state(self, operator: OperatorIdentifier | str, descriptor: ListStateDescriptor) -> list[Any]:
-        """The elements of an operator's list state, of all subtasks."""
-        return self._listed(operator, descriptor, union=False)
+        """Read the list state of an operator.
+
+        Args:
+            operator: The identifier or uid of the operator.
+            descriptor: The descriptor of the list state.
+
+        Returns:
+            The elements of all subtasks.
+
+        Raises:
+            NoSuchOperator: If the savepoint does not have the operator.
+
+        """
+        return self._read_list(operator, descriptor, union=False)
 
     def read_union_state(self, operator: OperatorIdentifier | str, descriptor: ListStateDescriptor) -> list[Any]:
-        """The elements of an operator's union list state, of all subtasks."""
-        return self._listed(operator, descriptor, union=True)
+        """Read the union list state of an operator.
 
-    def _listed(self, which: OperatorIdentifier | str, descriptor: ListStateDescriptor, *, union: bool) -> list[Any]:
-        operator = self._savepoint.operator(which)
-        lone = LoneOperator(operator.name, operator.snapshot.max_parallelism)
-        view = operator_list_view(descriptor, lone.state, union=union)
-        _load(lone, operator)
+        Args:
+            operator: The identifier or uid of the operator.
+            descriptor: The descriptor of the list state.
+
+        Returns:
+            The elements of all subtasks.
+
+        Raises:
+            NoSuchOperator: If the savepoint does not have the operator.
+
+        """
+        return self._read_list(operator, descriptor, union=True)
+
+    def _read_list(
+        self, identifier: OperatorIdentifier | str, descriptor: ListStateDescriptor, *, union: bool
+    ) -> list[Any]:
+        source = self._savepoint.operator(identifier)
+        operator = SingleOperator(source.name, source.snapshot.max_parallelism)
+        view = create_operator_list_view(descriptor, operator.state, union=union)
+        _load(operator, source)
         return list(view.get())
 
     def read_broadcast_state(
         self, operator: OperatorIdentifier | str, descriptor: MapStateDescriptor
     ) -> dict[Any, Any]:
-        """The map of a broadcast state."""
-        found = self._savepoint.operator(operator)
-        lone = LoneOperator(found.name, found.snapshot.max_parallelism)
-        view = broadcast_view(descriptor, lone.state)
-        _load(lone, found)
+        """Read a broadcast state of an operator.
+
+        Args:
+            operator: The identifier or uid of the operator.
+            descriptor: The descriptor of the broadcast state.
+
+        Returns:
+            The entries of the broadcast state.
+
+        Raises:
+            NoSuchOperator: If the savepoint does not have the operator.
+
+        """
+        source = self._savepoint.operator(operator)
+        single = SingleOperator(source.name, source.snapshot.max_parallelism)
+        view = create_broadcast_view(descriptor, single.state)
+        _load(single, source)
         return dict(view.items())
 
     def read_keyed_state(
@@ -89,22 +161,35 @@ class SavepointReader:
         function: KeyedStateReaderFunction,
         key_type: TypeInformation | None = None,
     ) -> Iterator[Any]:
-        """What a function gives for every key that has any of the states it declares."""
-        found = self._savepoint.operator(operator)
-        lone = LoneOperator(found.name, found.snapshot.max_parallelism, key_type)
-        function.open(lone.runtime(keyed=True))
-        declared = [name for name in lone.state.tables if not name.startswith("timers/")]
-        _load(lone, found)
-        context = ReadContext(lone)
-        keys = dict.fromkeys(key for name in declared for key, _ in list(lone.state.tables[name].scan(None)))
+        """Call a function for every key that has one of the states that the function declares.
+
+        Args:
+            operator: The identifier or uid of the operator.
+            function: The function that reads the state of a key.
+            key_type: The type of the key in the job, if it was declared there.
+
+        Returns:
+            An iterator over the results of the function.
+
+        Raises:
+            NoSuchOperator: If the savepoint does not have the operator.
+
+        """
+        source = self._savepoint.operator(operator)
+        single = SingleOperator(source.name, source.snapshot.max_parallelism, key_type)
+        function.open(single.runtime_context(keyed=True))
+        tables = [table for name, table in single.state.tables.items() if not name.startswith("timers/")]
+        _load(single, source)
+        context = ReadContext(single)
+        keys = dict.fromkeys(key for table in tables for key, _ in list(table.scan(None)))
         for key in keys:
-            lone.at(key)
+            single.set_current_key(key)
             yield from function.read_key(key, context) or ()
         function.close()
 
 
-def _load(lone: LoneOperator, operator: SavepointOperator) -> None:
-    """Give a lone operator the state of all subtasks, as a restore at parallelism 1 would."""
-    lineages = operator.snapshot.lineages
+def _load(operator: SingleOperator, source: SavepointOperator) -> None:
+    """Restore the state of all subtasks at parallelism 1."""
+    lineages = source.snapshot.lineages
     chains = tuple((subtask, lineage.own) for subtask, lineage in enumerate(lineages) if lineage.own)
-    lone.state.advance(Lineage(restored=chains), operator.read)
+    operator.state.advance(Lineage(restored=chains), source.read)

@@ -160,7 +160,7 @@ class CompiledPlan:
                 if schema is None:
                     raise PlanNoLongerFits(node["uid"], f"this release does not keep '{table['name']}' for it")
                 try:
-                    schema.resolved(table)
+                    schema.resolve(table)
                 except IncompatibleState as problem:
                     raise PlanNoLongerFits(node["uid"], problem.message) from None
 

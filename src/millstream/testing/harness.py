@@ -35,9 +35,9 @@ from millstream.runtime.partitioners import Hash
 from millstream.runtime.report import TaskFailure
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state.backend import OperatorState
+from millstream.state.compaction import Compaction
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
-from millstream.state.parts import Compaction
 from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing.clock import ManualClock
 from millstream.testing.ends import CatchSpec, FeedSpec, Mark, Rows
@@ -242,7 +242,7 @@ class OperatorHarness:
         for report in result.reports:
             subtask = report.subtask
             for operator, written in report.states.items():
-                lineages[operator][subtask] = lineages[operator][subtask].extended(*written)
+                lineages[operator][subtask] = lineages[operator][subtask].extend(*written)
             for operator, remembered in report.memory.items():
                 memory[operator][subtask] = remembered
             for counts in report.metrics.values():

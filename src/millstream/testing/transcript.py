@@ -21,8 +21,8 @@ import yaml
 
 from millstream.errors import UserError
 from millstream.runtime.operators.window import LATE_COUNT
+from millstream.state.compaction import Compaction, Rewrite
 from millstream.state.handles import Lineage
-from millstream.state.parts import Compaction, Rewrite
 from millstream.testing.ends import Mark, Rows
 from millstream.testing.harness import OperatorHarness, Record
 from millstream.testing.vocabulary import LATE, NAMED_PAIR, UnderTest, Word, operator

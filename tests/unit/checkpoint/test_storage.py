@@ -282,7 +282,7 @@ def test_a_linked_file_is_in_its_directory_on_the_device_before_it_counts(tmp_pa
     source, target = CheckpointStorage(str(tmp_path / "a"), JOB), CheckpointStorage(str(tmp_path / "b"))
     stored = source.write("shared/x", b"state")
     synced.clear()
-    target.adopt("state/x", source, stored)
+    target.link("state/x", source, stored)
     assert (tmp_path / "b/state/x").stat().st_nlink == 2
     assert synced[-1] == str(tmp_path / "b/state")
 

@@ -15,7 +15,7 @@ from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRef
 from millstream.files.errors import StorageFailure
 from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage
-from millstream.state.saving import StateFileDamaged
+from millstream.state.snapshot import StateFileDamaged
 from millstream.testing.faults import FaultyFileSystem
 from millstream.testing.memory_files import MemoryFileSystem
 from millstream.testing.simulation import ManualClock

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from millstream.cluster.progress import compactions
+from millstream.state.compaction import PART_BYTES, PART_ROWS, Rewrite, select_next_groups
 from millstream.state.handles import Handle, Lineage, Part
 from millstream.state.key_groups import KeyGroupRange
-from millstream.state.parts import PART_BYTES, PART_ROWS, Rewrite, next_groups
 
 GROUPS = KeyGroupRange(0, 63)
 MEGABYTE = 1 << 20
@@ -29,18 +29,18 @@ class Job:
         if isinstance(wanted, Rewrite):
             written, after = [], self.lineage
             for number in range(wanted.parts):
-                part = self.part(f"{name}.{number}", next_groups(after, GROUPS, wanted))
-                after = after.extended(part)
+                part = self.part(f"{name}.{number}", select_next_groups(after, GROUPS, wanted))
+                after = after.extend(part)
                 written.append(part)
-            self.lineage = self.lineage.extended(*written, dataclasses.replace(changes, follows=self.lineage.version))
+            self.lineage = self.lineage.extend(*written, dataclasses.replace(changes, follows=self.lineage.version))
             return sum(handle.size for handle in written)
         if wanted is None:
-            self.lineage = self.lineage.extended(changes)
+            self.lineage = self.lineage.extend(changes)
             return 0
         replaced = self.lineage.own[wanted:]
         size, rows = (sum(getattr(each, what) for each in (*replaced, changes)) for what in ("size", "rows"))
         merged = dataclasses.replace(changes, size=size, rows=rows, covers=tuple(each.name for each in replaced))
-        self.lineage = self.lineage.extended(merged)
+        self.lineage = self.lineage.extend(merged)
         return size - self.change
 
     def part(self, name, groups):

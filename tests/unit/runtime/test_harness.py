@@ -305,7 +305,7 @@ def test_what_processing_time_timers_emit_is_not_lost_in_a_chained_sink():
         batch = blocks.pack_batch(0, 0, 0, blocks.Batch(any_type, rows=[("a", 50)]))
         first = last_report(task.run(TaskRequest(1, now=10, attempt="1"), [batch]))
         assert first.timer == 50
-        lineages = {"remind": Lineage().extended(*first.states["remind"])}
+        lineages = {"remind": Lineage().extend(*first.states["remind"])}
         second = last_report(task.run(TaskRequest(2, 50, "1", lineages=lineages, memory=first.memory), []))
         assert second.results == {"sink": [("a", 50)]}
 
@@ -380,7 +380,7 @@ def test_the_other_side_of_a_broadcast_cannot_write():
 
     with (
         harness_for(Writing(), broadcast=[rules]) as harness,
-        pytest.raises(UserFunctionFailed, match="broadcast state can only be read here"),
+        pytest.raises(UserFunctionFailed, match="broadcast state is read-only in process_element"),
     ):
         harness.process("a")
 

@@ -26,12 +26,12 @@ class Subtask:
         self.state.advance(self.lineage, lambda handle: self.files[handle.name])
 
     def move(self):
-        changed = self.state.delta()
+        changed = self.state.encode_delta()
         if changed is not None:
             name = f"f{len(self.files)}"
             self.files[name] = changed[0]
             digest = hashlib.sha256(changed[0]).hexdigest()
-            self.lineage = self.lineage.extended(Handle(name, len(changed[0]), digest, 0))
+            self.lineage = self.lineage.extend(Handle(name, len(changed[0]), digest, 0))
         self.begin()
 
 

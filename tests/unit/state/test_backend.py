@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.state.backend import OperatorState
+from millstream.state.compaction import Rewrite
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
-from millstream.state.parts import Rewrite
-from millstream.state.saving import save
+from millstream.state.snapshot import write_snapshot
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 from millstream.windows.window import TimeWindow
@@ -41,7 +41,7 @@ class Chain:
         self.content = applied(self.content, changes)
         self.files[f"f{number}"] = dict(self.content) if base else merged
         covers = () if since is None or base else tuple(old.name for old in own[since:])
-        self.lineage = self.lineage.extended(Handle(f"f{number}", 1, "", number, base=base, covers=covers))
+        self.lineage = self.lineage.extend(Handle(f"f{number}", 1, "", number, base=base, covers=covers))
         self.history.append((self.lineage.version, dict(self.content)))
 
 
@@ -197,12 +197,12 @@ def epoch(worker, lineage, files, model, number, todo, outcome, part):
     wanted = part
     if isinstance(part, float):
         first = len(lineage.bases)
-        wanted = None if not lineage.changes else first + int(part * len(lineage.changes))
+        wanted = None if not lineage.deltas else first + int(part * len(lineage.deltas))
     if lineage.restored:
         wanted = 0
     stem = f"e{number}-{id(worker)}-{len(files.data)}"
-    written = save(worker.state, lineage, wanted, files, number, lambda which: f"{stem}{which}")
-    return (lineage, model) if outcome == "lost" else (lineage.extended(*written), after)
+    written = write_snapshot(worker.state, lineage, wanted, files, number, lambda which: f"{stem}{which}")
+    return (lineage, model) if outcome == "lost" else (lineage.extend(*written), after)
 
 
 @pytest.mark.parametrize("kinds", ["heap heap", "heap disk", "disk disk"])
@@ -263,8 +263,10 @@ def written(files, lineages, change, name, since=None):
         change(subtask, state)
         wanted = 0 if lineage.restored else since
         stem = f"{name}-{subtask}"
-        saved = save(state, lineage, wanted, files, len(files.data), lambda which, stem=stem: f"{stem}{which}")
-        found.append(lineage.extended(*saved))
+        saved = write_snapshot(
+            state, lineage, wanted, files, len(files.data), lambda which, stem=stem: f"{stem}{which}"
+        )
+        found.append(lineage.extend(*saved))
     return found
 
 

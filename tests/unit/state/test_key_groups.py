@@ -251,7 +251,9 @@ class Loud(str):
 )
 def test_what_cannot_be_a_key_is_named(key: Any) -> None:
     for ask in (stable_hash, key_bytes, KeyGrouper(128).of, lambda key: KeyGrouper(128).of_many(["a", key])):
-        with pytest.raises(UnusableKey, match=f"of type {type(key).__name__} cannot be a key.*hint: key by") as caught:
+        with pytest.raises(
+            UnusableKey, match=f"of type {type(key).__name__} cannot be a key.*hint: use a string"
+        ) as caught:
             ask(key)
         assert isinstance(caught.value, UserError)
         assert len(caught.value.value) <= 80
@@ -263,7 +265,7 @@ def test_what_cannot_be_a_key_is_named(key: Any) -> None:
 @given(st.lists(KEYS, max_size=20), st.sampled_from([1, 2, 7, 128, 32768]))
 @quick
 def test_a_grouper_says_what_key_group_says(keys: list[Any], max_parallelism: int) -> None:
-    grouper = KeyGrouper(max_parallelism, remember=5)
+    grouper = KeyGrouper(max_parallelism, cache_size=5)
     expected = [key_group(key, max_parallelism) for key in keys]
     assert [grouper.of(key) for key in keys] == expected
     assert grouper.of_many(keys).tolist() == expected
@@ -331,9 +333,9 @@ def test_structs_are_tuples_and_dictionaries_their_values() -> None:
 
 
 def test_memory_of_a_grouper_is_bounded_and_stays_behind() -> None:
-    grouper = KeyGrouper(128, remember=10)
+    grouper = KeyGrouper(128, cache_size=10)
     grouper.of_many(list(range(1000)))
-    assert len(grouper._seen) <= 10
+    assert len(grouper._recent) <= 10
     assert pickle.loads(pickle.dumps(grouper)).of("a") == grouper.of("a")
 
 

@@ -51,7 +51,7 @@ def test_entries_of_any_table_namespace_and_key_stay_apart(tmp_path_factory, ent
     store = LmdbStore(tmp_path_factory.mktemp("store"))
     tables = {name for name, _, _ in entries}
     parts = [(t, changes({at[1:]: v for at, v in entries.items() if at[0] == t})) for t in tables]
-    store.apply(parts, "v1", afresh=True)
+    store.apply(parts, "v1", replace=True)
     store.refresh()
     for (table, namespace, key), value in entries.items():
         assert store.get(table, namespace, key) == value
@@ -64,35 +64,35 @@ def test_entries_of_any_table_namespace_and_key_stay_apart(tmp_path_factory, ent
     store.close()
 
 
-def test_deleted_entries_are_gone_and_afresh_forgets_everything(store):
-    store.apply([("t", changes({(None, "a"): 1, (None, "b"): 2}))], "v1", afresh=True)
+def test_deleted_entries_are_gone_and_replace_deletes_everything(store):
+    store.apply([("t", changes({(None, "a"): 1, (None, "b"): 2}))], "v1", replace=True)
     store.refresh()
-    store.apply([("t", changes({(None, "a"): ABSENT, (None, "c"): 3}))], "v2", afresh=False)
+    store.apply([("t", changes({(None, "a"): ABSENT, (None, "c"): 3}))], "v2", replace=False)
     store.refresh()
     assert dict(store.scan("t", None)) == {"b": 2, "c": 3}
-    store.apply([("t", changes({(None, "d"): 4}))], "v3", afresh=True)
+    store.apply([("t", changes({(None, "d"): 4}))], "v3", replace=True)
     store.refresh()
     assert (store.version, dict(store.scan("t", None))) == ("v3", {"d": 4})
 
 
 def test_what_is_read_is_of_one_version_until_it_is_refreshed(store):
-    store.apply([("t", changes({(None, "a"): 1}))], "v1", afresh=True)
+    store.apply([("t", changes({(None, "a"): 1}))], "v1", replace=True)
     store.refresh()
     other = LmdbStore.__new__(LmdbStore)  # another worker of this host: the same file, a snapshot of its own
     other.__dict__.update(store.__dict__, _reading=None)
-    other.apply([("t", changes({(None, "a"): 2}))], "v2", afresh=False)
+    other.apply([("t", changes({(None, "a"): 2}))], "v2", replace=False)
     assert (store.version, store.get("t", None, "a")) == ("v1", 1)
     store.refresh()
     assert (store.version, store.get("t", None, "a")) == ("v2", 2)
 
 
 def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
-    store.apply([("t", changes({(None, "a"): 1}))], "v1", afresh=True)
+    store.apply([("t", changes({(None, "a"): 1}))], "v1", replace=True)
     store.refresh()
     other = LmdbStore.__new__(LmdbStore)
     other.__dict__.update(store.__dict__, _reading=None)
-    other.apply([("t", changes({(None, "b"): 1}))], "elsewhere", afresh=True)
-    store.apply([("t", changes({(None, "c"): 1}))], "v2", afresh=False)
+    other.apply([("t", changes({(None, "b"): 1}))], "elsewhere", replace=True)
+    store.apply([("t", changes({(None, "c"): 1}))], "v2", replace=False)
     store.refresh()
     assert (store.version, dict(store.scan("t", None))) == ("elsewhere", {"b": 1})
 
@@ -100,7 +100,7 @@ def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
 def test_large_bytes_are_read_where_they_lie_for_as_long_as_their_version_is_read(store):
     large = np.arange(1 << 15, dtype=np.int64)
     values = {"small": b"few", "large": large.tobytes(), "larger": bytes(1 << 20)}
-    store.apply([("t", changes({(None, key): value for key, value in values.items()}))], "v1", afresh=True)
+    store.apply([("t", changes({(None, key): value for key, value in values.items()}))], "v1", replace=True)
     store.refresh()
     first, again = dict(store.chunks("t")), dict(store.chunks("t"))
     assert first == values
@@ -113,14 +113,14 @@ def test_large_bytes_are_read_where_they_lie_for_as_long_as_their_version_is_rea
     assert store.get("t", None, "large") == values["large"]
     assert type(store.get("t", None, "large")) is bytes
     del found
-    store.apply([("t", changes({(None, "large"): ABSENT, (None, "small"): b"fewer"}))], "v2", afresh=False)
+    store.apply([("t", changes({(None, "large"): ABSENT, (None, "small"): b"fewer"}))], "v2", replace=False)
     store.refresh()
     assert dict(store.chunks("t")) == {"small": b"fewer", "larger": values["larger"]}
 
 
 def test_a_store_that_is_opened_again_is_where_it_was(tmp_path):
     first = LmdbStore(tmp_path)
-    first.apply([("t", changes({(TimeWindow(0, 5), "a"): [1, "x"]}))], "v1", afresh=True)
+    first.apply([("t", changes({(TimeWindow(0, 5), "a"): [1, "x"]}))], "v1", replace=True)
     first.close()
     again = LmdbStore(tmp_path)
     assert (again.version, again.get("t", TimeWindow(0, 5), "a")) == ("v1", [1, "x"])
@@ -150,13 +150,13 @@ def numbered(epoch, count=500):
 
 def test_a_full_disk_is_an_error_that_names_the_directory(small_disk):
     store = LmdbStore(small_disk / "op-0")
-    store.arrange(KeyGrouper(128))
+    store.set_key_groups(KeyGrouper(128))
     epoch = 0
 
     def fill():
         nonlocal epoch
         for epoch in range(100):
-            store.apply(numbered(epoch), f"v{epoch}", afresh=False)
+            store.apply(numbered(epoch), f"v{epoch}", replace=False)
             store.refresh()
 
     with pytest.raises(LocalDiskFull, match=f"disk full.*{small_disk}.*hint: free space"):
@@ -178,7 +178,7 @@ def test_a_store_on_a_full_disk_is_not_opened(small_disk):
 
 
 def test_a_file_is_no_larger_than_what_is_in_it_and_for_its_owner_only(store, tmp_path):
-    store.apply(numbered(1), "v1", afresh=False)
+    store.apply(numbered(1), "v1", replace=False)
     assert os.path.getsize(tmp_path / "data.mdb") < 2 << 20
     for name in ("data.mdb", "lock.mdb"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
@@ -190,7 +190,7 @@ from pathlib import Path
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.lmdb import LmdbStore
 store = LmdbStore(Path(sys.argv[1]))
-store.arrange(KeyGrouper(128))
+store.set_key_groups(KeyGrouper(128))
 store.refresh()
 print(store.version, flush=True)
 time.sleep(600)
@@ -198,11 +198,11 @@ time.sleep(600)
 
 
 def test_a_worker_killed_while_it_reads_does_not_make_the_file_grow(store, tmp_path):
-    store.arrange(KeyGrouper(128))
+    store.set_key_groups(KeyGrouper(128))
 
     def epochs(first, count):
         for epoch in range(first, first + count):
-            store.apply(numbered(0), f"v{epoch}", afresh=False)
+            store.apply(numbered(0), f"v{epoch}", replace=False)
             store.refresh()
             store.release()
         return (tmp_path / "data.mdb").stat().st_blocks

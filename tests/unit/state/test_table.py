@@ -34,13 +34,13 @@ steps = st.lists(
 @given(steps, st.booleans())
 def test_a_table_agrees_with_a_dictionary_and_changes_are_what_changed(todo, directly):
     tested, model, changed = table(), {}, {}
-    live, dirty = tested.by_place() if directly else (None, None)
+    live, dirty = tested.by_scoped_key() if directly else (None, None)
     for name, place, value in todo:
         if name == "settle":
             found = {(space, key): None if gone else value for space, key, gone, value in tested.changes().rows()}
             assert found == changed
-            tested.settle(None)
-            assert not tested.changed
+            tested.end_epoch(None)
+            assert not tested.has_changes
             changed = {}
             continue
         namespace, key = place
@@ -63,5 +63,5 @@ def test_a_table_agrees_with_a_dictionary_and_changes_are_what_changed(todo, dir
                 tested.put(namespace, key, value)
             model[place] = changed[place] = value
         assert tested.get(namespace, key) == model.get(place, ABSENT)
-    content = tested.everything()
+    content = tested.entries()
     assert dict(zip(zip(content.namespaces, content.keys, strict=True), content.values, strict=True)) == model

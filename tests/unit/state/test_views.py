@@ -10,7 +10,12 @@ from millstream.functions import AggregateFunction
 from millstream.state.backend import OperatorState
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.store import ABSENT
-from millstream.state.views import Scope, broadcast_view, operator_list_view, view_of
+from millstream.state.views import (
+    Scope,
+    create_broadcast_view,
+    create_operator_list_view,
+    create_view,
+)
 from millstream.state_descriptors.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -86,7 +91,7 @@ NOTHING = {"value": None, "list": [], "map": {}, "reducing": None, "aggregating"
 
 @pytest.mark.parametrize("kind", DESCRIPTORS)
 def test_a_key_sees_its_own_state_only_and_nothing_after_clear(kind, scope):
-    view = view_of(DESCRIPTORS[kind](), new_state(), scope)
+    view = create_view(DESCRIPTORS[kind](), new_state(), scope)
     WRITES[kind](view)
     scope.key = "b"
     assert READS[kind](view) == NOTHING[kind]
@@ -99,7 +104,7 @@ def test_a_key_sees_its_own_state_only_and_nothing_after_clear(kind, scope):
 @pytest.mark.parametrize("scoped", [False, True])
 @pytest.mark.parametrize("kind", DESCRIPTORS)
 def test_state_in_a_scope_with_namespaces_belongs_to_the_namespace(kind, scoped, scope):
-    view = view_of(DESCRIPTORS[kind](), new_state(), scope, scoped=scoped)
+    view = create_view(DESCRIPTORS[kind](), new_state(), scope, scoped=scoped)
     scope.namespace = None
     WRITES[kind](view)
     if scoped:
@@ -110,7 +115,7 @@ def test_state_in_a_scope_with_namespaces_belongs_to_the_namespace(kind, scoped,
 @pytest.mark.parametrize("kind", DESCRIPTORS)
 def test_nothing_is_seen_from_the_millisecond_the_time_to_live_has_passed(kind, scope):
     state = new_state()
-    view = view_of(with_ttl(DESCRIPTORS[kind]()), state, scope)
+    view = create_view(with_ttl(DESCRIPTORS[kind]()), state, scope)
     scope.now = 100
     WRITES[kind](view)
     scope.now = 109
@@ -124,7 +129,7 @@ def test_nothing_is_seen_from_the_millisecond_the_time_to_live_has_passed(kind, 
 @pytest.mark.parametrize("show_expired", [False, True])
 @pytest.mark.parametrize("kind", DESCRIPTORS)
 def test_reading_keeps_alive_only_where_asked_and_never_brings_back(kind, show_expired, scope):
-    view = view_of(with_ttl(DESCRIPTORS[kind](), on_read=True, show_expired=show_expired), new_state(), scope)
+    view = create_view(with_ttl(DESCRIPTORS[kind](), on_read=True, show_expired=show_expired), new_state(), scope)
     scope.now = 100
     WRITES[kind](view)
     for now in (109, 118, 127):
@@ -137,7 +142,7 @@ def test_reading_keeps_alive_only_where_asked_and_never_brings_back(kind, show_e
 
 @pytest.mark.parametrize("kind", DESCRIPTORS)
 def test_writing_counts_anew(kind, scope):
-    view = view_of(with_ttl(DESCRIPTORS[kind]()), new_state(), scope)
+    view = create_view(with_ttl(DESCRIPTORS[kind]()), new_state(), scope)
     scope.now = 100
     WRITES[kind](view)
     scope.now = 105
@@ -150,7 +155,7 @@ def test_writing_counts_anew(kind, scope):
 def test_a_map_with_a_time_to_live_is_a_dictionary_of_what_was_written_lately(steps):
     scope, model, now = Scope(), {}, 0
     scope.key = "a"
-    view = view_of(with_ttl(DESCRIPTORS["map"]()), new_state(), scope)
+    view = create_view(with_ttl(DESCRIPTORS["map"]()), new_state(), scope)
     for wait, key, what in steps:
         now += wait
         scope.now = now
@@ -169,7 +174,7 @@ def test_a_map_with_a_time_to_live_is_a_dictionary_of_what_was_written_lately(st
 
 
 def test_a_list_that_was_read_is_not_the_state_itself(scope):
-    view = view_of(DESCRIPTORS["list"](), new_state(), scope)
+    view = create_view(DESCRIPTORS["list"](), new_state(), scope)
     view.add_all([1, 2])
     read = view.get()
     view.add(3)
@@ -184,7 +189,7 @@ def test_a_list_that_was_read_is_not_the_state_itself(scope):
 @pytest.mark.parametrize(("kind", "merged"), [("list", [1, 1, 1]), ("reducing", 3), ("aggregating", 1.0)])
 def test_merging_namespaces_moves_everything_to_the_target(kind, merged, ttl, scope):
     descriptor = with_ttl(DESCRIPTORS[kind]()) if ttl else DESCRIPTORS[kind]()
-    view = view_of(descriptor, new_state(), scope, scoped=True)
+    view = create_view(descriptor, new_state(), scope, scoped=True)
     for namespace in ("one", "two", "three"):
         scope.namespace = namespace
         WRITES[kind](view)
@@ -198,7 +203,7 @@ def test_merging_namespaces_moves_everything_to_the_target(kind, merged, ttl, sc
 
 
 def test_a_list_of_an_operator_keeps_its_order():
-    view = operator_list_view(ListStateDescriptor("it", LONG), new_state(), union=False)
+    view = create_operator_list_view(ListStateDescriptor("it", LONG), new_state(), union=False)
     view.add_all(range(15))
     view.add(15)
     assert list(view.get()) == list(range(16))
@@ -209,7 +214,7 @@ def test_a_list_of_an_operator_keeps_its_order():
 
 
 def test_broadcast_state_is_a_map():
-    view = broadcast_view(MapStateDescriptor("it", Types.STRING(), LONG), new_state())
+    view = create_broadcast_view(MapStateDescriptor("it", Types.STRING(), LONG), new_state())
     view.put_all({"x": 1, "y": 2})
     view.remove("x")
     view.put("z", 3)

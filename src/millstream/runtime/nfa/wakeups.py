@@ -22,7 +22,7 @@ class Wakeups:
         self._times, self._dirty = self._table.by_key()
         self._heap: list[tuple[int, int, Any]] = []
         self._pushed = 0
-        self._table.listen(lambda _, key, time: self._push(key, time))
+        self._table.set_listener(lambda _, key, time: self._push(key, time))
 
     def _push(self, key: Any, time: int) -> None:
         self._pushed += 1

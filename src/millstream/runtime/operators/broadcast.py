@@ -18,7 +18,7 @@ from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.operators.process import TimedOperator
-from millstream.state.views import ReadOnlyBroadcastView, broadcast_view
+from millstream.state.views import ReadOnlyBroadcastView, create_broadcast_view
 from millstream.state_descriptors.descriptors import MapStateDescriptor, StateDescriptor
 
 
@@ -73,7 +73,7 @@ class _BroadcastCall(Call):
     def __init__(self, context: OperatorContext, timers: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         super().__init__(context.scope, timers)
         self._context = context
-        self._views = {descriptor.name: broadcast_view(descriptor, context.state) for descriptor in descriptors}
+        self._views = {descriptor.name: create_broadcast_view(descriptor, context.state) for descriptor in descriptors}
         self._keyed_states = KeyedStates(context, context.scope)
         self.writing = False
 

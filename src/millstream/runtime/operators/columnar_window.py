@@ -77,7 +77,7 @@ class ColumnarWindowOperator(Operator):
             Types.PICKLED_BYTE_ARRAY(),
             Redistribution.CUT,
             key_type=Types.STRING(),
-            cut=self._cut,
+            restrict=self._cut,
         )
         self._waiting: list[Batch] = []
 

@@ -12,7 +12,7 @@ from typing import Any
 from millstream.functions import AggregateFunction, ReduceFunction
 from millstream.state.backend import OperatorState
 from millstream.state.table import StateTable
-from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, aggregation
+from millstream.state.views import AggregatingView, ListView, ReducingView, Scope, split_aggregate
 from millstream.types.factory import TypeInformation, Types
 
 
@@ -63,7 +63,7 @@ def contents(
             return Contents(state.table("window/reduced", input_type), ReducingView, folded, folded, _itself)
         case AggregateFunction() as aggregate:
             kind = accumulator_type or Types.PICKLED_BYTE_ARRAY()
-            return Contents(state.table("window/accumulator", kind), AggregatingView, *aggregation(aggregate))
+            return Contents(state.table("window/accumulator", kind), AggregatingView, *split_aggregate(aggregate))
 
 
 def _reducing(function: ReduceFunction) -> Callable[[Any, Any], Any]:

@@ -43,7 +43,7 @@ class Sessions:
     def __init__(self, state: OperatorState, gap: int, contents: Contents, timers: Timers, late: Visit) -> None:
         self._gap, self._ends, self._late = gap, EndTimers(timers), late
         self._windows, self._changed = merging_table(state).by_key()
-        self._contents, self._grown = contents.table.by_place()
+        self._contents, self._grown = contents.table.by_scoped_key()
         self._add, self._merge = contents.add, contents.merge
 
     def can_take(self, times: np.ndarray | None) -> bool:

@@ -154,7 +154,7 @@ class RowRuns:
             Types.PRIMITIVE_ARRAY(Types.BYTE()),
             Redistribution.CUT,
             key_type=Types.STRING(),
-            cut=self._cut,
+            restrict=self._cut,
         )
         self._known: dict[str, Run] = {}
 

@@ -58,7 +58,7 @@ class ColumnarWindowJoinOperator(TableOperator):
 
         name = f"join/windows/{_SIDES[side]}"
         kind = Types.PICKLED_BYTE_ARRAY()
-        return context.state.table(name, kind, Redistribution.CUT, key_type=Types.STRING(), cut=cut)
+        return context.state.table(name, kind, Redistribution.CUT, key_type=Types.STRING(), restrict=cut)
 
     def _ends(self) -> list[int]:
         """The moments at which windows that have rows are over, as a heap; found in state by other subtasks."""

@@ -58,7 +58,7 @@ class WindowChunksOperator(EpochOperator):
         self._functions = [aggregation(call, retracts=False) for call in spec.calls]
         self._fresh: dict[int, list[pa.RecordBatch]] = {}
         self._table = context.state.table(
-            name, Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), cut=self._cut
+            name, Types.PICKLED_BYTE_ARRAY(), Redistribution.CUT, key_type=Types.STRING(), restrict=self._cut
         )
 
     @abstractmethod

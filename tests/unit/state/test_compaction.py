@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.checkpoint import contents
+from millstream.checkpoint import state_tables
 from millstream.state import backend
 from millstream.state.backend import OperatorState
+from millstream.state.compaction import Rewrite
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
-from millstream.state.parts import Rewrite
-from millstream.state.saving import save
+from millstream.state.snapshot import write_snapshot
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
@@ -57,15 +57,15 @@ class Subtask:
         self.timers = self.state.table("timers", Types.LONG(), in_memory=True)
         self.rules = self.state.table("rules", Types.LONG(), Redistribution.BROADCAST, key_type=Types.LONG())
         chunks = Redistribution.CUT
-        self.chunks = self.state.table("chunks", Types.LONG(), chunks, key_type=Types.STRING(), cut=lambda v, _: v)
+        self.chunks = self.state.table("chunks", Types.LONG(), chunks, key_type=Types.STRING(), restrict=lambda v, _: v)
 
     def run(self, lineage, files, epoch, changes, wanted=None):
         """One epoch; gives the lineage after it."""
         self.state.advance(lineage, files.read)
         for table, namespace, key, value in changes:
             self.state.tables[table].put(namespace, key, ABSENT if value is None else value)
-        written = save(self.state, lineage, wanted, files, epoch, lambda which: f"f{epoch}{which}")
-        return lineage.extended(*written)
+        written = write_snapshot(self.state, lineage, wanted, files, epoch, lambda which: f"f{epoch}{which}")
+        return lineage.extend(*written)
 
     def content(self):
         return {
@@ -97,7 +97,7 @@ epochs = st.lists(st.tuples(st.lists(entries, max_size=8), orders), min_size=1, 
 def within(lineage, wanted):
     """A number means a file of changes; 0 is everything."""
     if isinstance(wanted, int) and wanted:
-        return None if not lineage.changes else len(lineage.bases) + wanted % len(lineage.changes)
+        return None if not lineage.deltas else len(lineage.bases) + wanted % len(lineage.deltas)
     return wanted
 
 
@@ -120,7 +120,7 @@ def test_what_is_left_of_the_files_is_the_state_at_any_time_and_parallelism(disk
                 fresh = Subtask()
                 fresh.state.advance(lineage, files.read)
                 assert fresh.content() == model, f"epoch {epoch}"
-                tables = contents.tables(lineage, files.read)
+                tables = state_tables.read_tables(lineage, files.read)
                 spaces = {(s.name, *at) for s, c in tables for at in zip(c.namespaces, c.keys, c.values, strict=True)}
                 assert spaces == {(*at, value) for at, value in model.items()}
             restored = Lineage(restored=((0, lineage.own),)) if lineage.own else Lineage()
@@ -209,7 +209,7 @@ def test_what_was_restored_is_written_part_by_part(tmp_path):
     assert max(watched.read) <= 30 + 40
     files.sweep(after)
     last = other.run(after, files, 6, [("keyed", None, 1, 1)])
-    assert files.reads[-1] == after.changes[-1].name, "the store begins again"
+    assert files.reads[-1] == after.deltas[-1].name, "the store begins again"
     fresh = Subtask(None, 0, 2)
     fresh.state.advance(last, files.read)
     ours = {key for key in range(400) if KeyGrouper(GROUPS).of(key) < GROUPS // 2}
@@ -226,7 +226,7 @@ def test_a_store_is_not_rebuilt_because_the_base_was_renewed(tmp_path):
 
 
 def test_restoring_holds_one_file_at_a_time_and_reads_each_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(backend, "_HELD_FILES", 0)
+    monkeypatch.setattr(backend, "_CACHED_BYTES", 0)
     files = Files()
     own, lineage = filled(tmp_path / "one", files)
     for epoch in range(5, 9):
@@ -273,7 +273,7 @@ def test_chunks_of_many_keys_are_spread_over_parts_and_all_are_read_at_another_p
 def test_chunks_that_the_epoch_itself_wrote_fill_a_part_too(tmp_path):
     own = Subtask(tmp_path)
     kind = Types.PRIMITIVE_ARRAY(Types.BYTE())
-    own.state.table("bytes", kind, Redistribution.CUT, key_type=Types.STRING(), cut=lambda value, _: value)
+    own.state.table("bytes", kind, Redistribution.CUT, key_type=Types.STRING(), restrict=lambda value, _: value)
     written = [("bytes", None, f"c{each}", bytes(1000)) for each in range(80)]
     lineage = own.run(Lineage(), Files(), 1, written, Rewrite(1, size=5000))
     assert 0 < lineage.bases[0].rows <= 20
@@ -297,12 +297,12 @@ def test_a_base_of_one_file_is_renewed_in_parts_too(tmp_path):
 
 def test_a_store_that_was_kept_by_other_key_groups_is_not_used(tmp_path):
     store = LmdbStore(tmp_path)
-    store.arrange(KeyGrouper(GROUPS))
-    store.apply([], "v1", afresh=True)
-    store.arrange(KeyGrouper(GROUPS))
+    store.set_key_groups(KeyGrouper(GROUPS))
+    store.apply([], "v1", replace=True)
+    store.set_key_groups(KeyGrouper(GROUPS))
     store.refresh()
     assert store.version == "v1"
-    store.arrange(KeyGrouper(2 * GROUPS))
+    store.set_key_groups(KeyGrouper(2 * GROUPS))
     store.refresh()
     assert store.version == ""
     store.close()
