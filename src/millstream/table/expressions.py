@@ -167,7 +167,7 @@ def map_from_arrays(key: Any, value: Any) -> Expression:
 
 def row_interval(rows: int) -> Expression:
     """So many rows, for over windows and count windows."""
-    return Expression(s.Call(0, "$ROWS", (s.Constant(0, rows),)))
+    return Expression(s.Call(0, "$ROWS", (s.Literal(0, rows),)))
 
 
 def pi() -> Expression:
@@ -217,7 +217,7 @@ def uuid() -> Expression:
 
 def null_of(data_type: t.DataType) -> Expression:
     """NULL of a type."""
-    return Expression(s.Cast(0, s.Constant(0, None), data_type))
+    return Expression(s.Cast(0, s.Literal(0, None), data_type))
 
 
 def log(v: Any, base: Any = None) -> Expression:

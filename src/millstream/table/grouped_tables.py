@@ -140,7 +140,7 @@ class WindowGroupedTable(GroupedTable):
     def _part_of(self, expr: s.Expr) -> str | None:
         """START, END, ROWTIME or PROCTIME where an expression is that part of the window."""
         match expr:
-            case s.FieldOf(operand=s.Name(parts=(owner,)), name=part) if owner == self._window.name:
+            case s.FieldAccess(operand=s.Name(parts=(owner,)), name=part) if owner == self._window.name:
                 return part.upper()
             case s.Name(parts=(owner, part)) if owner == self._window.name:
                 return part.upper()
@@ -196,7 +196,9 @@ class AggregatedTable:
         result: tuple[Item, ...]
         if isinstance(kind, t.RowType):
             names = _named(aliases, kind.names)
-            result = tuple((s.FieldOf(0, s.Name(0, (_RESULT,)), n), a) for n, a in zip(kind.names, names, strict=True))
+            result = tuple(
+                (s.FieldAccess(0, s.Name(0, (_RESULT,)), n), a) for n, a in zip(kind.names, names, strict=True)
+            )
         else:
             result = ((s.Name(0, (_RESULT,)), aliases[0] if aliases else "_c0"),)
         kept = tuple((s.Name(0, (n,)), n) for n in heads)
@@ -221,7 +223,7 @@ class FlatAggregateTable(AggregatedTable):
         made, items, aliases = self._rows(self._groups._table._items(fields))
         width = len(made._plan.schema) - 1
         call = s.Call(0, "UNNEST", (s.Name(0, (_RESULT,)),))
-        joined = s.Joined(0, "CROSS", made._source(), s.TableCall(0, call, "$t"))
+        joined = s.Join(0, "CROSS", made._source(), s.TableFunctionCall(0, call, "$t"))
         both = made._bound(s.Select(0, ((s.Star(0), None),), joined))._plan
         element = made._plan.schema.types[-1]
         assert isinstance(element, t.ArrayType)

@@ -88,7 +88,7 @@ class Table:
                 gone = self._columns(args)
                 return [(s.Name(0, (name,)), None) for name in names if name not in gone]
             case s.Call(name="$FLATTEN", args=(operand,)):
-                return [(s.FieldOf(0, operand, name), name) for name in self._fields_of(operand)]
+                return [(s.FieldAccess(0, operand, name), name) for name in self._fields_of(operand)]
         return [(expr, aliases[0] if aliases else None)]
 
     def _columns(self, args: Sequence[s.Expr]) -> list[str]:
@@ -98,9 +98,9 @@ class Table:
             match arg:
                 case s.Name(parts=(name,)):
                     found.append(name)
-                case s.Constant(value=int(place)):
+                case s.Literal(value=int(place)):
                     found.append(names[place - 1])
-                case s.Call(name="$RANGE", args=(s.Constant(value=one), s.Constant(value=other))):
+                case s.Call(name="$RANGE", args=(s.Literal(value=one), s.Literal(value=other))):
                     first = names.index(one) if isinstance(one, str) else one - 1
                     last = names.index(other) if isinstance(other, str) else other - 1
                     found.extend(names[first : last + 1])
@@ -148,7 +148,7 @@ class Table:
         if shared:
             message = f"both tables have columns named {', '.join(sorted(shared))}"
             raise SqlValidationError(message, hint="rename them with alias() or rename_columns()")
-        joined = s.Joined(
+        joined = s.Join(
             0, kind, self._source(), s.PlanSource(0, right._plan), None if condition is None else node(condition)
         )
         return self._bound(s.Select(0, ((s.Star(0), None),), joined))
@@ -183,8 +183,8 @@ class Table:
             message = "a lateral join needs the call of a table function"
             raise UserError(message)
         aliases = given._aliases if isinstance(given, Expression) else ()
-        right = s.TableCall(0, call, "$t" if aliases else None, aliases)
-        joined = s.Joined(0, kind, self._source(), right, None if condition is None else node(condition))
+        right = s.TableFunctionCall(0, call, "$t" if aliases else None, aliases)
+        joined = s.Join(0, kind, self._source(), right, None if condition is None else node(condition))
         return self._bound(s.Select(0, ((s.Star(0), None),), joined))
 
     def _combined(self, right: Table, operator: str, every: bool) -> Table:
@@ -318,7 +318,7 @@ class Table:
         kind = made._plan.schema.types[0]
         if not isinstance(kind, t.RowType):
             return made.alias(aliases[0] if aliases else "_c0")
-        fields: tuple[Item, ...] = tuple((s.FieldOf(0, s.Name(0, ("$row",)), n), n) for n in kind.names)
+        fields: tuple[Item, ...] = tuple((s.FieldAccess(0, s.Name(0, ("$row",)), n), n) for n in kind.names)
         flat = made._bound(s.Select(0, fields, made._source()))
         return flat.alias(*aliases) if aliases else flat
 
@@ -326,8 +326,8 @@ class Table:
         """Each row becomes any number of others."""
         call, aliases = self._called(func)
         width = len(self._plan.schema)
-        right = s.TableCall(0, self._with_row(call), "$t" if aliases else None, aliases)
-        joined = s.Joined(0, "CROSS", self._source(), right)
+        right = s.TableFunctionCall(0, self._with_row(call), "$t" if aliases else None, aliases)
+        joined = s.Join(0, "CROSS", self._source(), right)
         made = self._bound(s.Select(0, ((s.Star(0), None),), joined))
         kept = made._plan.refs()[width:]
         return Table(l.project(made._plan, kept, made._plan.schema.names[width:]), self._t_env)
@@ -350,7 +350,7 @@ class Table:
 
     def _turned(self, name: str, arguments: Sequence[Any]) -> Table:
         data = s.NamedArgument(0, "input", s.TableArgument(0, self._source()))
-        right = s.TableCall(0, s.Call(0, name, (data, *map(node, arguments))))
+        right = s.TableFunctionCall(0, s.Call(0, name, (data, *map(node, arguments))))
         return self._bound(s.Select(0, ((s.Star(0), None),), right))
 
     # ------------------------------------------------------------------------------------------------------- the ends

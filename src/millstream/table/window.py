@@ -133,8 +133,8 @@ class OverWindow:
     partition: tuple[s.Expr, ...] = ()
     order: s.Expr | None = None
     rows: bool = False
-    lower: s.Bound | None = None
-    upper: s.Bound | None = None
+    lower: s.FrameBound | None = None
+    upper: s.FrameBound | None = None
     name: str = "w"
 
     def spec(self) -> s.WindowSpec:
@@ -143,15 +143,15 @@ class OverWindow:
         return s.WindowSpec(0, None, self.partition, order, self.rows, self.lower, self.upper)
 
 
-def _bound(given: Any, side: int) -> tuple[s.Bound, bool]:
+def _bound(given: Any, side: int) -> tuple[s.FrameBound, bool]:
     expr = node(given)
     match expr:
         case s.Symbol(word=word):
             kind = "CURRENT" if word.startswith("CURRENT") else "UNBOUNDED"
-            return s.Bound(0, kind, side), word.endswith("ROW")
+            return s.FrameBound(0, kind, side), word.endswith("ROW")
         case s.Call(name="$ROWS", args=(count,)):
-            return s.Bound(0, "OFFSET", side, count), True
-    return s.Bound(0, "OFFSET", side, expr), False
+            return s.FrameBound(0, "OFFSET", side, count), True
+    return s.FrameBound(0, "OFFSET", side, expr), False
 
 
 class OverWindowPartitionedOrderedPreceding(OverWindow):

@@ -53,7 +53,7 @@ def literals(spec: tuple[tuple[str, s.Expr | None], ...], at: int | None) -> dic
     """The values of a specification as text."""
     made: dict[str, str] = {}
     for key, value in spec:
-        if not isinstance(value, s.Constant):
+        if not isinstance(value, s.Literal):
             message = f"the value of '{key}' must be a literal"
             raise SqlValidationError(message, at=at)
         made[key] = str(value.value)

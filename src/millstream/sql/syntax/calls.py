@@ -64,7 +64,7 @@ class CallParser:
         if token.key == "TABLE":
             return self._parse_table_argument()
         if token.key in QUERY_STARTS:
-            return s.TableArgument(token.start, s.Derived(token.start, self._parse_query()))
+            return s.TableArgument(token.start, s.DerivedTable(token.start, self._parse_query()))
         if following.key == "," and (token.key in TIME_UNITS or token.key in TSI_UNITS):
             cursor.advance()
             return s.Symbol(token.start, TSI_UNITS.get(token.key, token.key))
@@ -73,9 +73,9 @@ class CallParser:
     def _parse_table_argument(self) -> s.Expr:
         cursor = self._cursor
         at = cursor.advance().start
-        table: s.TableName | s.Derived
+        table: s.TableName | s.DerivedTable
         if cursor.accept("("):
-            table = s.Derived(at, self._parse_query())
+            table = s.DerivedTable(at, self._parse_query())
             cursor.expect(")")
         else:
             table = s.TableName(cursor.at, cursor.parse_path())
@@ -147,11 +147,11 @@ class CallParser:
         cursor.expect(")")
         return s.WindowSpec(at, name, partition, order, rows, lower, upper)
 
-    def _parse_bound(self) -> s.Bound:
+    def _parse_bound(self) -> s.FrameBound:
         cursor = self._cursor
         at = cursor.at
         if cursor.accept("CURRENT", "ROW"):
-            return s.Bound(at, "CURRENT")
+            return s.FrameBound(at, "CURRENT")
         offset = None if cursor.accept("UNBOUNDED") else self._parse_operand()
         side = -1 if cursor.expect_any("PRECEDING", "FOLLOWING") == "PRECEDING" else 1
-        return s.Bound(at, "UNBOUNDED" if offset is None else "OFFSET", side, offset)
+        return s.FrameBound(at, "UNBOUNDED" if offset is None else "OFFSET", side, offset)

@@ -187,8 +187,8 @@ class ExpressionParser:
         operand = cursor.parse_nested(self._parse_signed)
         if token.key == "+":
             return operand
-        if isinstance(operand, s.Constant) and isinstance(operand.value, int | float | Decimal):
-            return s.Constant(token.start, -operand.value, operand.type)
+        if isinstance(operand, s.Literal) and isinstance(operand.value, int | float | Decimal):
+            return s.Literal(token.start, -operand.value, operand.type)
         return s.Call(token.start, "NEGATE", (operand,))
 
     def _parse_access(self) -> s.Expr:
@@ -200,10 +200,10 @@ class ExpressionParser:
             if cursor.accept("["):
                 index = self.parse_expression()
                 cursor.expect("]")
-                left = s.Access(at, left, index)
+                left = s.ElementAccess(at, left, index)
             elif cursor.is_next(".") and not isinstance(left, s.Name | s.Star):
                 cursor.advance()
-                left = s.FieldOf(at, left, cursor.parse_name(any_word=True))
+                left = s.FieldAccess(at, left, cursor.parse_name(any_word=True))
             else:
                 return left
 
@@ -219,16 +219,16 @@ class ExpressionParser:
                 return self._parse_named()
             case "number":
                 cursor.advance()
-                return s.Constant(token.start, _read_number(token.text))
+                return s.Literal(token.start, _read_number(token.text))
             case "string":
                 cursor.advance()
                 text = token.text
                 while cursor.token.kind == "string":  # adjacent literals are one
                     text += cursor.advance().text
-                return s.Constant(token.start, text)
+                return s.Literal(token.start, text)
             case "bytes":
                 cursor.advance()
-                return s.Constant(token.start, bytes.fromhex(token.text))
+                return s.Literal(token.start, bytes.fromhex(token.text))
             case "op" if token.key == "(":
                 return self._parse_parenthesis()
             case "op" if token.key == "*":
@@ -279,15 +279,15 @@ class ExpressionParser:
     # --------------------------------------------------------------------------- expressions that begin with a keyword
 
     def _parse_null(self) -> s.Expr:
-        return s.Constant(self._cursor.advance().start, None)
+        return s.Literal(self._cursor.advance().start, None)
 
     def _parse_boolean(self) -> s.Expr:
         token = self._cursor.advance()
-        return s.Constant(token.start, token.key == "TRUE")
+        return s.Literal(token.start, token.key == "TRUE")
 
     def _parse_unknown(self) -> s.Expr:
         at = self._cursor.advance().start
-        return s.Cast(at, s.Constant(at, None), t.BOOLEAN)
+        return s.Cast(at, s.Literal(at, None), t.BOOLEAN)
 
     def _parse_call_without_parentheses(self) -> s.Expr:
         token = self._cursor.advance()
@@ -342,7 +342,7 @@ class ExpressionParser:
     def _parse_time_literal(self) -> s.Expr:
         """DATE '2020-01-01', TIME '10:00:00' and TIMESTAMP '2020-01-01 10:00:00'."""
         token = self._cursor.advance()
-        value = s.Constant(self._cursor.at, self._cursor.parse_string())
+        value = s.Literal(self._cursor.at, self._cursor.parse_string())
         return s.Call(token.start, f"{token.key} LITERAL", (value,))
 
     def _parse_collection(self) -> s.Expr:

@@ -21,7 +21,7 @@ class MatchParser:
         self._cursor = cursor
         self._expressions = expressions
 
-    def parse_match(self, source: s.Source) -> s.Matched:
+    def parse_match(self, source: s.Source) -> s.MatchRecognize:
         """Parse the clause from its keyword to its closing parenthesis, without an alias."""
         cursor = self._cursor
         at = cursor.advance().start
@@ -42,7 +42,9 @@ class MatchParser:
         subsets = cursor.parse_list(self._parse_subset) if cursor.accept("SUBSET") else ()
         definitions = cursor.parse_list(self._parse_definition) if cursor.accept("DEFINE") else ()
         cursor.expect(")")
-        return s.Matched(at, source, partition, order, measures, all_rows, skip, pattern, within, definitions, subsets)
+        return s.MatchRecognize(
+            at, source, partition, order, measures, all_rows, skip, pattern, within, definitions, subsets
+        )
 
     def _parse_measure(self) -> tuple[s.Expr, str]:
         expr = self._expressions.parse_expression()

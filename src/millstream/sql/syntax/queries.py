@@ -45,7 +45,7 @@ class QueryParser:
         if not ctes and not order and limit is None and offset is None:
             return body
         if body.order or body.limit is not None or body.offset is not None or body.ctes:
-            select = s.Select(body.at, ((s.Star(body.at), None),), s.Derived(body.at, body))
+            select = s.Select(body.at, ((s.Star(body.at), None),), s.DerivedTable(body.at, body))
             return s.Query(at, select, ctes, order, limit, offset)
         return s.Query(at, body.body, ctes, order, limit, offset)
 
@@ -81,7 +81,7 @@ class QueryParser:
 
     # ------------------------------------------------------------------------------------------------- set operations
 
-    def _parse_union(self) -> s.Body | s.Query:
+    def _parse_union(self) -> s.QueryBody | s.Query:
         cursor = self._cursor
         left = self._parse_intersect()
         while cursor.is_any("UNION", "EXCEPT", "MINUS"):
@@ -90,7 +90,7 @@ class QueryParser:
             left = self._parse_right_side(token.start, operator, left, self._parse_intersect)
         return left
 
-    def _parse_intersect(self) -> s.Body | s.Query:
+    def _parse_intersect(self) -> s.QueryBody | s.Query:
         left = self._parse_simple_query()
         while self._cursor.is_next("INTERSECT"):
             at = self._cursor.advance().start
@@ -98,12 +98,12 @@ class QueryParser:
         return left
 
     def _parse_right_side(
-        self, at: int, operator: str, left: s.Body | s.Query, parse: Callable[[], s.Body | s.Query]
+        self, at: int, operator: str, left: s.QueryBody | s.Query, parse: Callable[[], s.QueryBody | s.Query]
     ) -> s.SetOperation:
         keeps_duplicates = self._cursor.accept_any("ALL", "DISTINCT") == "ALL"
         return s.SetOperation(at, operator, keeps_duplicates, _as_query(left), _as_query(parse()))
 
-    def _parse_simple_query(self) -> s.Body | s.Query:
+    def _parse_simple_query(self) -> s.QueryBody | s.Query:
         cursor = self._cursor
         at = cursor.at
         if cursor.accept("("):
@@ -111,7 +111,7 @@ class QueryParser:
             cursor.expect(")")
             return query
         if cursor.accept("VALUES"):
-            return s.ValuesList(at, cursor.parse_list(self._parse_values_row))
+            return s.Values(at, cursor.parse_list(self._parse_values_row))
         if cursor.is_next("TABLE") and cursor.peek().kind in ("word", "quoted"):
             cursor.advance()
             return s.Select(at, ((s.Star(at), None),), s.TableName(cursor.at, cursor.parse_path()))
@@ -181,5 +181,5 @@ class QueryParser:
         return expr.args if isinstance(expr, s.Call) and expr.name == "ROW" else (expr,)
 
 
-def _as_query(body: s.Body | s.Query) -> s.Query:
+def _as_query(body: s.QueryBody | s.Query) -> s.Query:
     return body if isinstance(body, s.Query) else s.Query(body.at, body)

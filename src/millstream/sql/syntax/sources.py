@@ -46,7 +46,7 @@ class SourceParser:
         left = self._parse_joins()
         while self._cursor.is_next(","):
             at = self._cursor.advance().start
-            left = s.Joined(at, "CROSS", left, self._parse_joins())
+            left = s.Join(at, "CROSS", left, self._parse_joins())
         return left
 
     def _parse_joins(self) -> s.Source:
@@ -68,7 +68,7 @@ class SourceParser:
                 using = cursor.parse_parenthesized(cursor.parse_name)
             elif kind not in ("CROSS", "INNER") and not natural:
                 cursor.reject("ON or USING")
-            left = s.Joined(at, kind, left, right, condition, using, natural)
+            left = s.Join(at, kind, left, right, condition, using, natural)
         return left
 
     def _parse_source(self) -> s.Source:
@@ -99,18 +99,18 @@ class SourceParser:
         if cursor.accept("TABLE", "("):
             call = self._parse_table_function(cursor.at, cursor.parse_path())
             cursor.expect(")")
-            return s.TableCall(at, call, *self._parse_alias_and_columns())
+            return s.TableFunctionCall(at, call, *self._parse_alias_and_columns())
         if cursor.is_next("("):
             return self._parse_parenthesized(at, lateral)
         cursor.accept("TABLE")
         if cursor.is_next("VALUES"):
-            return s.Derived(at, self._parse_query(), *self._parse_alias_and_columns(), lateral)
+            return s.DerivedTable(at, self._parse_query(), *self._parse_alias_and_columns(), lateral)
         if lateral and cursor.peek().key != "(":
             cursor.reject("TABLE( or a query in parentheses")
         path = cursor.parse_path()
         if cursor.is_next("("):
             call = self._parse_table_function(at, path)
-            return s.TableCall(at, call, *self._parse_alias_and_columns())
+            return s.TableFunctionCall(at, call, *self._parse_alias_and_columns())
         return self._parse_named_table(at, path)
 
     def _parse_unnest(self, at: int) -> s.Source:
@@ -119,7 +119,7 @@ class SourceParser:
         call = s.Call(at, "UNNEST", (self._expressions.parse_expression(),))
         cursor.expect(")")
         ordinality = cursor.accept("WITH", "ORDINALITY")
-        return s.TableCall(at, call, *self._parse_alias_and_columns(), ordinality)
+        return s.TableFunctionCall(at, call, *self._parse_alias_and_columns(), ordinality)
 
     def _parse_parenthesized(self, at: int, lateral: bool) -> s.Source:
         """Parse a query in parentheses, or else tables in parentheses."""
@@ -129,7 +129,7 @@ class SourceParser:
             cursor.advance()
             query = self._parse_query()
             if cursor.accept(")"):
-                return s.Derived(at, query, *self._parse_alias_and_columns(), lateral)
+                return s.DerivedTable(at, query, *self._parse_alias_and_columns(), lateral)
             cursor.rewind(mark)  # the query was the first of several tables: ((SELECT ...) AS a JOIN b ...)
         cursor.expect("(")
         source = self.parse_sources()

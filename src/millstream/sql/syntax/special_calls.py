@@ -94,7 +94,7 @@ class SpecialCallParser:
     def _parse_trim(self, at: int) -> s.Call:
         cursor = self._cursor
         side = s.Symbol(at, cursor.accept_any("BOTH", "LEADING", "TRAILING") or "BOTH")
-        characters: s.Expr = s.Constant(at, " ")
+        characters: s.Expr = s.Literal(at, " ")
         text = None if cursor.is_next("FROM") else self._parse_expression()
         if cursor.accept("FROM"):
             characters, text = text or characters, self._parse_expression()
@@ -154,7 +154,7 @@ class SpecialCallParser:
         cursor.expect(",")
         args.append(self._parse_expression())
         if cursor.accept("RETURNING"):
-            args.append(s.Cast(cursor.at, s.Constant(cursor.at, None), self._types.parse_type()))
+            args.append(s.Cast(cursor.at, s.Literal(cursor.at, None), self._types.parse_type()))
         for wrapper in (("WITHOUT",), ("WITH", "CONDITIONAL"), ("WITH", "UNCONDITIONAL"), ("WITH",)):
             if cursor.accept(*wrapper):
                 cursor.accept("ARRAY")

@@ -36,11 +36,11 @@ class Collections(Term):
             return self.at(name_or_index)
         if isinstance(self._node, s.Name):
             return self._of(s.Name(0, (*self._node.parts, name_or_index)))
-        return self._of(s.FieldOf(0, self._node, name_or_index))
+        return self._of(s.FieldAccess(0, self._node, name_or_index))
 
     def at(self, index: Any) -> Expression:
         """The element at a position, from 1, or of a key."""
-        return self._of(s.Access(0, self._node, node(index)))
+        return self._of(s.ElementAccess(0, self._node, node(index)))
 
     def object_update(self, *kv: Any) -> Expression:
         """The object with other values, given by field names and values in turn."""

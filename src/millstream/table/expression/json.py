@@ -46,7 +46,7 @@ class Json(Term):
         default_on_error: Any = None,
     ) -> Expression:
         """A scalar of a JSON document."""
-        args: list[Any] = [self, path, s.Cast(0, s.Constant(0, None), returning_type)]
+        args: list[Any] = [self, path, s.Cast(0, s.Literal(0, None), returning_type)]
         for event, how, default in (("ON EMPTY", on_empty, default_on_empty), ("ON ERROR", on_error, default_on_error)):
             value = node(default) if how is JsonValueOnEmptyOrError.DEFAULT else symbol(how.value)
             args.append(s.NamedArgument(0, event, value))

@@ -43,16 +43,16 @@ def node(value: Any) -> s.Expr:
         return value._node
     match value:
         case None | bool() | int() | float() | str() | bytes() | Decimal():
-            return s.Constant(0, value)
+            return s.Literal(0, value)
         case datetime.datetime():
             shown = value.replace(tzinfo=None).isoformat(
                 " ", "milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
             )
-            return s.Call(0, "TIMESTAMP LITERAL", (s.Constant(0, shown),))
+            return s.Call(0, "TIMESTAMP LITERAL", (s.Literal(0, shown),))
         case datetime.date():
-            return s.Call(0, "DATE LITERAL", (s.Constant(0, value.isoformat()),))
+            return s.Call(0, "DATE LITERAL", (s.Literal(0, value.isoformat()),))
         case datetime.time():
-            return s.Call(0, "TIME LITERAL", (s.Constant(0, value.isoformat()),))
+            return s.Call(0, "TIME LITERAL", (s.Literal(0, value.isoformat()),))
         case datetime.timedelta():
             millis = value // datetime.timedelta(milliseconds=1)
             return s.IntervalLiteral(0, str(abs(millis) / 1000), "SECOND", None, millis < 0)
@@ -84,7 +84,7 @@ def text_of(expression: s.Expr) -> str:
     match expression:
         case s.Name(parts=parts):
             return ".".join(parts)
-        case s.Constant(value=value):
+        case s.Literal(value=value):
             return f"'{value}'" if isinstance(value, str) else str(value)
         case s.Call(name=name, args=args):
             inside = [text_of(arg) for arg in args]

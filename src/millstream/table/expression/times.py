@@ -23,7 +23,7 @@ def interval(unit: str, factor: int, doc: str) -> property:
 
     def make(self: Term) -> Expression:
         value = self._node
-        if not isinstance(value, s.Constant) or not isinstance(value.value, int):
+        if not isinstance(value, s.Literal) or not isinstance(value.value, int):
             msg = f"an interval needs a whole number, as in lit(10).{unit.lower()}s"
             raise UserError(msg)
         amount = value.value * factor
@@ -61,7 +61,7 @@ class Times(Term):
     def millis(self) -> Expression:
         """Milliseconds."""
         value = self._node
-        assert isinstance(value, s.Constant)
+        assert isinstance(value, s.Literal)
         return self._of(s.IntervalLiteral(0, str(Decimal(abs(value.value)) / 1000), "SECOND", None, value.value < 0))
 
     milli = millis
@@ -73,19 +73,19 @@ class Times(Term):
     @property
     def rowtime(self) -> Expression:
         """The time attribute of a group window, or the column as event time."""
-        return self._of(s.FieldOf(0, self._node, "rowtime"))
+        return self._of(s.FieldAccess(0, self._node, "rowtime"))
 
     @property
     def proctime(self) -> Expression:
         """The processing time of a group window."""
-        return self._of(s.FieldOf(0, self._node, "proctime"))
+        return self._of(s.FieldAccess(0, self._node, "proctime"))
 
     @property
     def start(self) -> Expression:
         """Where a group window starts."""
-        return self._of(s.FieldOf(0, self._node, "start"))
+        return self._of(s.FieldAccess(0, self._node, "start"))
 
     @property
     def end(self) -> Expression:
         """Where a group window ends."""
-        return self._of(s.FieldOf(0, self._node, "end"))
+        return self._of(s.FieldAccess(0, self._node, "end"))

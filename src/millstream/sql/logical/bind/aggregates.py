@@ -82,9 +82,9 @@ class Grouping:
                 parts += [*node.over.partition, *(o.expr for o in node.over.order)]
             return any(map(self._has_aggregate, parts))
         match node:
-            case s.Cast(operand=operand) | s.FieldOf(operand=operand):
+            case s.Cast(operand=operand) | s.FieldAccess(operand=operand):
                 return self._has_aggregate(operand)
-            case s.Access(operand=operand, index=index):
+            case s.ElementAccess(operand=operand, index=index):
                 return self._has_aggregate(operand) or self._has_aggregate(index)
             case s.Case(operand=operand, whens=whens, otherwise=otherwise):
                 parts = [operand, otherwise, *(each for pair in whens for each in pair)]

@@ -110,7 +110,7 @@ def _pairs(call: s.Call, given: s.Expr | None) -> tuple[tuple[str, str], ...] | 
     if given is None:
         return None
     values = given.args if isinstance(given, s.Call) and given.name == "MAP VALUE" else ()
-    texts = [each.value for each in values if isinstance(each, s.Constant) and isinstance(each.value, str)]
+    texts = [each.value for each in values if isinstance(each, s.Literal) and isinstance(each.value, str)]
     if not texts or len(texts) != len(values) or len(texts) % 2:
         message = f"the argument op_mapping of {call.name} must be a map of texts"
         raise SqlValidationError(message, at=given.at, hint="write op_mapping => MAP['INSERT', 'I', 'DELETE', 'D']")

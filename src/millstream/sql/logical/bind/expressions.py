@@ -80,7 +80,7 @@ class ExpressionBinder:
         match node:
             case s.Name(at=at, parts=parts):
                 return self.scope.resolve(parts, at)
-            case s.Constant(at=at, value=value):
+            case s.Literal(at=at, value=value):
                 return literals.literal(value, at)
             case s.IntervalLiteral():
                 return literals.interval(node)
@@ -94,9 +94,9 @@ class ExpressionBinder:
                 return self._in(node)
             case s.Exists() | s.Subquery():
                 return self._subquery(node)
-            case s.Access(at=at, operand=operand, index=index):
+            case s.ElementAccess(at=at, operand=operand, index=index):
                 return self.apply("ITEM", [self.bind(operand), self.bind(index)], at)
-            case s.FieldOf(at=at, operand=operand, name=name):
+            case s.FieldAccess(at=at, operand=operand, name=name):
                 return field_of(self.bind(operand), name, at)
             case s.Call():
                 return self._call(node)
@@ -264,7 +264,7 @@ class ExpressionBinder:
 
     def _temporal_literal(self, node: s.Call) -> Expression:
         (constant,) = node.args
-        assert isinstance(constant, s.Constant)
+        assert isinstance(constant, s.Literal)
         return literals.temporal(node.name.removesuffix(" LITERAL"), str(constant.value), constant.at)
 
     def _if(self, node: s.Call) -> Expression:

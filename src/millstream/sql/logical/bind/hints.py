@@ -45,7 +45,7 @@ def _known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...], plac
 
 def _names(source: s.Source | None) -> Iterator[str]:
     """The names by which a query can call the tables of its FROM."""
-    if isinstance(source, s.Joined):
+    if isinstance(source, s.Join):
         yield from _names(source.left)
         yield from _names(source.right)
         return

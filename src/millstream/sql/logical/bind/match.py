@@ -111,7 +111,7 @@ class _Binder:
         return result
 
 
-def bind_match(queries: QueryBinder, node: s.Matched, plan: l.Plan, scope: Scope) -> l.Plan:
+def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope: Scope) -> l.Plan:
     """The plan of MATCH_RECOGNIZE over a bound input."""
     if node.all_rows:
         message = "ALL ROWS PER MATCH is not supported"
@@ -191,7 +191,7 @@ def _steps(node: s.PatternNode) -> list[tuple[str, int, int | None, bool]]:
     return found
 
 
-def _skip(node: s.Matched, names: list[str]) -> Skip:
+def _skip(node: s.MatchRecognize, names: list[str]) -> Skip:
     how, name = node.skip
     if name is not None and name not in names:
         message = f"AFTER MATCH SKIP names '{name}', which is not in the pattern"

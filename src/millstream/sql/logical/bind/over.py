@@ -123,7 +123,7 @@ class OverCollector:
             raise SqlNotSupported(message, at=node.at, hint="end it with CURRENT ROW")
         return lower, upper
 
-    def _bound(self, bound: s.Bound, spec: s.WindowSpec, node: s.Call) -> int | None:
+    def _bound(self, bound: s.FrameBound, spec: s.WindowSpec, node: s.Call) -> int | None:
         if bound.kind == "CURRENT":
             return 0
         if bound.kind == "UNBOUNDED":

@@ -58,17 +58,17 @@ class QueryBinder:
             plan = l.Sort(plan.schema, plan, order, node.limit, node.offset or 0)
         return plan
 
-    def _body(self, body: s.Body) -> l.Plan:
+    def _body(self, body: s.QueryBody) -> l.Plan:
         match body:
             case s.Select():
                 return self._select(body, ())
-            case s.ValuesList():
+            case s.Values():
                 return self._values(body)
             case s.SetOperation():
                 return self._set_operation(body)
         raise AssertionError(body)
 
-    def _values(self, node: s.ValuesList) -> l.Plan:
+    def _values(self, node: s.Values) -> l.Plan:
         binder = ExpressionBinder(self.session, Scope(parent=self.outer), clause="in VALUES")
         rows = [[binder.bind(each) for each in row] for row in node.rows]
         width = len(rows[0])
@@ -234,7 +234,7 @@ class _Selection:
         hidden: list[Expression] = []
         for item in order:
             match item.expr:
-                case s.Constant(value=int(number)) if not isinstance(number, bool):
+                case s.Literal(value=int(number)) if not isinstance(number, bool):
                     if not 1 <= number <= width:
                         message = f"ORDER BY {number}: there are {width} columns"
                         raise SqlValidationError(message, at=item.at)
@@ -249,7 +249,7 @@ class _Selection:
 
 def _output_position(item: s.OrderItem, names: list[str]) -> int:
     match item.expr:
-        case s.Constant(value=int(number)) if 1 <= number <= len(names):
+        case s.Literal(value=int(number)) if 1 <= number <= len(names):
             return number - 1
         case s.Name(parts=(name,)) if name in names:
             return names.index(name)
@@ -267,7 +267,7 @@ def _name_of(node: s.Expr) -> str | None:
     match node:
         case s.Name(parts=parts):
             return parts[-1]
-        case s.FieldOf(name=name):
+        case s.FieldAccess(name=name):
             return name
     return None
 

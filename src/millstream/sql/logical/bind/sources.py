@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...]) -> tuple[l.Plan, Scope]:
     """A source of FROM with the names it brings."""
     match node:
-        case s.Joined():
+        case s.Join():
             return _join(queries, node, hints)
-        case s.TableCall():
+        case s.TableFunctionCall():
             if node.call.name in WINDOW_FUNCTIONS and not node.call.path:
                 plan = window_table(queries, node.call, bind_source)
                 return _alone(plan, node.alias, node.columns, node.at)
@@ -43,7 +43,7 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
                 return _alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
-        case s.Matched():
+        case s.MatchRecognize():
             plan = bind_match(queries, node, *bind_source(queries, node.input, ()))
             return _alone(plan, node.alias, node.columns, node.at)
         case s.PlanSource():
@@ -56,7 +56,7 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             plan = bind_table(queries, node)
             full = tables.names_of(queries.session, node)
             return _alone(plan, node.alias, node.columns, node.at, full)
-        case s.Derived():
+        case s.DerivedTable():
             inner = type(queries)(queries.session, queries.ctes, queries.outer)
             return _alone(inner.query(node.query), node.alias, node.columns, node.at)
     raise AssertionError(node)
@@ -92,17 +92,20 @@ def _shifted_relations(scope: Scope, by: int, schema: t.RowType) -> list[Relatio
 _KINDS = {"INNER": "inner", "CROSS": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
-def _join(queries: QueryBinder, node: s.Joined, hints: tuple[s.Hint, ...]) -> tuple[l.Plan, Scope]:
+def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tuple[l.Plan, Scope]:
     left, left_scope = bind_source(queries, node.left, hints)
     left_scope.parent = queries.outer
     kind = _KINDS[node.kind]
     right_node = node.right
-    if isinstance(right_node, s.TableCall) and right_node.call.name not in (*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS):
+    if isinstance(right_node, s.TableFunctionCall) and right_node.call.name not in (
+        *WINDOW_FUNCTIONS,
+        *CHANGELOG_FUNCTIONS,
+    ):
         if kind not in ("inner", "left"):
             message = f"{node.kind} JOIN of a table function is not possible"
             raise SqlNotSupported(message, at=node.at, hint="use CROSS JOIN or LEFT JOIN ... ON TRUE")
         return _correlated(queries, left, left_scope, right_node, outer=kind == "left", condition=node.condition)
-    if isinstance(right_node, s.Derived) and right_node.lateral:
+    if isinstance(right_node, s.DerivedTable) and right_node.lateral:
         return _lateral(queries, left, left_scope, right_node, kind, node)
     as_of = right_node.as_of if isinstance(right_node, s.TableName) else None
     plain = replace(right_node, as_of=None) if isinstance(right_node, s.TableName) else right_node
@@ -119,7 +122,7 @@ def _join(queries: QueryBinder, node: s.Joined, hints: tuple[s.Hint, ...]) -> tu
     return plan, scope
 
 
-def _ttl(hints: tuple[s.Hint, ...], node: s.Joined) -> tuple[int | None, int | None]:
+def _ttl(hints: tuple[s.Hint, ...], node: s.Join) -> tuple[int | None, int | None]:
     found: dict[str, int] = {}
     for hint in hints:
         if hint.name == "STATE_TTL":
@@ -135,7 +138,7 @@ def _ttl(hints: tuple[s.Hint, ...], node: s.Joined) -> tuple[int | None, int | N
 
 
 def _condition(
-    queries: QueryBinder, node: s.Joined, scope: Scope, left: Scope, right: Scope, width: int
+    queries: QueryBinder, node: s.Join, scope: Scope, left: Scope, right: Scope, width: int
 ) -> tuple[Expression | None, dict[str, Expression]]:
     if node.condition is not None:
         return ExpressionBinder(queries.session, scope, clause="in ON").condition(node.condition), {}
@@ -177,7 +180,7 @@ def _equal(one: Expression, other: Expression) -> Expression:
 
 def _temporal(
     queries: QueryBinder,
-    node: s.Joined,
+    node: s.Join,
     left: l.Plan,
     left_scope: Scope,
     right: l.Plan,
@@ -278,7 +281,7 @@ def _correlated(
     queries: QueryBinder,
     left: l.Plan,
     scope: Scope,
-    node: s.TableCall,
+    node: s.TableFunctionCall,
     *,
     outer: bool,
     condition: s.Expr | None = None,
@@ -312,7 +315,7 @@ def _correlated(
     triples = tuple((n, schema.types[width + i], width + i) for i, n in enumerate(names))
     known = ((node.alias,),) if node.alias else ((call.name,),)
     joined = Scope([*scope.relations, Relation(known, triples)], queries.outer)
-    if condition is not None and not (isinstance(condition, s.Constant) and condition.value is True):
+    if condition is not None and not (isinstance(condition, s.Literal) and condition.value is True):
         if outer:
             message = "LEFT JOIN of a table function must be ON TRUE"
             raise SqlNotSupported(message, at=condition.at)
@@ -321,7 +324,7 @@ def _correlated(
     return plan, joined
 
 
-def _unnest(kind: t.DataType, node: s.TableCall) -> tuple[Unnest, list[str], list[t.DataType]]:
+def _unnest(kind: t.DataType, node: s.TableFunctionCall) -> tuple[Unnest, list[str], list[t.DataType]]:
     names: list[str]
     kinds: list[t.DataType]
     match kind:
@@ -342,14 +345,14 @@ def _unnest(kind: t.DataType, node: s.TableCall) -> tuple[Unnest, list[str], lis
 
 
 def _lateral(
-    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.Derived, kind: str, joined: s.Joined
+    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, kind: str, joined: s.Join
 ) -> tuple[l.Plan, Scope]:
     plan, names = lateral_join(queries, left, scope, node, kind)
     width = len(left.schema)
     triples = tuple((n, plan.schema.types[width + i], width + i) for i, n in enumerate(names))
     made = Scope([*scope.relations, Relation(((node.alias,),) if node.alias else (), triples)], queries.outer)
     if joined.condition is not None and not (
-        isinstance(joined.condition, s.Constant) and joined.condition.value is True
+        isinstance(joined.condition, s.Literal) and joined.condition.value is True
     ):
         found = ExpressionBinder(queries.session, made, clause="in ON").condition(joined.condition)
         plan = l.Filter(plan.schema, plan, found)

@@ -403,7 +403,7 @@ def _one_row(plan: l.Plan) -> bool:
 
 
 def lateral_join(
-    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.Derived, kind: str
+    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, kind: str
 ) -> tuple[l.Plan, list[str]]:
     """LATERAL (SELECT ...): an inner or left join with what ties the query to the row."""
     if kind not in ("inner", "left"):

@@ -44,7 +44,7 @@ def table_of(
 ) -> tuple[l.Plan, tuple[int, ...]]:
     """The table that a call is given, and its columns of PARTITION BY; `usage` is how it should be written."""
     if isinstance(given, s.Subquery):
-        given = s.TableArgument(given.at, s.Derived(given.at, given.query))
+        given = s.TableArgument(given.at, s.DerivedTable(given.at, given.query))
     if not isinstance(given, s.TableArgument):
         message = f"the first argument of {call.name} must be a table"
         raise SqlValidationError(message, at=call.at, hint=f"write {call.name}({usage})")

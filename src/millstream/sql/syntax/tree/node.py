@@ -1,0 +1,15 @@
+"""The base class of syntax tree nodes.
+
+Promises: a node is frozen and knows its offset in the text; the offset is not part of equality.
+Does not know: what the node stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of a statement; `at` is the offset in the text at which it begins. An operator's offset is its sign's."""
+
+    at: int = field(compare=False)
