@@ -54,12 +54,12 @@ def made(loader, *partition_by):
 
 
 def snapshots(loader):
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         return [each.summary for each in table.metadata.snapshots]
 
 
 def names(loader):
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         return sorted(table.scan().to_arrow().column("name").to_pylist())
 
 
@@ -94,7 +94,7 @@ def test_only_the_same_attempt_counts_as_committed(loader, caplog):
 def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
     monkeypatch.setattr(iceberg_sink, "_JOBS", 3)
     sink = made(loader)
-    with loader.opened() as (_, table), table.transaction() as transaction:
+    with loader.open_table() as (_, table), table.transaction() as transaction:
         transaction.set_properties({"millstream.epoch.old": "17", "another": "1"})  # as earlier releases wrote it
     staged = []
     for number in range(5):
@@ -103,7 +103,7 @@ def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
         writer.write([Row(number, str(number))], None)
         staged.append(writer.prepare_commit())
         sink.create_committer().commit(1, staged[-1])
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         kept = sorted(name for name in table.properties if name.startswith("millstream.epoch."))
         assert table.properties["another"] == "1"
     assert kept == [f"millstream.epoch.millstream:job{number}:sink" for number in (2, 3, 4)]
@@ -126,7 +126,7 @@ def test_a_commit_is_known_when_the_table_has_forgotten_the_job(loader, monkeypa
     first = commit_of("job", 0)
     for number in range(1, 5):
         commit_of(f"other{number}", number)
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         assert "millstream.epoch.millstream:job:sink" not in table.properties
         if proof == "files":
             table.maintenance.expire_snapshots().by_id(table.metadata.snapshots[0].snapshot_id).commit()
@@ -143,7 +143,7 @@ def test_files_of_which_the_table_has_some_are_refused(loader):
     sink = made(loader)
     first, second = written(sink, [Row(1, "a")]), written(sink, [Row(2, "b")], epoch=2)
     sink.create_committer().commit(1, first)
-    with loader.opened() as (_, table), table.transaction() as transaction:
+    with loader.open_table() as (_, table), table.transaction() as transaction:
         transaction.remove_properties("millstream.epoch.millstream:job:sink")
     with pytest.raises(CommittedByAnother, match=r"2 files up to epoch 2 .* has committed up to epoch 1 "):
         sink.create_committer().commit(2, first + second)
@@ -203,7 +203,7 @@ def test_a_job_writes_and_another_reads(loader):
     source = IcebergSource.builder().table_loader(loader).build()
     found = job().from_source(source, WatermarkStrategy.no_watermarks(), "table").execute_and_collect()
     assert sorted((row.id, row.name) for row in found) == [(n, f"n{n:02d}") for n in range(1, 51)]
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         first = table.metadata.snapshots[0].snapshot_id
         rows = int(table.metadata.snapshots[0].summary["added-records"])
         table.delete("id <= 10")
@@ -243,7 +243,7 @@ def test_a_partitioned_table_is_written_by_partition(loader):
     staged = written(sink, [Row(n, f"p{n % 2}") for n in range(6)])
     assert len(staged) == 2
     sink.create_committer().commit(1, staged)
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         assert len(table.scan("name = 'p1'").to_arrow()) == 3
         assert len(list(table.scan("name = 'p1'").plan_files())) == 1
 
@@ -254,7 +254,7 @@ def test_what_cannot_be_written_is_refused(loader):
     with pytest.raises(UserError, match=r"partitioned by \['day'\]"):
         IcebergSink.for_row(loader, ROWS).create_table_if_missing("day").build()
     late = IcebergSink.for_row(loader, ROWS).create_table_if_missing("name").build()
-    with loader.opened() as (_, table):
+    with loader.open_table() as (_, table):
         assert table is None  # it is made as the job starts
     made(loader)
     with pytest.raises(UserError, match="has changed since"):

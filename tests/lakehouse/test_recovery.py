@@ -53,14 +53,14 @@ class Table:
         if self.kind == "delta":
             read = deltalake.DeltaTable(f"{self.path}/table").to_pyarrow_table()
         else:
-            with self.loader.opened() as (_, table):
+            with self.loader.open_table() as (_, table):
                 read = table.scan().to_arrow()
         return sorted(read.column("id").to_pylist())
 
     def live(self) -> set[str]:
         if self.kind == "delta":
             return {Path(uri).name for uri in deltalake.DeltaTable(f"{self.path}/table").file_uris()}
-        with self.loader.opened() as (_, table):
+        with self.loader.open_table() as (_, table):
             return {Path(task.file.file_path).name for task in table.scan().plan_files()}
 
     def files(self) -> set[str]:

@@ -30,9 +30,9 @@ def properties(folder: Path) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
 
 
-def partitioned(folder: Path) -> None:
+def split_by_partition(folder: Path) -> None:
     """A table of an Iceberg catalog: SQL makes those without partitions only."""
-    with TableLoader.from_catalog("c", properties(folder), "db.parts").opened() as (catalog, _):
+    with TableLoader.from_catalog("c", properties(folder), "db.parts").open_table() as (catalog, _):
         catalog.create_namespace("db")
         table = catalog.create_table("db.parts", pa.schema([("v", pa.int32()), ("p", pa.string())]))
         with table.update_spec() as spec:
@@ -42,7 +42,7 @@ def partitioned(folder: Path) -> None:
 @pytest.fixture
 def env(tmp_path: Path) -> TableEnvironment:
     made = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    partitioned(tmp_path)
+    split_by_partition(tmp_path)
     given = properties(tmp_path)
     iceberg = "'connector'='iceberg', 'catalog-name'='c', 'catalog-database'='db', 'catalog-type'='sql', "
     iceberg += f"'uri'='{given['uri']}', 'warehouse'='{given['warehouse']}'"
@@ -112,7 +112,7 @@ def test_committing_again_removes_nothing_that_came_later(kind: str, tmp_path: P
             from deltalake import DeltaTable
 
             return sorted(DeltaTable(f"{tmp_path}/t").to_pyarrow_table().column("v").to_pylist())
-        with loader.opened() as (_, table):
+        with loader.open_table() as (_, table):
             return sorted(table.scan().to_arrow().column("v").to_pylist())
 
     first = sink(overwrite=False)

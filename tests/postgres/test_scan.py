@@ -184,13 +184,13 @@ def test_a_lookup_gives_the_types_of_the_source(database):
 def test_a_remembered_row_is_forgotten_in_time(database, users):
     lookup = users(cache_max_rows=9, cache_ttl_ms=1000)
     lookup.open()
-    now = 0.0
-    lookup.cache._now = lambda: now
+    now = 0
+    lookup._now = lambda: now
     lookup.lookup(1)
     database.execute("UPDATE users SET name = 'eve' WHERE id = 1")
-    now = 0.9
+    now = 900
     assert lookup.lookup(1) == [Row(name="ann")]
-    now = 1.1
+    now = 1100
     assert lookup.lookup(1) == [Row(name="eve")]
     lookup.close()
 

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sql_cases import changelog, materialised
 
+from millstream.connectors.lookup_cache import CachePolicy, LookupCache
 from millstream.errors import MillstreamError
 from millstream.sql.connector.lookup import (
     CACHE_OPTIONS,
-    CachePolicy,
     Found,
     Key,
     Lookup,
-    LookupCache,
     TableLookup,
     cache_policy,
 )

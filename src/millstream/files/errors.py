@@ -1,4 +1,4 @@
-"""Errors of files that a job keeps: they name the file and the remedy.
+"""Errors of storage: they name the file and the remedy.
 
 Promises: storage that cannot be used now (`StorageFailure`) is another error than a file that is missing or damaged.
 Does not know: who reads or writes."""
@@ -64,3 +64,16 @@ class OutsideRoot(UserError):
         self.name = name
         self.root = root
         super().__init__(f"the name {name!r} is not inside {root}")
+
+
+class ConnectorStorageFailure(ExternalError):
+    """The storage of a source or sink refused; `StorageFailure` is the error of a job's own files."""
+
+    def __init__(self, path: str, action: str, problem: Exception) -> None:
+        self.path = path
+        refused = isinstance(problem, OSError)
+        reason = problem.strerror.lower() if isinstance(problem, OSError) and problem.strerror else str(problem)
+        super().__init__(
+            f"cannot {action} {path}: {reason.splitlines()[0] if reason else repr(problem)}",
+            hint="there must be space and permission, on the driver and all executors" if refused else None,
+        )

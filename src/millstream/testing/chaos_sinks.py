@@ -107,7 +107,7 @@ class Iceberg(OutputSink):
 
     def rows(self, directory: Path) -> list[str]:
         """All rows of the newest snapshot."""
-        with _loader(directory).opened() as (_, table):
+        with _loader(directory).open_table() as (_, table):
             return _texts(table.scan().to_arrow())
 
 

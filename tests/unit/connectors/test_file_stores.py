@@ -34,8 +34,8 @@ from millstream.connectors.files import sink as sinks
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
 from millstream.connectors.files.paths import FileChanged, OutputNotAtomic, check_output_scheme
 from millstream.connectors.files.rolling import BadOutputFile
-from millstream.connectors.files.staging import OutputFailure
 from millstream.files import remote
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.remote import RemoteFileSystem, get_file_system
 from millstream.formats import Shape, avro_schemas, format_named
 from millstream.types.factory import Types
@@ -231,7 +231,7 @@ def test_what_a_failed_commit_let_wait_is_not_shown_before_the_commit_is_repeate
 
     monkeypatch.setattr(ObjectStore, "rm_file", broken)
     committer = sink.create_committer()
-    with pytest.raises(OutputFailure):
+    with pytest.raises(ConnectorStorageFailure):
         committer.commit(1, made)
     monkeypatch.undo()
     committer.finish()

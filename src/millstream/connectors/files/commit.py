@@ -37,10 +37,11 @@ from typing import Any, BinaryIO
 from millstream.connector.sink import Committer
 from millstream.connector.staged import outlived
 from millstream.connectors.files.notes import CommitNotes
-from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
+from millstream.connectors.files.staging import STAGING, StagedFile
 from millstream.errors import ExternalError
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.files.contract import FileSystem
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.locations import join_path
 
 _log = logging.getLogger("millstream.files")
@@ -118,7 +119,7 @@ class FileCommitter(Committer):
                         self._notes.withdraw(staged)  # nothing is shown yet
                     raise
         except OSError as error:
-            raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
+            raise ConnectorStorageFailure(str(error.filename or self._base), "commit", error) from error
         if self._taken:
             told = "checkpoint %s: %d part files were shown before, and have been taken away since"
             _log.warning(told, checkpoint, self._taken)

@@ -32,8 +32,9 @@ from urllib.parse import quote, unquote
 from millstream.connector.sink import Committer
 from millstream.connectors.files.commit import FileCommitter, Merge, concatenate
 from millstream.connectors.files.rolling import BadOutputFile, OutputFileConfig
-from millstream.connectors.files.staging import STAGING, NotAPath, OutputFailure
+from millstream.connectors.files.staging import STAGING, NotAPath
 from millstream.files.contract import FileSystem
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.locations import join_path
 
 _log = logging.getLogger("millstream.files")
@@ -169,7 +170,7 @@ class CompactingCommitter(Committer):
             self._compact(checkpoint)
             self._settled = True
         except OSError as error:
-            raise OutputFailure(str(error.filename or self._base), error, action="compact") from error
+            raise ConnectorStorageFailure(str(error.filename or self._base), "compact", error) from error
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove staged files that will never be committed."""
@@ -189,7 +190,7 @@ class CompactingCommitter(Committer):
                 self._resume()
                 self._compact(None)
         except OSError as error:
-            raise OutputFailure(str(error.filename or self._base), error, action="compact") from error
+            raise ConnectorStorageFailure(str(error.filename or self._base), "compact", error) from error
         for name in (_PENDING, _NOTES):
             self._files.remove_empty_dir(join_path(self._base, name))
         self._inner.finish()

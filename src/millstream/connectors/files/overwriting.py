@@ -15,9 +15,10 @@ from typing import Any, Self
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.files.paths import below
 from millstream.connectors.files.sink import FileSink
-from millstream.connectors.files.staging import OutputFailure, StagedFile
+from millstream.connectors.files.staging import StagedFile
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.files.contract import FileSystem
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.remote import get_file_system
 
 
@@ -94,7 +95,7 @@ class OverwritingCommitter(Committer):
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise OutputFailure(each.path, error, action="replace") from error
+                raise ConnectorStorageFailure(each.path, "replace", error) from error
         folder = self._left.pop(bucket)[0].path.rpartition("/")[0]
         while folder != self._base and folder.startswith(self._base):
             with suppress(OSError):

@@ -18,10 +18,11 @@ from millstream.connectors.files.commit import FileCommitter
 from millstream.connectors.files.compaction import CompactingCommitter
 from millstream.connectors.files.partition_time import BucketTime, PartitionTime
 from millstream.connectors.files.rolling import BadOutputFile
-from millstream.connectors.files.staging import STAGING, OutputFailure, StagedFile
+from millstream.connectors.files.staging import STAGING, StagedFile
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.files.contract import FileSystem
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.locations import join_path
 from millstream.times import Duration
 
@@ -138,7 +139,7 @@ class PartitionCommitter(Committer):
         try:
             yield
         except OSError as error:
-            raise OutputFailure(str(error.filename or self._base), error, action="commit") from error
+            raise ConnectorStorageFailure(str(error.filename or self._base), "commit", error) from error
 
     def _note(self, bucket: str, time: int) -> None:
         path = join_path(self._base, f"{_MARKS}/{quote(bucket, safe='') or '.'}@")

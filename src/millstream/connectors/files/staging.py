@@ -22,25 +22,14 @@ from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
 from millstream.connectors.files.encoders import encode_all
 from millstream.connectors.files.rolling import OutputFileConfig
-from millstream.errors import ExternalError
 from millstream.files.contract import FileSystem
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.locations import join_path
 
 STAGING = ".staging"
 _OPEN_FILES = 64
 _PIECE, _COLUMN_PIECE = 1024, 8192  # records that are written at once
 MERGED = 32 << 20  # files up to this size altogether are merged when they are committed
-
-
-class OutputFailure(ExternalError):
-    """The file system refused to write."""
-
-    def __init__(self, path: str, error: OSError, *, action: str = "write") -> None:
-        self.path = path
-        super().__init__(
-            f"cannot {action} {path}: {(error.strerror or str(error)).lower()}",
-            hint="there must be space and permission, on the driver and all executors",
-        )
 
 
 class NotAPath(NotStaged):
@@ -194,7 +183,7 @@ class FileWriter(SinkWriter):
                 content.add(values[first : first + step])
                 part.size = part.stream.tell()
             except OSError as error:
-                raise OutputFailure(self._path(part), error) from error
+                raise ConnectorStorageFailure(self._path(part), "write", error) from error
             if part.size >= self._part_size:
                 del self._open[bucket]
                 self._close(part)
@@ -226,7 +215,7 @@ class FileWriter(SinkWriter):
                 part.stream = self._files.create(self._path(part), append=bool(part.size))
                 part.content = self._kind.content(part.stream)
             except OSError as error:
-                raise OutputFailure(self._path(part), error) from error
+                raise ConnectorStorageFailure(self._path(part), "write", error) from error
             self._streams[part.staged] = part
         return part.content
 
@@ -243,7 +232,7 @@ class FileWriter(SinkWriter):
                 part.size = part.stream.tell()
                 self._files.finish(part.stream)
             except OSError as error:
-                raise OutputFailure(self._path(part), error) from error
+                raise ConnectorStorageFailure(self._path(part), "write", error) from error
             part.stream = part.content = None
             del self._streams[part.staged]
 

@@ -1,17 +1,15 @@
-"""Rows of a table found by key, to enrich a stream.
+"""Lookup of rows by key, to enrich a stream.
 
-Promises: rows as the table has them now, or had them no longer ago than the cache allows; a key that has no row can be
-remembered too. Safe to call from several threads.
+Promises: rows as the table has them now, or had them no longer ago than the cache allows; a key without rows can be
+cached too. Safe to call from several threads.
 Does not know: streams; a map function or Async I/O calls it.
 
-What is looked up is not part of any checkpoint: after a recovery a record may meet a newer row."""
+Results are not part of a checkpoint: after a recovery a record may be joined with a newer row."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,47 +18,18 @@ from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
+from millstream.connectors.lookup_cache import CachePolicy, LookupCache
 from millstream.functions.async_io import AsyncFunction
 from millstream.functions.base import RuntimeContext
 from millstream.types.row import Row
-
-
-class LookupCache:
-    """The rows of the keys that were asked for last; an entry is forgotten `ttl_ms` after it was written."""
-
-    def __init__(self, max_rows: int, ttl_ms: int = 0, now: Callable[[], float] = time.monotonic) -> None:
-        """`max_rows` 0: nothing is kept; `ttl_ms` 0: an entry stays until there is no room."""
-        self._most, self._ttl, self._now = max_rows, ttl_ms / 1000, now
-        self._entries: OrderedDict[tuple[Any, ...], tuple[float, list[Row]]] = OrderedDict()
-        self._lock = threading.Lock()
-        self.hits = self.misses = 0
-
-    def get(self, key: tuple[Any, ...]) -> list[Row] | None:
-        """The rows of a key; None when they must be asked for."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or (self._ttl and self._now() - entry[0] >= self._ttl):
-                self.misses += 1
-                return None
-            self._entries.move_to_end(key)
-            self.hits += 1
-            return entry[1]
-
-    def put(self, key: tuple[Any, ...], rows: list[Row]) -> None:
-        """Remember the rows of a key."""
-        with self._lock:
-            self._entries[key] = (self._now(), rows)
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._most:
-                self._entries.popitem(last=False)
 
 
 class JdbcLookupFunction:
     """Finds rows of a table by key. `open` it in the `open` of a function, then call `lookup`. Values have the types
     that `JdbcSource` gives them.
 
-    `columns` are those of the rows; all when left out. The cache has Flink's options: `lookup.partial-cache.max-rows`,
-    `.expire-after-write`, `.cache-missing-key`."""
+    `columns` are the columns of the rows; all columns by default. The cache has Flink's options:
+    `lookup.partial-cache.max-rows` (of keys, as in Flink), `.expire-after-write`, `.cache-missing-key`."""
 
     def __init__(
         self,
@@ -84,15 +53,14 @@ class JdbcLookupFunction:
         self._where = f"FROM {quoted_table(table)} WHERE {where}"
         self._columns: tuple[list[str], list[PgType]] | None = None
         self._width = len(key_fields)
-        self._cache_settings = (cache_max_rows, cache_ttl_ms)
-        self._cache_missing = cache_missing_key
+        self._policy = CachePolicy(max_keys=cache_max_rows, after_write=cache_ttl_ms or None, missing=cache_missing_key)
         self._retries = max_retries
         self.cache: LookupCache | None = None
         self._free: list[Session] = []
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
         """Begin with an empty cache."""
-        self.cache = LookupCache(*self._cache_settings)
+        self.cache = LookupCache(self._policy)
         self._free = []
 
     def lookup(self, *key: Any) -> list[Row]:
@@ -100,13 +68,21 @@ class JdbcLookupFunction:
         if len(key) != self._width:
             message = f"the key {key!r} has {len(key)} parts, the lookup has {self._width} key fields"
             raise InvalidJdbcOption(message)
-        cache = self.cache
-        if cache is not None and (known := cache.get(key)) is not None:
-            return known
+        cached = self.get_cached(key)
+        if cached is not None:
+            return cached
         rows: list[Row] = retried(lambda: self._ask(key), self._retries + 1)
-        if cache is not None and (rows or self._cache_missing):
-            cache.put(key, rows)
+        if self.cache is not None:
+            self.cache.put(key, rows, self._now())
         return rows
+
+    def get_cached(self, key: tuple[Any, ...]) -> list[Row] | None:
+        """Return the rows of a key if they are in the cache."""
+        return None if self.cache is None else self.cache.get(key, self._now())
+
+    @staticmethod
+    def _now() -> int:
+        return time.monotonic_ns() // 1_000_000
 
     def _ask(self, key: tuple[Any, ...]) -> list[Row]:
         # one session for each call under way: taking from a list is atomic
@@ -158,8 +134,7 @@ class JdbcAsyncLookupFunction(AsyncFunction[Any, Any]):
         """The record with the rows of its key."""
         key = self._key_selector(value)
         parts = key if isinstance(key, tuple) else (key,)
-        cache = self._lookup.cache
-        rows = cache.get(parts) if cache is not None else None
+        rows = self._lookup.get_cached(parts)
         if rows is None:
             rows = await asyncio.to_thread(self._lookup.lookup, *parts)
         return self._join(value, rows)

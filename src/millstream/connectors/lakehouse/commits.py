@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from millstream.connector.sink import OutputRefused
-from millstream.connectors.lakehouse.staging import StagedFile, opened, tag
+from millstream.connector.sink import Committer, OutputRefused
+from millstream.connectors.lakehouse.staging import StagedDataFile, open_location, remove_files, tag
 
 _log = logging.getLogger("millstream.lakehouse")
 
@@ -41,16 +42,16 @@ class CommittedByAnother(OutputRefused):
         )
 
 
-def by_owner(committables: Sequence[Any]) -> dict[str, list[StagedFile]]:
+def group_by_owner(committables: Sequence[Any]) -> dict[str, list[StagedDataFile]]:
     """The files of each owner: one, unless the job was another's before."""
-    owners: dict[str, list[StagedFile]] = {}
+    owners: dict[str, list[StagedDataFile]] = {}
     for data in committables:
-        file = StagedFile.from_json(data)
+        file = StagedDataFile.from_json(data)
         owners.setdefault(file.owner, []).append(file)
     return owners
 
 
-def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedFile]) -> None:
+def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedDataFile]) -> None:
     """Say that a commit is not repeated."""
     rows = sum(file.rows for file in files)
     _log.warning(
@@ -62,6 +63,47 @@ def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedFile]) -> 
     )
 
 
+class TableCommitter(Committer, ABC):
+    """Commits the staged files of a table: one change of the table for each owner.
+
+    `replaces` is the version of the table whose rows the output replaces, if the sink overwrites."""
+
+    def __init__(self, *, overwrites: bool, replaces: int | None) -> None:
+        self._overwrites, self._replaces = overwrites, replaces
+        self._orphans = Orphans()
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """The directory of the table."""
+
+    @abstractmethod
+    def commit_files(self, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
+        """Make the staged files of one owner part of the table, if they are not part of it already."""
+
+    def snapshot(self) -> Any:
+        """Return the version that is replaced: a driver that takes over would read a newer one from the table."""
+        return {"replaces": self._replaces} if self._overwrites else None
+
+    def restore(self, state: Any) -> None:
+        """Take the version that is replaced from a checkpoint."""
+        self._replaces = state["replaces"]
+
+    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
+        """Commit the files of each owner."""
+        for owner, files in group_by_owner(committables).items():
+            self.commit_files(checkpoint, owner, files)
+            self._orphans.note(self.location, owner, files)
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        """Remove files that will never be committed."""
+        remove_files(self.location, [StagedDataFile.from_json(data) for data in committables])
+
+    def finish(self) -> None:
+        """Remove the files of dead attempts."""
+        self._orphans.finish(self.location)
+
+
 class Orphans:
     """The files of dead attempts below the location of a table."""
 
@@ -70,7 +112,7 @@ class Orphans:
         self._generations: dict[str, int] = {}
         self._commits = 0
 
-    def note(self, location: str, owner: str, files: Sequence[StagedFile]) -> None:
+    def note(self, location: str, owner: str, files: Sequence[StagedDataFile]) -> None:
         """The files of all subtasks of some epochs are committed. Now and then, all others of these epochs go."""
         self._committed.setdefault(owner, {}).update({file.path: file.epoch for file in files})
         self._commits += 1
@@ -86,7 +128,7 @@ class Orphans:
 
     def _sweep(self, location: str, owner: str, committed: Mapping[str, int]) -> None:
         epochs = range(min(committed.values()), max(committed.values()) + 1)
-        files, base = opened(location)
+        files, base = open_location(location)
         removed = 0
         for directory in {os.path.dirname(path) for path in committed}:
             try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
@@ -19,10 +18,11 @@ import pyarrow as pa
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.lakehouse.columns import NoColumn, table_schema
-from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
-from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, as_texts, digest, remove
+from millstream.connectors.lakehouse.commits import CommittedByAnother, TableCommitter, warn_of_repeat
+from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile, as_texts, digest
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
@@ -124,7 +124,7 @@ class DeltaSink(Sink):
                 )
             return package.DeltaTable(self.location, version=version, storage_options=options)
         except (package.exceptions.DeltaError, OSError) as problem:
-            raise OutputFailure(self.location, "open", problem) from problem
+            raise ConnectorStorageFailure(self.location, "open", problem) from problem
 
     def version(self) -> int | None:
         """The version of the table, None if there is none."""
@@ -134,7 +134,7 @@ class DeltaSink(Sink):
                 return None
             return int(package.DeltaTable(self.location, storage_options=options).version())
         except (package.exceptions.DeltaError, OSError) as problem:
-            raise OutputFailure(self.location, "open", problem) from problem
+            raise ConnectorStorageFailure(self.location, "open", problem) from problem
 
     class RowDataDeltaSinkBuilder:
         """Makes a DeltaSink."""
@@ -170,29 +170,20 @@ class DeltaSink(Sink):
             return replace(self._sink, replaces=self._sink.version(), overwrites=True)
 
 
-class DeltaCommitter(Committer):
-    """Commits staged files."""
+class DeltaCommitter(TableCommitter):
+    """Commits staged files to a Delta table, one commit for each owner."""
 
     def __init__(self, sink: DeltaSink) -> None:
+        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces)
         self._sink = sink
-        self._replaces = sink.replaces
-        self._orphans = Orphans()
 
-    def snapshot(self) -> Any:
-        """The version that is replaced: a driver that takes over would find another one."""
-        return {"replaces": self._replaces} if self._sink.overwrites else None
+    @property
+    def location(self) -> str:
+        """The directory of the table."""
+        return self._sink.location
 
-    def restore(self, kept: Any) -> None:
-        """The inverse."""
-        self._replaces = kept["replaces"]
-
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises: one commit for each owner."""
-        for owner, files in by_owner(committables).items():
-            self._commit(checkpoint, owner, files)
-            self._orphans.note(self._sink.location, owner, files)
-
-    def _commit(self, checkpoint: int, owner: str, files: list[StagedFile]) -> None:
+    def commit_files(self, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
+        """Commit the files with transaction identifiers, so that a repeated commit is recognised."""
         package, table = deltalake(), self._sink.table()
         epoch = max(file.epoch for file in files)
         if self._is_committed(table, owner, files):
@@ -223,7 +214,9 @@ class DeltaCommitter(Committer):
             # another driver of the same job may have been faster
             if self._is_committed(self._sink.table(), owner, files):
                 return
-            raise OutputFailure(self._sink.location, f"commit checkpoint {checkpoint} to", problem) from problem
+            raise ConnectorStorageFailure(
+                self._sink.location, f"commit checkpoint {checkpoint} to", problem
+            ) from problem
 
     def reached(self, watermark: int, now: int) -> None:
         """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
@@ -235,7 +228,7 @@ class DeltaCommitter(Committer):
             try:
                 table.create_write_transaction(gone, "append", table.schema(), partition_by=[])
             except (package.exceptions.DeltaError, OSError) as problem:
-                raise OutputFailure(self._sink.location, "replace the rows of", problem) from problem
+                raise ConnectorStorageFailure(self._sink.location, "replace the rows of", problem) from problem
 
     def _replaced(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
         """What takes files away that were there when the job began and still are; done again, it takes nothing."""
@@ -248,7 +241,7 @@ class DeltaCommitter(Committer):
             if path in before and (partition in written or not self._sink.partition_by)
         ]
 
-    def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
+    def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
         """Whether these very files were committed: the last commit of their owner says so, or the table's files, or
         its history. Raises if others were.
 
@@ -268,16 +261,8 @@ class DeltaCommitter(Committer):
             known = max(file.epoch for file in there)
         raise CommittedByAnother(self._sink.location, epoch, known, len(files))
 
-    def abort(self, committables: Sequence[Any]) -> None:
-        """Remove files that will never be committed."""
-        remove(self._sink.location, [StagedFile.from_json(data) for data in committables])
 
-    def finish(self) -> None:
-        """Remove what dead attempts left."""
-        self._orphans.finish(self._sink.location)
-
-
-def _is_in_history(table: Any, files: list[StagedFile]) -> bool:
+def _is_in_history(table: Any, files: list[StagedDataFile]) -> bool:
     """Whether the history has a commit of these files. It is read back to the time when they were staged."""
     staged, since, limit = digest(files), min(file.at for file in files) - _CLOCKS, 64
     while True:
@@ -289,7 +274,7 @@ def _is_in_history(table: Any, files: list[StagedFile]) -> bool:
         limit *= 8
 
 
-def _number(files: list[StagedFile]) -> int:
+def _number(files: list[StagedDataFile]) -> int:
     """The digest of a commit as Delta keeps it for each owner, however much of the history is cleaned up."""
     return int(digest(files)[:15], 16)
 

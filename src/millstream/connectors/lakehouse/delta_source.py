@@ -27,8 +27,9 @@ from millstream.connector.source import (
 from millstream.connectors.lakehouse.columns import row_type_of, to_rows
 from millstream.connectors.lakehouse.delta_sink import deltalake
 from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
-from millstream.connectors.lakehouse.staging import OutputFailure, opened
+from millstream.connectors.lakehouse.staging import open_location
 from millstream.errors import UserError
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.arrow_types import python_values
 from millstream.types.factory import RowTypeInfo, TypeInformation
 
@@ -84,7 +85,7 @@ class DeltaSource(Source):
             options = dict(self.storage_options) or None
             found = package.DeltaTable(self.location, version=version, storage_options=options)
         except (package.exceptions.DeltaError, OSError) as problem:
-            raise OutputFailure(self.location, "open", problem) from problem
+            raise ConnectorStorageFailure(self.location, "open", problem) from problem
         features = set(found.protocol().reader_features or []) & _UNREADABLE
         mode = found.metadata().configuration.get("delta.columnMapping.mode", "none")
         if "deletionVectors" in features and not len(pa.table(found.deletion_vectors())):
@@ -167,13 +168,13 @@ class _DeltaEnumerator(FileEnumerator):
 
     def _added(self, version: int) -> list[DataFile]:
         """What a version has added. Files that only moved rows, as compaction makes, do not count."""
-        files, base = opened(self._source.location)
+        files, base = open_location(self._source.location)
         path = f"{base}/_delta_log/{version:020d}.json"
         try:
             with files.open_input_stream(path) as stream:
                 actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
         except OSError as problem:
-            raise OutputFailure(path, "read", problem) from problem
+            raise ConnectorStorageFailure(path, "read", problem) from problem
         gone = [each["remove"] for each in actions if "remove" in each and each["remove"].get("dataChange", True)]
         if gone and not self._source.ignore_deletes:
             message = f"version {version} of the table {self._source.location} takes rows away"
@@ -202,7 +203,7 @@ class _DeltaReader(SourceReader):
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         source = self._source
-        files, base = opened(source.location)
+        files, base = open_location(source.location)
         for data in part.start:
             file = DataFile.from_json(data)
             inside = [name for name in source.columns if name not in file.partition]
@@ -211,7 +212,7 @@ class _DeltaReader(SourceReader):
                     for batch in pq.ParquetFile(stream).iter_batches(self._block, columns=inside):
                         yield Records(to_rows(self._complete(batch, file), source.row_type))
             except (pa.ArrowException, OSError) as problem:
-                raise OutputFailure(file.path, "read", problem) from problem
+                raise ConnectorStorageFailure(file.path, "read", problem) from problem
 
     def _complete(self, batch: pa.RecordBatch, file: DataFile) -> pa.RecordBatch:
         """The batch with the partition's columns."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.connectors.lakehouse.staging import OutputFailure
 from millstream.errors import UserError
+from millstream.files.errors import ConnectorStorageFailure
 
 
 class MissingIceberg(UserError):
@@ -57,7 +57,7 @@ class TableLoader:
         return TableLoader(catalog, tuple(sorted(properties.items())), table)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[tuple[Any, Any]]:
+    def open_table(self) -> Iterator[tuple[Any, Any]]:
         """Catalog and table, None if there is no such table; errors of both become ours."""
         exceptions = pyiceberg("exceptions")
         catalog = None
@@ -69,7 +69,7 @@ class TableLoader:
                 table = None
             yield catalog, table
         except (exceptions.RESTError, exceptions.CommitFailedException, OSError, pa.ArrowException) as problem:
-            raise OutputFailure(self.table, "reach", problem) from problem
+            raise ConnectorStorageFailure(self.table, "reach", problem) from problem
         finally:
             if catalog is not None and hasattr(catalog, "close"):
                 catalog.close()

@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.lakehouse.columns import table_schema
-from millstream.connectors.lakehouse.commits import CommittedByAnother, Orphans, by_owner, warn_of_repeat
+from millstream.connectors.lakehouse.commits import CommittedByAnother, TableCommitter, warn_of_repeat
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
-from millstream.connectors.lakehouse.staging import OutputFailure, ParquetWriter, StagedFile, digest, remove
+from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile, digest
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
@@ -66,7 +67,7 @@ class IcebergSink(Sink):
         """The form of the table, which must be there."""
         if self.seen is not None:
             return self.seen
-        with self.loader.opened() as (_, table):
+        with self.loader.open_table() as (_, table):
             return _form(self.loader, table, self.row_type)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
@@ -80,7 +81,7 @@ class IcebergSink(Sink):
 
     def check(self) -> None:
         """The table must be there, as it was when the sink was built; one that was to be made is made."""
-        with self.loader.opened() as (catalog, table):
+        with self.loader.open_table() as (catalog, table):
             if table is None and self.seen is None:
                 table = _created(catalog, self.loader, self.row_type, self.by)
             found = _form(self.loader, table, self.row_type)
@@ -110,7 +111,7 @@ class IcebergSink(Sink):
 
         def build(self) -> IcebergSink:
             """The sink."""
-            with self._loader.opened() as (_, table):
+            with self._loader.open_table() as (_, table):
                 if table is None and self._create:
                     if unknown := set(self._by) - set(self._row_type.get_field_names()):
                         message = f"the table cannot be partitioned by {sorted(unknown)}: its rows have no such field"
@@ -168,32 +169,26 @@ def _partition_by(table: Any) -> tuple[str, ...]:
     return tuple(by)
 
 
-class IcebergCommitter(Committer):
-    """Commits staged files."""
+class IcebergCommitter(TableCommitter):
+    """Commits staged files to an Iceberg table, one snapshot for each owner."""
 
     def __init__(self, sink: IcebergSink) -> None:
+        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces)
         self._sink = sink
-        self._replaces = sink.replaces
-        self._orphans = Orphans()
 
-    def snapshot(self) -> Any:
-        """The snapshot that is replaced: a driver that takes over would find another one."""
-        return {"replaces": self._replaces} if self._sink.overwrites else None
+    @property
+    def location(self) -> str:
+        """The directory of the table."""
+        return self._sink.form.location
 
-    def restore(self, kept: Any) -> None:
-        """The inverse."""
-        self._replaces = kept["replaces"]
+    def commit_files(self, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
+        """Add the files in one snapshot, with a table property that names them, so that a repeat is recognised."""
+        with self._sink.loader.open_table() as (_, table):
+            if table is None:
+                raise NoSuchTable(self._sink.loader.table)
+            self._commit(table, checkpoint, owner, files)
 
-    def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises: one snapshot for each owner."""
-        for owner, files in by_owner(committables).items():
-            with self._sink.loader.opened() as (_, table):
-                if table is None:
-                    raise NoSuchTable(self._sink.loader.table)
-                self._commit(table, checkpoint, owner, files)
-            self._orphans.note(self._sink.form.location, owner, files)
-
-    def _commit(self, table: Any, checkpoint: int, owner: str, files: list[StagedFile]) -> None:
+    def _commit(self, table: Any, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
         epoch, staged = max(file.epoch for file in files), digest(files)
         if self._is_committed(table, owner, files):
             warn_of_repeat(self._sink.loader.table, checkpoint, files)
@@ -217,7 +212,9 @@ class IcebergCommitter(Committer):
             # another driver of the same job may have been faster
             if self._is_committed(table.refresh(), owner, files):
                 return
-            raise OutputFailure(self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem) from problem
+            raise ConnectorStorageFailure(
+                self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem
+            ) from problem
 
     def _overwrite(self, table: Any, transaction: Any, paths: list[str], told: dict[str, str]) -> None:
         """Add files, and take away what they replace; done again, there is nothing left to take away."""
@@ -242,16 +239,16 @@ class IcebergCommitter(Committer):
         """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
         if self._replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
             return
-        with self._sink.loader.opened() as (_, table):
+        with self._sink.loader.open_table() as (_, table):
             if table is not None and self._replaced(table, []):
                 with table.transaction() as transaction:
                     self._overwrite(table, transaction, [], {})
 
-    def _paths(self, files: Sequence[StagedFile]) -> list[str]:
+    def _paths(self, files: Sequence[StagedDataFile]) -> list[str]:
         scheme = "" if "://" in self._sink.form.location else "file://"
         return [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
 
-    def _is_committed(self, table: Any, owner: str, files: list[StagedFile]) -> bool:
+    def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
         """Whether these very files were committed: the mark of their owner says so, or a snapshot, or the table's
         files. Raises if others were.
 
@@ -274,14 +271,6 @@ class IcebergCommitter(Committer):
             return False
         known = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
         raise CommittedByAnother(self._sink.loader.table, epoch, known, len(files))
-
-    def abort(self, committables: Sequence[Any]) -> None:
-        """Remove files that will never be committed."""
-        remove(self._sink.form.location, [StagedFile.from_json(data) for data in committables])
-
-    def finish(self) -> None:
-        """Remove what dead attempts left."""
-        self._orphans.finish(self._sink.form.location)
 
 
 def _mark(text: str) -> dict[str, Any]:

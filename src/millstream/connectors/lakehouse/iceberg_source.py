@@ -81,7 +81,7 @@ class IcebergSource(Source):
             if self._loader is None:
                 message = "(none)"
                 raise NoSuchTable(message)
-            with self._loader.opened() as (_, table):
+            with self._loader.open_table() as (_, table):
                 if table is None:
                     raise NoSuchTable(self._loader.table)
                 scan = _scan(table, self._columns, self._snapshot)
@@ -103,7 +103,7 @@ class _IcebergEnumerator(FileEnumerator):
 
     def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
         source = self._source
-        with source.loader.opened() as (_, table):
+        with source.loader.open_table() as (_, table):
             if table is None:
                 raise NoSuchTable(source.loader.table)
             current = table.current_snapshot()
@@ -127,7 +127,7 @@ class _IcebergReader(SourceReader):
     def read(self, part: SplitRange) -> Iterator[Records]:
         source = self._source
         arrow = pyiceberg("io.pyarrow")
-        with source.loader.opened() as (_, table):
+        with source.loader.open_table() as (_, table):
             if table is None:
                 raise NoSuchTable(source.loader.table)
             for data in part.start:

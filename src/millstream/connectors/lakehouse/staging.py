@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.lakehouse.columns import to_table
-from millstream.errors import ExternalError
-from millstream.files.access import sync_directory
+from millstream.files.errors import ConnectorStorageFailure
+from millstream.files.local import LocalFileSystem
 from millstream.types.arrow_types import python_values
 from millstream.types.factory import RowTypeInfo
 
@@ -30,16 +30,8 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ROLL = 128 << 20  # bytes in memory after which a file is written within an epoch
 
 
-class OutputFailure(ExternalError):
-    """The storage of a table refused."""
-
-    def __init__(self, path: str, doing: str, problem: Exception) -> None:
-        self.path = path
-        super().__init__(f"cannot {doing} {path}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
-
-
 @dataclass(frozen=True, slots=True)
-class StagedFile(Committable):
+class StagedDataFile(Committable):
     """A committable: a file below the table's location, and what it holds."""
 
     output: ClassVar[str] = "a file of a table sink"
@@ -64,12 +56,12 @@ def tag(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def digest(files: Sequence[StagedFile]) -> str:
+def digest(files: Sequence[StagedDataFile]) -> str:
     """One name for all files of a commit: that it is in the table's history proves that they were committed."""
     return hashlib.blake2b("\n".join(sorted(file.path for file in files)).encode(), digest_size=16).hexdigest()
 
 
-def opened(location: str) -> tuple[pafs.FileSystem, str]:
+def open_location(location: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a location, and its path there."""
     try:
         if "://" not in location:
@@ -77,7 +69,7 @@ def opened(location: str) -> tuple[pafs.FileSystem, str]:
         files, path = pafs.FileSystem.from_uri(location)
         return files, path
     except (pa.ArrowException, OSError, ValueError) as problem:
-        raise OutputFailure(location, "open", problem) from problem
+        raise ConnectorStorageFailure(location, "open", problem) from problem
 
 
 class ParquetWriter(SinkWriter):
@@ -104,7 +96,7 @@ class ParquetWriter(SinkWriter):
         self._context = context
         self._waiting: list[pa.Table] = []
         self._bytes = 0
-        self._written: list[StagedFile] = []
+        self._written: list[StagedDataFile] = []
 
     def write(self, values: Any, timestamps: Sequence[int | None] | None) -> None:
         """Take records; when there are many, a file is written."""
@@ -126,7 +118,7 @@ class ParquetWriter(SinkWriter):
             return
         whole = pa.concat_tables(self._waiting)
         self._waiting, self._bytes = [], 0
-        for values, part in partitioned(whole, self._partition_by):
+        for values, part in split_by_partition(whole, self._partition_by):
             self._write_file(values, part if self._inside else part.drop_columns(self._partition_by))
 
     def _write_file(self, partition: dict[str, str | None], table: pa.Table) -> None:
@@ -139,23 +131,23 @@ class ParquetWriter(SinkWriter):
             for key, value in partition.items()
         ]
         path = "/".join([*([self._directory] if self._directory else []), *folders, name])
-        files, base = opened(self._location)
+        files, base = open_location(self._location)
         target = f"{base}/{path}"
         try:
             if isinstance(files, pafs.LocalFileSystem):
-                _make_durable(os.path.dirname(target))
+                LocalFileSystem(private=False).make_dirs(os.path.dirname(target))
             else:
                 files.create_dir(os.path.dirname(target), recursive=True)
             with files.open_output_stream(target) as stream:
                 pq.write_table(table, stream, compression="zstd")
             if isinstance(files, pafs.LocalFileSystem):
-                _to_device(target)
+                _sync_file(target)
             size = files.get_file_info(target).size
         except (pa.ArrowException, OSError) as problem:
-            raise OutputFailure(target, "write", problem) from problem
+            raise ConnectorStorageFailure(target, "write", problem) from problem
         nulls = {field.name: table.column(field.name).null_count for field in table.schema if _is_flat(field.type)}
         self._written.append(
-            StagedFile(
+            StagedDataFile(
                 owner,
                 context.epoch,
                 path,
@@ -170,11 +162,11 @@ class ParquetWriter(SinkWriter):
 
     def abort(self) -> None:
         """Remove what was written."""
-        remove(self._location, self._written)
+        remove_files(self._location, self._written)
         self._written, self._waiting = [], []
 
 
-def partitioned(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
     """The rows of each partition, with the partition's values as text."""
     if not columns:
         yield {}, table
@@ -200,9 +192,9 @@ def as_texts(column: pa.ChunkedArray) -> list[str | None]:
     return list(python_values(column.cast(pa.string()).combine_chunks()))
 
 
-def remove(location: str, staged: Sequence[StagedFile]) -> None:
+def remove_files(location: str, staged: Sequence[StagedDataFile]) -> None:
     """Delete files; those that are gone are as good, and one that cannot be deleted is no part of the table anyway."""
-    files, base = opened(location)
+    files, base = open_location(location)
     for file in staged:
         try:
             files.delete_file(f"{base}/{file.path}")
@@ -214,16 +206,7 @@ def _is_flat(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
-def _make_durable(path: str) -> None:
-    """Make a directory with those above it; their names are on the device when this returns."""
-    if not os.path.isdir(path):
-        above = os.path.dirname(path)
-        _make_durable(above)
-        os.makedirs(path, exist_ok=True)
-        sync_directory(above)
-
-
-def _to_device(path: str) -> None:
+def _sync_file(path: str) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-    sync_directory(os.path.dirname(path))
+    LocalFileSystem().sync_dir(os.path.dirname(path))

@@ -1,23 +1,22 @@
-"""Rows of a table found by key: what a connector gives to a lookup join, and how answers are remembered.
+"""Rows of a table found by key: what a connector gives to a lookup join, and how results are cached.
 
-Promises: keys are asked for many at a time; an answer is remembered no longer, and no more of them, than the table's
-options allow, which may also ask for the whole table to be kept. Time is the epoch's.
+Promises: many keys are looked up at a time; the cache policy is that of the table's options, which may also ask for the
+whole table to be kept.
 Does not know: joins, connectors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connectors.lookup_cache import CachePolicy, Key
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, reload_policy
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import duration_millis
 
-Key = tuple[Any, ...]
 Found = Sequence[Sequence[Any]]
 
 CACHE_OPTIONS = (
@@ -54,16 +53,6 @@ class Lookup(ABC):
 
 
 @dataclass(frozen=True)
-class CachePolicy:
-    """How answers are remembered. Spans are in milliseconds, None for ever."""
-
-    max_rows: int | None = None
-    after_write: int | None = None
-    after_access: int | None = None
-    missing: bool = True
-
-
-@dataclass(frozen=True)
 class TableLookup:
     """How a table is looked up: rows have `schema`; `most` keys fit into one question.
 
@@ -74,46 +63,6 @@ class TableLookup:
     cache: CachePolicy | Reload | None = None
     asynchronous: bool = False
     most: int = 1000
-
-
-class LookupCache:
-    """Answers by key, the one used last at the end. The rows of all answers count; an empty answer counts as one."""
-
-    def __init__(self, policy: CachePolicy) -> None:
-        self._policy = policy
-        self._entries: OrderedDict[Key, list[Any]] = OrderedDict()  # [rows, written, used]
-        self._rows = 0
-
-    def get(self, key: Key, now: int) -> list[Any] | None:
-        """The rows of a key; None when they must be asked for."""
-        entry = self._entries.get(key)
-        if entry is None:
-            return None
-        policy = self._policy
-        if (policy.after_write is not None and now - entry[1] >= policy.after_write) or (
-            policy.after_access is not None and now - entry[2] >= policy.after_access
-        ):
-            self._drop(key)
-            return None
-        entry[2] = now
-        self._entries.move_to_end(key)
-        return list(entry[0])
-
-    def put(self, key: Key, rows: list[Any], now: int) -> None:
-        """Remember the rows of a key."""
-        if not rows and not self._policy.missing:
-            return
-        self._drop(key)
-        self._entries[key] = [rows, now, now]
-        self._rows += max(len(rows), 1)
-        most = self._policy.max_rows
-        while most is not None and self._rows > most and self._entries:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: Key) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._rows -= max(len(entry[0]), 1)
 
 
 def cache_policy(context: TableContext) -> CachePolicy | Reload | None:

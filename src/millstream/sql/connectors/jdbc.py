@@ -17,7 +17,8 @@ from millstream.connectors.jdbc.sink import JdbcSink
 from millstream.connectors.jdbc.source import JdbcSource
 from millstream.connectors.jdbc.statements import quoted, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
+from millstream.connectors.lookup_cache import Key
+from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Lookup, TableLookup, cache_policy
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import check_columns, told

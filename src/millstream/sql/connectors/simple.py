@@ -22,9 +22,10 @@ from millstream.connectors.datagen import (
     chance,
 )
 from millstream.connectors.datagen import Sequence as Counting
+from millstream.connectors.lookup_cache import Key
 from millstream.connectors.printing import PrintSink
 from millstream.sql.columns import row_type_info
-from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Key, Lookup, TableLookup, cache_policy
+from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Lookup, TableLookup, cache_policy
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.operators.join.whole_tables import whole_table

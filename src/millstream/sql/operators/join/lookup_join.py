@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.connectors.lookup_cache import CachePolicy, Key, LookupCache
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
@@ -29,7 +30,7 @@ from millstream.sql.columns import (
     struct_of,
     tuples_of,
 )
-from millstream.sql.connector.lookup import CachePolicy, Key, LookupCache, TableLookup
+from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression

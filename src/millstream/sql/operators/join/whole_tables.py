@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from millstream.connector.source import Boundedness, Budget, ReaderContext, Source
+from millstream.connectors.lookup_cache import Key
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
 from millstream.sql.columns import struct_of, tuples_of
-from millstream.sql.connector.lookup import Found, Key, Lookup, TableLookup
+from millstream.sql.connector.lookup import Found, Lookup, TableLookup
 from millstream.sql.connector.lookup_reload import reload_policy
 from millstream.sql.connector.table_connector import TableContext, TableSource
 from millstream.sql.operators.enter import EnterSpec, Entrance
