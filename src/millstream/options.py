@@ -7,30 +7,14 @@ Does not know: who reads an option."""
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any
 
-from millstream.config.configuration import ConfigOption, Configuration, MemorySize
+from millstream.config.configuration import Configuration, MemorySize
+from millstream.config.option import OPTIONS as OPTIONS
+from millstream.config.option import Option as Option
 from millstream.ignored_options import IGNORED, IGNORED_PREFIXES
+from millstream.sql_options import SQL_PREFIXES
 from millstream.times import Duration
-
-T = TypeVar("T")
-
-OPTIONS: dict[str, Option[Any]] = {}
-
-
-@dataclass(frozen=True)
-class Option(ConfigOption[T]):
-    """A ConfigOption that is part of the system; `kind` says whether it does anything here."""
-
-    kind: Literal["used", "ignored"] = "used"
-
-    def __post_init__(self) -> None:
-        if self.key in OPTIONS:
-            message = f"option {self.key} is declared twice"
-            raise ValueError(message)
-        OPTIONS[self.key] = self
-
 
 # ------------------------------------------------------------------------------------------------- the program
 
@@ -551,9 +535,7 @@ for _reason, _keys in IGNORED.items():
 USED_PREFIXES = (
     "spark.",
     "metrics.",
-    "table.",
-    "sql-client.",
-    "sql-gateway.",
+    *SQL_PREFIXES,
     "rest.",
     "security.",
     "millstream.rest.",

@@ -1,5 +1,7 @@
 """Every option is documented, and its page is generated from it."""
 
+import ast
+import re
 import runpy
 
 from sources import REPOSITORY
@@ -10,6 +12,20 @@ from millstream.options import OPTIONS
 def test_every_option_says_what_it_does():
     silent = [key for key, option in OPTIONS.items() if not option.description.endswith(".")]
     assert not silent, f"options without a sentence: {silent}"
+
+
+def test_options_of_sql_are_read_by_their_constants():
+    key = re.compile(r"(table|sql-client)\.[a-z0-9-]+(\.[a-z0-9.-]*)?")
+    source = REPOSITORY / "src" / "millstream"
+    elsewhere = [path for path in sorted(source.rglob("*.py")) if path.relative_to(source).parts[0] != "formats"]
+    found = [
+        f"{path.relative_to(source)}:{node.lineno} {node.value}"
+        for path in elsewhere
+        if path.name != "sql_options.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and key.fullmatch(node.value)
+    ]
+    assert not found, f"declare these options in millstream/sql_options.py: {found}"
 
 
 def test_the_reference_page_is_up_to_date():

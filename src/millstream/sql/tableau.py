@@ -9,8 +9,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from millstream.sql.types import data_types as t
+from millstream.sql_options import MAX_COLUMN_WIDTH
 
-MAX_WIDTH = 30
+MAX_WIDTH = MAX_COLUMN_WIDTH.default
 NULL = "<NULL>"
 _OPS = ("+I", "-U", "+U", "-D")
 

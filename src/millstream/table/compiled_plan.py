@@ -19,7 +19,7 @@ from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import flink_json
 from millstream.graph.job_graph import job_graph
 from millstream.sql.compiled.codec import Reader, UnreadablePlan, Writer
-from millstream.sql.compiled.objects import FORCE_RECOMPILE, NamedFunctions, Tables, written_tables
+from millstream.sql.compiled.objects import NamedFunctions, Tables, written_tables
 from millstream.sql.compiled.stored import PlanNoLongerFits, PlanReader, written
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.logical import nodes as l
@@ -27,6 +27,7 @@ from millstream.sql.physical.explain import explained_operations
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import tokenize
+from millstream.sql_options import PLAN_FORCE_RECOMPILE
 from millstream.state.deltas import IncompatibleState, TableSchema
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.plan_reference import CannotUsePlanFile, PlanReference, local_path
@@ -110,12 +111,12 @@ class CompiledPlan:
     def write_to_file(self, file: str, ignore_if_exists: bool = False) -> None:
         """Write the plan into a file; with 'table.plan.force-recompile', over one that is there."""
         path = local_path(str(file))
-        forced = (self._t_env._session().options(FORCE_RECOMPILE) or "").lower() == "true"
+        forced = (self._t_env._session().options(PLAN_FORCE_RECOMPILE.key) or "").lower() == "true"
         if path.exists() and ignore_if_exists:
             return
         if path.exists() and not forced:
             message = f"there is a file '{file}' already"
-            raise SqlValidationError(message, hint=f"name another, or set '{FORCE_RECOMPILE}' = 'true'")
+            raise SqlValidationError(message, hint=f"name another, or set '{PLAN_FORCE_RECOMPILE.key}' = 'true'")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "w", encoding="utf-8", opener=opener) as stream:

@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from millstream import options
 from millstream.config.configuration import Configuration
 from millstream.sql.types.durations import duration_millis
-from millstream.table.table_config import MINI_BATCH, MINI_BATCH_LATENCY
+from millstream.sql_options import MINI_BATCH_ENABLED, MINI_BATCH_LATENCY
 
 
 @contextmanager
 def paced(configuration: Configuration) -> Iterator[None]:
     """Submit jobs with epochs that are no longer than a mini-batch may wait."""
     target = options.EPOCH_TARGET_DURATION
-    latency = duration_millis(configuration.get_string(MINI_BATCH_LATENCY, "0 ms"))
+    latency = duration_millis(configuration.get_string(MINI_BATCH_LATENCY.key, "0 ms"))
     usual = configuration.get(target).to_milliseconds()
-    enabled = configuration.get_boolean(MINI_BATCH, False)
+    enabled = configuration.get_boolean(MINI_BATCH_ENABLED.key, False)
     if not enabled or not 0 < latency < usual or target.key in configuration.key_set():
         yield
         return

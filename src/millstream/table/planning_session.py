@@ -22,7 +22,7 @@ from millstream.runtime.operators.sink import SinkSpec
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.columns import row_type_info
 from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
-from millstream.sql.functions.function_context import TABLE_FUNCTIONS, async_options
+from millstream.sql.functions.function_context import async_options
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.hints import check_table_hints
 from millstream.sql.logical.bind.inserts import append_partition_values, bind_insert
@@ -36,12 +36,12 @@ from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import find_word
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import duration_millis
+from millstream.sql_options import ASYNC_TABLE, MINI_BATCH_ENABLED, MINI_BATCH_SIZE, STATE_TTL
 from millstream.table import bridging
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.mini_batches import paced
 from millstream.table.named_objects import NamedObjects
-from millstream.table.table_config import MINI_BATCH, MINI_BATCH_SIZE, STATE_TTL
 from millstream.table.table_result import TableResult
 from millstream.types.row import Row
 
@@ -63,12 +63,12 @@ class PlanningSession(NamedObjects):
 
     def _planner(self) -> QueryPlanner:
         config = self._env._configuration
-        ttl = duration_millis(config.get_string(STATE_TTL, "0 ms"))
+        ttl = duration_millis(config.get_string(STATE_TTL.key, "0 ms"))
         options = self._session().options
-        size = config.get_integer(MINI_BATCH_SIZE, -1)
+        size = config.get_integer(MINI_BATCH_SIZE.key, -1)
         settings = Settings(
             self._config.get_local_timezone(),
-            config.get_boolean(MINI_BATCH, False),
+            config.get_boolean(MINI_BATCH_ENABLED.key, False),
             ttl or None,
             self._batch(),
             async_options(options, duration_millis),
@@ -76,7 +76,7 @@ class PlanningSession(NamedObjects):
             two_phase_wanted(options),
             distinct_buckets(options),
             catalyst=config.get(runtime_options.SQL_BATCH_ENGINE) == "catalyst",
-            asynchronous_tables=async_options(options, duration_millis, TABLE_FUNCTIONS),
+            asynchronous_tables=async_options(options, duration_millis, ASYNC_TABLE),
         )
         return QueryPlanner(self._session(), settings, lambda: 0)
 

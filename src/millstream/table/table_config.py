@@ -8,16 +8,9 @@ from __future__ import annotations
 from millstream import options
 from millstream.config.configuration import Configuration
 from millstream.sql.types.durations import duration_millis
+from millstream.sql_options import LOCAL_TIME_ZONE, MAX_GENERATED_CODE_LENGTH, SQL_DIALECT, STATE_TTL
 from millstream.table.sql_dialect import SqlDialect
 from millstream.times import Duration
-
-LOCAL_TIME_ZONE = "table.local-time-zone"
-STATE_TTL = "table.exec.state.ttl"
-MINI_BATCH = "table.exec.mini-batch.enabled"
-MINI_BATCH_SIZE = "table.exec.mini-batch.size"
-MINI_BATCH_LATENCY = "table.exec.mini-batch.allow-latency"
-_CODE_LENGTH = "table.generated-code.max-length"
-_DIALECT = "table.sql-dialect"
 
 
 class TableConfig:
@@ -54,36 +47,36 @@ class TableConfig:
 
     def get_local_timezone(self) -> str:
         """The session's time zone."""
-        zone = self._configuration.get_string(LOCAL_TIME_ZONE, "default")
+        zone = self._configuration.get_string(LOCAL_TIME_ZONE.key, LOCAL_TIME_ZONE.default)
         return "UTC" if zone == "default" else zone
 
     def set_local_timezone(self, timezone_id: str) -> None:
         """Set the session's time zone."""
-        self._configuration.set_string(LOCAL_TIME_ZONE, timezone_id)
+        self._configuration.set_string(LOCAL_TIME_ZONE.key, timezone_id)
 
     def get_idle_state_retention(self) -> Duration:
         """How long state that nothing touches is kept; 0 for ever."""
-        return Duration.of_millis(duration_millis(self._configuration.get_string(STATE_TTL, "0 ms")))
+        return Duration.of_millis(duration_millis(self._configuration.get_string(STATE_TTL.key, "0 ms")))
 
     def set_idle_state_retention(self, duration: Duration) -> None:
         """Set how long state that nothing touches is kept."""
-        self._configuration.set_string(STATE_TTL, f"{duration.to_milliseconds()} ms")
+        self._configuration.set_string(STATE_TTL.key, f"{duration.to_milliseconds()} ms")
 
     def get_max_generated_code_length(self) -> int:
         """Accepted for PyFlink programs: no code is generated."""
-        return self._configuration.get_integer(_CODE_LENGTH, 4000)
+        return self._configuration.get_integer(MAX_GENERATED_CODE_LENGTH.key, MAX_GENERATED_CODE_LENGTH.default)
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
         """Accepted for PyFlink programs: no code is generated."""
-        self._configuration.set_integer(_CODE_LENGTH, max_generated_code_length)
+        self._configuration.set_integer(MAX_GENERATED_CODE_LENGTH.key, max_generated_code_length)
 
     def get_sql_dialect(self) -> SqlDialect:
         """The dialect."""
-        return SqlDialect[self._configuration.get_string(_DIALECT, "default").upper()]
+        return SqlDialect[self._configuration.get_string(SQL_DIALECT.key, SQL_DIALECT.default).upper()]
 
     def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
         """Set the dialect."""
-        self._configuration.set_string(_DIALECT, sql_dialect.name.lower())
+        self._configuration.set_string(SQL_DIALECT.key, sql_dialect.name.lower())
 
     def get_python_executable(self) -> str | None:
         """The Python that tasks run on."""

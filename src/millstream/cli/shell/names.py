@@ -6,13 +6,11 @@ Does not know: how they are offered."""
 from __future__ import annotations
 
 from millstream import options
-from millstream.cli.shell import settings
 from millstream.cli.shell.completion import Names
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.connectors.registry import known_connectors
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.library import known_names
-from millstream.table.table_config import LOCAL_TIME_ZONE, MINI_BATCH, STATE_TTL
 
 
 def names_of(catalogs: Catalogs) -> Names:
@@ -35,8 +33,6 @@ def names_of(catalogs: Catalogs) -> Names:
         sorted(
             {
                 *(key for key, option in options.OPTIONS.items() if option.kind == "used"),
-                *(option.key for option in settings.OWN),
-                *(LOCAL_TIME_ZONE, MINI_BATCH, STATE_TTL),
             }
         ),
         known_connectors(),

@@ -7,39 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.config.configuration import ConfigOption
+from millstream.config.option import Option
 from millstream.errors import UserError
 from millstream.sql.errors import nearest
-from millstream.sql.tableau import MAX_WIDTH
+from millstream.sql_options import (
+    COLOR_SCHEMA,
+    DML_SYNC,
+    MAX_COLUMN_WIDTH,
+    MAX_TABLE_ROWS,
+    PRINT_TIME_COST,
+    RESULT_MODE,
+    SHOW_LINE_NUMBERS,
+    VERBOSE,
+)
 
-RESULT_MODE = ConfigOption(
-    "sql-client.execution.result-mode",
-    "table",
-    "How rows of a query are shown: a table that changes, the changes, or lines as they come.",
-    choices=("table", "changelog", "tableau"),
-)
-MAX_ROWS = ConfigOption(
-    "sql-client.execution.max-table-result.rows",
-    1_000_000,
-    "The most rows that the modes table and changelog keep; the oldest go first.",
-    int,
-)
-VERBOSE = ConfigOption("sql-client.verbose", False, "Whether an error is shown with its traceback.", bool)
-MAX_WIDTH_SHOWN = ConfigOption(
-    "table.display.max-column-width",
-    MAX_WIDTH,
-    "The width at which a column of unknown width is cut.",
-    int,
-    ("sql-client.display.max-column-width",),
-)
-DML_SYNC = ConfigOption("table.dml-sync", False, "Whether INSERT waits for the end of its job.", bool)
-
-OWN: tuple[ConfigOption[Any], ...] = (RESULT_MODE, MAX_ROWS, VERBOSE, MAX_WIDTH_SHOWN, DML_SYNC)
-WITHOUT_EFFECT = (
-    "sql-client.display.color-schema",
-    "sql-client.display.print-time-cost",
-    "sql-client.display.show-line-numbers",
-)
+OWN: tuple[Option[Any], ...] = (RESULT_MODE, MAX_TABLE_ROWS, VERBOSE, MAX_COLUMN_WIDTH, DML_SYNC)
+WITHOUT_EFFECT = tuple(option.key for option in (COLOR_SCHEMA, PRINT_TIME_COST, SHOW_LINE_NUMBERS))
 
 
 class UnknownShellOption(UserError):

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from millstream import sql_options
 from millstream.cli.shell import settings
 from millstream.cli.shell.commands import HELP, Command, command
 from millstream.cli.shell.failures import Failed, Place
@@ -127,7 +128,7 @@ class Shell:
         self.jobs.tell_ended(self._problem)
 
     def _problem(self, error: Exception, about: str) -> None:
-        self._screen.problem(error, verbose=self._env._configuration.get(settings.VERBOSE), about=about)
+        self._screen.problem(error, verbose=self._env._configuration.get(sql_options.VERBOSE), about=about)
 
     # -------------------------------------------------------------------------------------------- single statements
 
@@ -148,7 +149,7 @@ class Shell:
                 with result.collect():  # a query ends with its statement, wherever Ctrl-C finds it
                     self._query(result, progress)
             elif client is not None:
-                sync = self._env._configuration.get(settings.DML_SYNC)
+                sync = self._env._configuration.get(sql_options.DML_SYNC)
                 self.jobs.add(BackgroundJob(client, progress, place), wait=sync)
             elif result._schema is None:
                 self._screen.tell("done")
@@ -196,8 +197,8 @@ class Shell:
 
     def _query(self, result: TableResult, progress: Progress) -> None:
         config = self._env._configuration
-        mode = config.get(settings.RESULT_MODE) if self._mode_is_chosen() else "tableau"
-        most = config.get(settings.MAX_ROWS)
+        mode = config.get(sql_options.RESULT_MODE) if self._mode_is_chosen() else "tableau"
+        most = config.get(sql_options.MAX_TABLE_ROWS)
         columns = self._columns(result, ops=mode == "changelog")
         if mode != "tableau" and self._view is not None:
             self._view(result, columns, Changes(most) if mode == "changelog" else LiveTable(most), progress)
@@ -215,7 +216,7 @@ class Shell:
                 self._stream(result, columns, status)
 
     def _mode_is_chosen(self) -> bool:
-        return self._view is not None or self._env._configuration.contains(settings.RESULT_MODE)
+        return self._view is not None or self._env._configuration.contains(sql_options.RESULT_MODE)
 
     def _columns(self, result: TableResult, *, ops: bool) -> Columns:
         schema, cells = result._row_type(), result._cells()
@@ -223,7 +224,9 @@ class Shell:
         def safe(row: Row) -> list[str]:
             return [printable(cell) for cell in cells(row)]
 
-        return Columns(schema.names, schema.types, safe, self._env._configuration.get(settings.MAX_WIDTH_SHOWN), ops)
+        return Columns(
+            schema.names, schema.types, safe, self._env._configuration.get(sql_options.MAX_COLUMN_WIDTH), ops
+        )
 
     @staticmethod
     def _gather(result: TableResult, kept: Kept) -> None:

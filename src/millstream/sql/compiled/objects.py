@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from millstream.config.option import Option
 from millstream.sql.catalog.catalog import Catalogs, TableDefinition
 from millstream.sql.compiled.codec import Reader, Writer
 from millstream.sql.compiled.secrets import resolve_hints, resolve_options, split_secrets
@@ -19,20 +20,15 @@ from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationEr
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.physical.identity.identity import inputs_first
 from millstream.sql.physical.nodes import Operation, Origin
-
-COMPILE_OBJECTS = "table.plan.compile.catalog-objects"
-RESTORE_OBJECTS = "table.plan.restore.catalog-objects"
-FORCE_RECOMPILE = "table.plan.force-recompile"
-_COMPILE = ("ALL", "SCHEMA", "IDENTIFIER")
-_RESTORE = ("ALL", "ALL_ENFORCED", "IDENTIFIER")
+from millstream.sql_options import PLAN_COMPILE_OBJECTS, PLAN_RESTORE_OBJECTS
 
 Options = Callable[[str], str | None]
 
 
-def _chosen(options: Options, key: str, words: Sequence[str]) -> str:
-    word = (options(key) or words[0]).upper()
-    if word not in words:
-        message = f"option '{key}' must be {', '.join(words)}, not '{word}'"
+def _read_choice(options: Options, option: Option[str]) -> str:
+    word = (options(option.key) or option.default).upper()
+    if word not in option.choices:
+        message = f"option '{option.key}' must be {', '.join(option.choices)}, not '{word}'"
         raise SqlValidationError(message)
     return word
 
@@ -75,7 +71,7 @@ class NamedFunctions:
 
 def written_tables(operations: Sequence[Operation], writer: Writer, options: Options) -> list[dict[str, Any]]:
     """The tables that plans read, write and look up, each once, as far as they are to be written."""
-    how = _chosen(options, COMPILE_OBJECTS, _COMPILE)
+    how = _read_choice(options, PLAN_COMPILE_OBJECTS)
     found: dict[tuple[str, ...], TableDefinition] = {}
     for operation in inputs_first(operations):
         if isinstance(operation.origin, Origin):
@@ -95,7 +91,7 @@ class Tables:
     """Definitions of tables by name, from a plan and from a catalog."""
 
     def __init__(self, stored: Sequence[Any], reader: Reader, catalogs: Catalogs, options: Options) -> None:
-        self._how = _chosen(options, RESTORE_OBJECTS, _RESTORE)
+        self._how = _read_choice(options, PLAN_RESTORE_OBJECTS)
         self._catalogs = catalogs
         self._stored = {tuple(each["name"]): each for each in stored}
         self._reader, self._options = reader, options
@@ -120,7 +116,9 @@ class Tables:
             return replace(planned, options={**planned.options, **secrets})
         message = f"the plan uses table '{'.'.join(name)}', which is in no catalog"
         told = (
-            "create it first" if self._how != "ALL_ENFORCED" else f"compile the plan with '{COMPILE_OBJECTS}' = 'ALL'"
+            "create it first"
+            if self._how != "ALL_ENFORCED"
+            else f"compile the plan with '{PLAN_COMPILE_OBJECTS.key}' = 'ALL'"
         )
         raise CatalogError(message, hint=told)
 
@@ -133,4 +131,4 @@ def _same_columns(name: tuple[str, ...], planned: TableDefinition, current: Tabl
     changed = [column for column in dict.fromkeys((*before, *after)) if before.get(column) != after.get(column)]
     what = f"column '{changed[0]}' has changed" if changed else "its keys or its watermark have changed"
     message = f"table '{'.'.join(name)}' is not what it was when the plan was compiled: {what}"
-    raise SqlValidationError(message, hint=f"compile again, or set '{RESTORE_OBJECTS}' = 'ALL_ENFORCED'")
+    raise SqlValidationError(message, hint=f"compile again, or set '{PLAN_RESTORE_OBJECTS.key}' = 'ALL_ENFORCED'")

@@ -12,8 +12,8 @@ from typing import Any
 
 from millstream.config.secrets import shown
 from millstream.errors import UserError
+from millstream.sql_options import PLAN_SECRETS_PREFIX
 
-PREFIX = "table.plan.secrets."
 _REFERENCE = "secret"
 
 Options = Callable[[str], str | None]
@@ -32,7 +32,7 @@ class PlanSecretMissing(UserError):
 
 def secret_key(table: tuple[str, ...], option: str) -> str:
     """The session option that gives the value of a table's secret option."""
-    return f"{PREFIX}{'.'.join(table)}.{option}"
+    return f"{PLAN_SECRETS_PREFIX}{'.'.join(table)}.{option}"
 
 
 def split_secrets(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from millstream import sql_options
+from millstream.config.option import Option
 from millstream.errors import UserError
 from millstream.functions.async_io import AsyncRetryStrategy
 from millstream.runtime.metrics import UserMetrics
 from millstream.runtime.operator import OperatorContext
-
-SCALAR_FUNCTIONS, TABLE_FUNCTIONS = "table.exec.async-scalar.", "table.exec.async-table."
+from millstream.times import Duration
 
 
 class UnusableAsyncOption(UserError):
@@ -49,31 +50,36 @@ def _always(_problem: Exception) -> bool:
 
 
 def async_options(
-    options: Callable[[str], str | None], millis: Callable[[str], int], prefix: str = SCALAR_FUNCTIONS
+    options: Callable[[str], str | None],
+    millis: Callable[[str], int],
+    declared: sql_options.AsyncFunctionOptions = sql_options.ASYNC_SCALAR,
 ) -> AsyncOptions:
-    """The options of a session under a prefix; `millis` reads a duration."""
-    default = AsyncOptions()
-    most, attempted, how = f"{prefix}max-concurrent-operations", f"{prefix}max-attempts", f"{prefix}retry-strategy"
-    capacity = _whole(most, options(most) or options(f"{prefix}buffer-capacity"), default.capacity)
-    attempts = _whole(attempted, options(attempted), default.attempts)
-    strategy = (options(how) or "FIXED_DELAY").upper()
-    if strategy not in ("FIXED_DELAY", "NO_RETRY"):
-        raise UnusableAsyncOption(how, strategy, "FIXED_DELAY or NO_RETRY")
-    timeout, delay = options(f"{prefix}timeout"), options(f"{prefix}retry-delay")
+    """Read the options of asynchronous functions of one kind from a session; `millis` parses a duration."""
+    how = declared.retry_strategy
+    strategy = (options(how.key) or how.default).upper()
+    if strategy not in how.choices:
+        raise UnusableAsyncOption(how.key, strategy, " or ".join(how.choices))
+    attempts = _positive(declared.max_attempts, options)
     return AsyncOptions(
-        capacity,
-        default.timeout if timeout is None else millis(timeout),
+        _positive(declared.capacity, options),
+        _millis(declared.timeout, options, millis),
         attempts if strategy == "FIXED_DELAY" else 0,
-        default.delay if delay is None else millis(delay),
+        _millis(declared.retry_delay, options, millis),
     )
 
 
-def _whole(key: str, value: str | None, default: int) -> int:
+def _positive(option: Option[int], options: Callable[[str], str | None]) -> int:
+    value = next((text for key in (option.key, *option.fallback_keys) if (text := options(key))), None)
     if value is None:
-        return default
+        return option.default
     if not value.strip().isdigit() or int(value) < 1:
-        raise UnusableAsyncOption(key, value, "a whole number of at least 1")
+        raise UnusableAsyncOption(option.key, value, "an integer of at least 1")
     return int(value)
+
+
+def _millis(option: Option[Duration], options: Callable[[str], str | None], millis: Callable[[str], int]) -> int:
+    value = options(option.key)
+    return option.default.to_milliseconds() if value is None else millis(value)
 
 
 class FunctionContext:

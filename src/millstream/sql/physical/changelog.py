@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from millstream.config.option import Option
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Ref
@@ -19,30 +21,23 @@ from millstream.sql.operators.changelog.upsert_materializer import UpsertMateria
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
-
-UPSERT_MATERIALIZE = "table.exec.sink.upsert-materialize"
-NOT_NULL_ENFORCER = "table.exec.sink.not-null-enforcer"
-LENGTH_ENFORCER = "table.exec.sink.type-length-enforcer"
-REQUIRE_ON_CONFLICT = "table.exec.sink.require-on-conflict"
-DUPLICATES = "table.exec.source.cdc-events-duplicate"
-
-_WORDS = {
-    UPSERT_MATERIALIZE: ("AUTO", "NONE", "FORCE"),
-    NOT_NULL_ENFORCER: ("ERROR", "DROP"),
-    LENGTH_ENFORCER: ("IGNORE", "TRIM_PAD", "ERROR"),
-    REQUIRE_ON_CONFLICT: ("TRUE", "FALSE"),
-    DUPLICATES: ("FALSE", "TRUE"),
-}
+from millstream.sql_options import (
+    SINK_LENGTH_ENFORCER,
+    SINK_NOT_NULL_ENFORCER,
+    SINK_REQUIRE_ON_CONFLICT,
+    SINK_UPSERT_MATERIALIZE,
+    SOURCE_CDC_DUPLICATES,
+)
 
 Options = Callable[[str], str | None]
 
 
-def chosen(options: Options, key: str, context: TableContext) -> str:
-    """What the session says about one of these options; the first of its words where it says nothing."""
-    words = _WORDS[key]
-    word = (options(key) or words[0]).upper()
+def read_choice(options: Options, option: Option[Any], context: TableContext) -> str:
+    """Read an option of the session that is one of some words, in upper case."""
+    words = option.choices or ("TRUE", "FALSE")
+    word = (options(option.key) or str(option.default)).upper()
     if word not in words:
-        message = f"option '{key}' must be {' or '.join(words)}, not '{word}'"
+        message = f"option '{option.key}' must be {' or '.join(words)}, not '{word}'"
         raise context.fail(message)
     return word
 
@@ -51,7 +46,7 @@ def completed(scan: Operation, context: TableContext, options: Options, ttl: int
     """The rows of a table with the keys it promises, and with all changes told where its source tells upserts only."""
     names = context.definition.primary_key
     key = tuple(scan.schema.names.index(name) for name in names)
-    duplicates = scan.mode is ChangelogMode.RETRACT and chosen(options, DUPLICATES, context) == "TRUE"
+    duplicates = scan.mode is ChangelogMode.RETRACT and read_choice(options, SOURCE_CDC_DUPLICATES, context) == "TRUE"
     if scan.mode is ChangelogMode.UPSERT or duplicates:
         if not key:
             what = "may tell a change twice" if duplicates else "does not tell what a row was before an update"
@@ -109,13 +104,13 @@ def consumed(
         _refuse_updates(child, context)
         return child
     key = tuple(child.schema.names.index(name) for name in context.definition.primary_key)
-    how = chosen(options, UPSERT_MATERIALIZE, context)
+    how = read_choice(options, SINK_UPSERT_MATERIALIZE, context)
     if not child.mode.insert_only and accepts is ChangelogMode.UPSERT and not key:
         message = "it takes updates by key, but the table has no primary key"
         raise context.fail(message, "declare PRIMARY KEY (...) NOT ENFORCED")
     others = not child.mode.insert_only and not any(set(each) <= set(key) for each in child.upsert_keys)
     if key and (how == "FORCE" or (how == "AUTO" and others)):
-        if how == "AUTO" and conflict is None and chosen(options, REQUIRE_ON_CONFLICT, context) == "TRUE":
+        if how == "AUTO" and conflict is None and read_choice(options, SINK_REQUIRE_ON_CONFLICT, context) == "TRUE":
             raise _ambiguous(child, context)
         return _materialized(child, key, ttl)
     if accepts is not ChangelogMode.UPSERT or child.mode.insert_only:
@@ -134,9 +129,8 @@ def _ambiguous(child: Operation, context: TableContext) -> SqlValidationError:
     keys = [" and ".join(child.schema.names[i] for i in each) for each in sorted(child.upsert_keys)]
     own = f"the query's rows are told apart by {' or by '.join(keys)}" if keys else "the query's rows have no key"
     message = f"its primary key is {' and '.join(context.definition.primary_key)}, but {own}"
-    hint = (
-        f"several may claim one primary key: add ON CONFLICT DO DEDUPLICATE, or set '{REQUIRE_ON_CONFLICT}' = 'false'"
-    )
+    option = SINK_REQUIRE_ON_CONFLICT.key
+    hint = f"several may claim one primary key: add ON CONFLICT DO DEDUPLICATE, or set '{option}' = 'false'"
     return context.fail(message, hint)
 
 
@@ -172,10 +166,10 @@ def _constrained(child: Operation, context: TableContext, options: Options) -> O
     required = tuple(
         i for i, (want, have) in enumerate(zip(kinds, child.schema.types, strict=True)) if have.null and not want.null
     )
-    lengths = chosen(options, LENGTH_ENFORCER, context)
+    lengths = read_choice(options, SINK_LENGTH_ENFORCER, context)
     if not required and lengths == "IGNORE":
         return child
-    drop = chosen(options, NOT_NULL_ENFORCER, context) == "DROP"
+    drop = read_choice(options, SINK_NOT_NULL_ENFORCER, context) == "DROP"
     target = t.row_of(child.schema.names, kinds, null=False)
     spec = ConstraintSpec(child.schema, target, ".".join(context.name), required, drop, lengths)
     detail = f"NotNullEnforcer(fields=[{', '.join(child.schema.names[i] for i in required)}])"

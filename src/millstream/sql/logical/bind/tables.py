@@ -21,6 +21,7 @@ from millstream.sql.syntax import parse_expression, parse_query
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import duration_millis
+from millstream.sql_options import SOURCE_IDLE_TIMEOUT
 from millstream.times import Duration
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def watermarked(session: Session, plan: l.Plan, column: str, text: str) -> l.Pla
     expr = ExpressionBinder(session, scope_of(plan), clause="in a watermark").bind(parse_expression(text))
     kinds = list(plan.schema.types)
     kinds[index] = replace(kind, attribute=t.ROWTIME)  # type: ignore[call-arg]
-    timeout = session.options("table.exec.source.idle-timeout")
+    timeout = session.options(SOURCE_IDLE_TIMEOUT.key)
     idle = _timeout(timeout)
     return l.WatermarkAssigner(t.row_of(plan.schema.names, kinds, null=False), plan, index, expr, idle)
 

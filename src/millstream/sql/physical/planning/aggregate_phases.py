@@ -8,30 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.sql.errors import SqlValidationError
-
-PHASES = "table.optimizer.agg-phase-strategy"
-SPLIT = "table.optimizer.distinct-agg.split.enabled"
-BUCKETS = "table.optimizer.distinct-agg.split.bucket-num"
-_STRATEGIES = ("AUTO", "ONE_PHASE", "TWO_PHASE")
+from millstream.sql_options import AGG_PHASE_STRATEGY, DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
 
 
 def two_phase_wanted(options: Callable[[str], str | None]) -> bool:
-    """Whether rows are aggregated before they are dealt out, where that is possible."""
-    strategy = (options(PHASES) or "AUTO").upper()
-    if strategy not in _STRATEGIES:
-        message = f"option '{PHASES}' must be one of {', '.join(_STRATEGIES)}, not '{strategy}'"
+    """Whether rows are aggregated before they are partitioned, where that is possible."""
+    strategy = (options(AGG_PHASE_STRATEGY.key) or AGG_PHASE_STRATEGY.default).upper()
+    if strategy not in AGG_PHASE_STRATEGY.choices:
+        choices = ", ".join(AGG_PHASE_STRATEGY.choices)
+        message = f"option '{AGG_PHASE_STRATEGY.key}' must be one of {choices}, not '{strategy}'"
         raise SqlValidationError(message)
     return strategy != "ONE_PHASE"
 
 
 def distinct_buckets(options: Callable[[str], str | None]) -> int | None:
     """Into how many parts the values of a distinct aggregate are split; None for not at all."""
-    enabled = (options(SPLIT) or "false").lower()
+    enabled = (options(DISTINCT_SPLIT_ENABLED.key) or str(DISTINCT_SPLIT_ENABLED.default)).lower()
     if enabled not in ("true", "false"):
-        message = f"option '{SPLIT}' must be true or false, not '{enabled}'"
+        message = f"option '{DISTINCT_SPLIT_ENABLED.key}' must be true or false, not '{enabled}'"
         raise SqlValidationError(message)
-    number = options(BUCKETS) or "1024"
+    number = options(DISTINCT_SPLIT_BUCKETS.key) or str(DISTINCT_SPLIT_BUCKETS.default)
     if not number.isdigit() or int(number) < 1:
-        message = f"option '{BUCKETS}' must be a whole number of at least 1, not '{number}'"
+        message = f"option '{DISTINCT_SPLIT_BUCKETS.key}' must be an integer of at least 1, not '{number}'"
         raise SqlValidationError(message)
     return int(number) if enabled == "true" else None

@@ -22,15 +22,13 @@ from millstream.sql.operators.join.lookup_join import LookupJoinSpec, Retry
 from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, by_hash
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import duration_millis
+from millstream.sql_options import ASYNC_LOOKUP_CAPACITY, ASYNC_LOOKUP_TIMEOUT
 
 _HINTS = (
     "table", "async", "output-mode", "capacity", "timeout", "retry-predicate", "retry-strategy", "fixed-delay",
     "max-attempts", "shuffle",
 )  # fmt: skip
 _RETRY = ("retry-predicate", "retry-strategy", "fixed-delay", "max-attempts")
-_TIMEOUT = "table.exec.async-lookup.timeout"
-_CAPACITY = "table.exec.async-lookup.buffer-capacity"
-_DEFAULT_TIMEOUT, _DEFAULT_CAPACITY = "3 min", 100
 
 Contexts = Callable[[tuple[str, ...], TableDefinition, tuple[tuple[str, str], ...]], TableContext]
 
@@ -121,8 +119,11 @@ def _hinted(
     asynchronous = _word(hint, "async", ("true", "false"), str(asynchronous).lower()) == "true"
     _word(hint, "output-mode", ("ordered", "allow_unordered"), "ordered")
     _word(hint, "shuffle", ("true", "false"), "false")
-    capacity = _number({"capacity": options(_CAPACITY) or str(_DEFAULT_CAPACITY), **hint}, "capacity")
-    limit = duration_millis(hint.get("timeout") or options(_TIMEOUT) or _DEFAULT_TIMEOUT)
+    capacity = _number(
+        {"capacity": options(ASYNC_LOOKUP_CAPACITY.key) or str(ASYNC_LOOKUP_CAPACITY.default), **hint}, "capacity"
+    )
+    timeout = hint.get("timeout") or options(ASYNC_LOOKUP_TIMEOUT.key)
+    limit = duration_millis(timeout) if timeout else ASYNC_LOOKUP_TIMEOUT.default.to_milliseconds()
     given = [key for key in _RETRY if key in hint]
     if not given:
         return asynchronous, None, limit, capacity
