@@ -68,9 +68,9 @@ def plan_physical(fixture: dict[str, Any]) -> tuple[str, str]:
     env = environment(fixture.get("options", {}))
     planner = env._planner()
     plans = env._plans_of(parse_statement(fixture["sql"]))
-    before = "".join(logical_text(planner.optimized(plan), reads=False) for plan in plans)
+    before = "".join(logical_text(planner.optimize(plan), reads=False) for plan in plans)
     placements = None if planner.settings.batch else Placements()
-    return before, "".join(physical_text(each, placements) for each in planner.physical(plans))
+    return before, "".join(physical_text(each, placements) for each in planner.plan(plans))
 
 
 def _first_aggregate(plan: l.Plan) -> l.Aggregate:

@@ -42,7 +42,7 @@ def record() -> Any:
 
 def planned(env: Any, statements: str) -> Any:
     node = parse_statement(f"EXECUTE STATEMENT SET BEGIN {statements} END")
-    return env._planner().physical(env._plans_of(node))
+    return env._planner().plan(env._plans_of(node))
 
 
 @pytest.fixture(scope="module")

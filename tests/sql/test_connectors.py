@@ -39,7 +39,7 @@ def rows_of(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
 
 def context_of(env: TableEnvironment, name: str) -> Any:
     full, table = env._catalogs.table((name,))
-    return env._planner().context(full, table, ())  # type: ignore[arg-type]
+    return env._planner().tables.context(full, table, ())  # type: ignore[arg-type]
 
 
 def read(env: TableEnvironment, name: str) -> Any:

@@ -8,6 +8,7 @@ import dataclasses
 import importlib
 import json
 import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ import pytest
 from sql_cases import content, environment
 
 from millstream.errors import UserError
-from millstream.runtime.operator import OperatorSpec
 from millstream.sql import operators
-from millstream.sql.compiled import codec
 from millstream.sql.compiled.codec import Writer
 from millstream.sql.compiled.objects import NamedFunctions
 from millstream.sql.compiled.stored import written
+from millstream.sql.operators import library
+from millstream.sql.operators.spec import SqlOperatorSpec
+from millstream.sql.physical.identity.identity import identities
+from millstream.sql.physical.identity.state_traits import UnknownOperator
+from millstream.sql.physical.nodes import FORWARD, Operation
+from millstream.sql.types import data_types as t
 from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableDescriptor, TableEnvironment
 from millstream.table.udf import udf
 
@@ -80,19 +85,25 @@ def test_a_plan_is_read_as_it_was_written(topic: str, mini_batch: str) -> None:
             assert not node["state"] or set(node["traits"]["fixed"]) - {"reads"}, "state must say what it is made of"
 
 
-def test_every_operator_can_be_written() -> None:
-    modules = [
-        importlib.import_module(f"{operators.__name__}.{each.name}")
-        for each in pkgutil.iter_modules(operators.__path__)
-    ]
-    found = {
-        each
-        for module in modules
-        for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, OperatorSpec) and dataclasses.is_dataclass(each)
-        and each.__module__.startswith(operators.__name__)
-    }  # fmt: skip
-    assert found <= set(codec._CLASSES)
+def test_every_operator_is_in_the_library() -> None:
+    for module in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
+        importlib.import_module(module.name)
+    specs = {spec for spec in _subclasses(SqlOperatorSpec) if dataclasses.is_dataclass(spec)}
+    assert {spec for spec in specs if spec.__module__.startswith(operators.__name__)} == set(library.OPERATOR_SPECS)
+
+
+def test_an_operator_that_does_not_declare_its_state_is_an_error() -> None:
+    schema = t.row_of(["a"], [t.BigIntType()], null=False)
+    scan = Operation("Scan", "", schema, source=object())
+    foreign = Operation("Foreign", "", schema, (scan,), (FORWARD,), spec=object())
+    with pytest.raises(UnknownOperator, match="Foreign"):
+        identities([foreign])
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def test_constants_of_every_type_are_read_as_they_were_written(env: TableEnvironment) -> None:

@@ -44,7 +44,7 @@ class Catalyst:
         """The rows of a query over what is left of its tables."""
         env = environment(settled(case), batch=True)
         planner = env._planner()
-        plan = planner.optimized(env.sql_query(case.sql)._plan)
+        plan = planner.optimize(env.sql_query(case.sql)._plan)
         source = lowered(plan, planner._scan, planner.settings.zone)
         assert source is not None, f"not for Catalyst: {case.sql}"
         table = self._session.frame_of(source, 0).toArrow()

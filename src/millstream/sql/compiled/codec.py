@@ -25,24 +25,8 @@ from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.logical.patterns import MatchDescription, PatternRef
-from millstream.sql.operators import calc, enter, expand, watermark
-from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
-from millstream.sql.operators.changelog import (
-    changelog_normalize,
-    changelog_rows,
-    constraints,
-    sets,
-    upsert_materializer,
-)
-from millstream.sql.operators.join import lookup_join, time_joins, window_tables
-from millstream.sql.operators.join import regular_join as join
-from millstream.sql.operators.over import changing_over
-from millstream.sql.operators.over import over_aggregate as over
-from millstream.sql.operators.pattern import stamp
-from millstream.sql.operators.rank import local_rank, sort
-from millstream.sql.operators.rank import top_n as rank
-from millstream.sql.operators.window import local_sessions, local_windows, session_aggregate, sliced_windows
-from millstream.sql.operators.window import window_aggregate as windows
+from millstream.sql.operators.join.lookup_join import Retry
+from millstream.sql.operators.library import OPERATOR_SPECS
 from millstream.sql.physical.nodes import Distribution
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
@@ -53,18 +37,7 @@ _CLASSES: tuple[type, ...] = (
     ColumnDefinition, TableDefinition, TableDistribution, t.RowField, t.RowType, t.ArrayType, t.MultisetType, t.MapType,
     t.JsonTextType, t.SymbolType, t.RawType, t.VariantType, t.BitmapType, t.NullType, t.DescriptorType,
     t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType,  # the type of an empty literal has no text that is read
-    calc.CalcSpec, changelog_normalize.ChangelogNormalizeSpec, changelog_rows.FromChangelogSpec,
-    changelog_rows.ToChangelogSpec, changing_over.ChangingOverSpec,
-    constraints.ConstraintSpec, enter.EnterSpec, expand.ExpandSpec, expand.CorrelateSpec,
-    group_aggregate.GroupAggregateSpec, join.JoinSpec, local_aggregate.LocalAggregateSpec,
-    local_rank.LocalRankSpec, lookup_join.LookupJoinSpec, lookup_join.Retry, over.OverSpec, PatternRef,
-    rank.RankSpec, rank.DeduplicateSpec,
-    session_aggregate.SessionAggregateSpec, sets.SetSpec, sort.SortSpec, sort.MaterializeSpec, stamp.StampSpec,
-    time_joins.IntervalJoinSpec, time_joins.TemporalJoinSpec, upsert_materializer.UpsertMaterializeSpec,
-    upsert_materializer.UpsertsSpec, watermark.WatermarkSpec, window_tables.WindowRankSpec,
-    window_tables.WindowJoinSpec, windows.WindowTableSpec, windows.WindowAggregateSpec,
-    local_sessions.LocalSessionAggregateSpec, local_windows.LocalWindowAggregateSpec,
-    sliced_windows.SlicedWindowAggregateSpec,
+    PatternRef, Retry, *OPERATOR_SPECS,
 )  # fmt: skip
 _BY_NAME: dict[str, Any] = {each.__name__: each for each in _CLASSES}
 _MARKS = (t.ROWTIME, t.PROCTIME)

@@ -5,25 +5,28 @@ Does not know: keys, state."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.evaluation.repeated import repeated
 from millstream.sql.expressions.fields import FieldRef
 from millstream.sql.expressions.nodes import Expression, Ref
+from millstream.sql.expressions.stable_text import expression_text, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.late_rows import LateRows, Picked, Plain, Some, columns_of, kinds_in
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
-class CalcSpec(OperatorSpec):
+class CalcSpec(SqlOperatorSpec):
     """A condition, then columns; either may be missing."""
 
     input: t.RowType
@@ -32,6 +35,32 @@ class CalcSpec(OperatorSpec):
     exprs: tuple[Expression, ...] | None
     zone: str = "UTC"
     asynchronous: AsyncOptions = ASYNC_DEFAULTS
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns, *_) = plan.inputs
+        where = "" if self.condition is None else expression_text(self.condition, columns)
+        select = "" if self.exprs is None else ", ".join(expression_text(expr, columns) for expr in self.exprs)
+        return StateTraits(free={"where": where, "select": select})
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        first, *others = plan.inputs
+        if self.exprs is not None:
+            return [expression_text(expr, first) for expr in self.exprs]
+        if others:  # a union: a column comes from any of the inputs
+            return [shorten(" | ".join(sorted(set(texts)))) for texts in zip(first, *others, strict=True)]
+        return first
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        if self.exprs is None:
+            return same_columns(len(plan.schemas[0]))
+        indexes: dict[int, tuple[int, ...]] = {}
+        for index, expr in enumerate(self.exprs):
+            if isinstance(expr, Ref):
+                indexes[expr.index] = (*indexes.get(expr.index, ()), index)
+        return indexes
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

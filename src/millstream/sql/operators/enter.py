@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from millstream.formats.shapes import Wanted
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type, row_type_info, struct_of
+from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
-class EnterSpec(OperatorSpec):
+class EnterSpec(SqlOperatorSpec):
     """`wrapped` records are the only column; `timed` adds the record's timestamp as a last column. Where records have
     not all columns and fields of a table, `shown` is all of it."""
 
@@ -29,6 +30,10 @@ class EnterSpec(OperatorSpec):
     wrapped: bool = False
     timed: bool = False
     shown: t.RowType | None = None
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

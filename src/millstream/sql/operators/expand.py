@@ -5,7 +5,7 @@ Does not know: state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,26 +13,39 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.rowwise import failure
 from millstream.sql.columns import arrow_type, converter, external, internal_values, optional, struct_of
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
+from millstream.sql.expressions.stable_text import expression_text, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.spec import (
+    STATELESS,
+    ColumnTexts,
+    PlanContext,
+    SqlOperatorSpec,
+    StateTraits,
+    same_columns,
+)
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
-class ExpandSpec(OperatorSpec):
+class ExpandSpec(SqlOperatorSpec):
     """Each row once for each grouping set."""
 
     input: t.RowType
     output: t.RowType
     keys: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -65,7 +78,7 @@ class ExpandOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class CorrelateSpec(OperatorSpec):
+class CorrelateSpec(SqlOperatorSpec):
     """Each row with the rows a function makes of it; with `outer`, with NULLs where it makes none."""
 
     input: t.RowType
@@ -75,6 +88,22 @@ class CorrelateSpec(OperatorSpec):
     outer: bool
     zone: str = "UTC"
     asynchronous: AsyncOptions = ASYNC_DEFAULTS
+
+    def _call_text(self, plan: PlanContext) -> str:
+        return f"{self.function.name}({', '.join(expression_text(arg, plan.inputs[0]) for arg in self.args)})"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits(free={"function": self._call_text(plan)})
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,), call = plan.inputs, self._call_text(plan)
+        return [*columns, *(shorten(f"{call}.{i}") for i in range(len(plan.output) - len(columns)))]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -6,26 +6,29 @@ Does not know: windows, watermarks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators.aggregate.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
 from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.aggregate.partials import can_aggregate
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class GroupAggregateSpec(OperatorSpec):
+class GroupAggregateSpec(SqlOperatorSpec):
     """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted.
 
     With `partial`, rows are aggregated in part: the keys, then the parts; `input` and `keys` are those before that."""
@@ -40,6 +43,28 @@ class GroupAggregateSpec(OperatorSpec):
     ttl: int | None = None
     mini_batch_size: int | None = None
     partial: bool = False
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.keys, columns, self.input),
+                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+                "retracts": yes(self.retracts),
+                "mini-batch": yes(self.mini_batch),
+                "expires": yes(self.ttl is not None),
+            }
+        )
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        return [*(columns[i] for i in self.keys), *(call_text(call, columns) for call in self.calls)]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return keys_first(plan.partition_keys)  # of two phases, the second reads its keys where the first has put them
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.memory import MemoryPart
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.aggregate.distinct_pairs import PairPartials
 from millstream.sql.operators.aggregate.partials import Partials
 from millstream.sql.operators.epochs import EpochOperator
+from millstream.sql.operators.spec import PartialAggregateSpec
 from millstream.sql.types import data_types as t
 
 _AT_ONCE = 1 << 18  # rows that wait; more are aggregated before the epoch ends
@@ -42,7 +43,7 @@ def _partials(calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.Row
 
 
 @dataclass(frozen=True)
-class LocalAggregateSpec(OperatorSpec):
+class LocalAggregateSpec(PartialAggregateSpec):
     """Partial aggregates by key columns."""
 
     input: t.RowType

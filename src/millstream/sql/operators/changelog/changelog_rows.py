@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from millstream.errors import UserError
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import INSERT, scalar_value, struct_of
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 
@@ -31,12 +32,16 @@ class UnknownChange(UserError):
 
 
 @dataclass(frozen=True)
-class ToChangelogSpec(OperatorSpec):
+class ToChangelogSpec(SqlOperatorSpec):
     """The code of each change goes in front of its row; changes of a kind without a code are left out."""
 
     input: t.RowType
     output: t.RowType
     codes: tuple[tuple[int, str], ...]
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits(free={"changes": ", ".join(f"{one} = {other}" for one, other in self.codes)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -67,13 +72,17 @@ class ToChangelogOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class FromChangelogSpec(OperatorSpec):
+class FromChangelogSpec(SqlOperatorSpec):
     """The column `op` of the input tells the kind of change."""
 
     input: t.RowType
     output: t.RowType
     op: int
     codes: tuple[tuple[str, int], ...]
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits(free={"changes": ", ".join(f"{one} = {other}" for one, other in self.codes)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from millstream.errors import UserError
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import struct_of
 from millstream.sql.operators.base import TableOperator
+from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 
@@ -41,7 +42,7 @@ class TooLong(UserError):
 
 
 @dataclass(frozen=True)
-class ConstraintSpec(OperatorSpec):
+class ConstraintSpec(SqlOperatorSpec):
     """`required` columns take no NULL: `drop` leaves such rows out. `lengths` is IGNORE, TRIM_PAD or ERROR."""
 
     schema: t.RowType
@@ -50,6 +51,10 @@ class ConstraintSpec(OperatorSpec):
     required: tuple[int, ...]
     drop: bool = False
     lengths: str = "IGNORE"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -8,23 +8,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class SetSpec(OperatorSpec):
+class SetSpec(SqlOperatorSpec):
     """INTERSECT or EXCEPT."""
 
     schema: t.RowType
     operator: str
     all: bool
     ttl: int | None = None
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        rows = {f"rows of input {i + 1}": plan.rows(i) for i in range(len(plan.inputs))}
+        operation = f"{self.operator} {self.all}"
+        return StateTraits({"operation": operation, **rows, "expires": yes(self.ttl is not None)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

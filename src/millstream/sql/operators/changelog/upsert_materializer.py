@@ -13,22 +13,31 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, internal_values, struct_of
+from millstream.sql.expressions.stable_text import columns_text
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class UpsertMaterializeSpec(OperatorSpec):
+class UpsertMaterializeSpec(SqlOperatorSpec):
     """`keys` are the sink's; `upsert_key` tells rows of one primary key apart, the whole row where it is None."""
 
     schema: t.RowType
     keys: tuple[int, ...]
     upsert_key: tuple[int, ...] | None = None
     ttl: int | None = None
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        upsert_key = "" if self.upsert_key is None else columns_text(self.upsert_key, columns, self.schema)
+        key = columns_text(self.keys, columns, self.schema)
+        return StateTraits({"key": key, "upsert key": upsert_key, "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -90,12 +99,16 @@ class UpsertMaterializeOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class UpsertsSpec(OperatorSpec):
+class UpsertsSpec(SqlOperatorSpec):
     """All changes as upserts and deletions by key: a row as it was before an update is of no use to whoever replaces
     rows, if the row after it has the same key and follows; otherwise it is a deletion."""
 
     schema: t.RowType
     keys: tuple[int, ...]
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from millstream.connectors.lookup_cache import CachePolicy, Key, LookupCache
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import (
     SqlTypeInfo,
     array_of,
@@ -37,6 +37,7 @@ from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.join.whole_tables import WholeTable
 from millstream.sql.operators.late_rows import Beside, LateRows, Plain, Some, columns_of, kinds_in
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 _THREADS = 8
@@ -60,7 +61,7 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class LookupJoinSpec(OperatorSpec):
+class LookupJoinSpec(SqlOperatorSpec):
     """`keys` are positions on the left. `condition` and `exprs` are about the rows of the table, `joined` about both.
 
     Without `exprs` the rows are taken as they are found."""
@@ -78,6 +79,10 @@ class LookupJoinSpec(OperatorSpec):
     timeout: int | None = None
     capacity: int = 100
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits(free={"key": ", ".join(plan.inputs[0][i] for i in self.keys)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_meet
+from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.join.inner_join import InnerJoinOperator
+from millstream.sql.operators.spec import PlanContext, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -28,7 +30,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class JoinSpec(OperatorSpec):
+class JoinSpec(EquiJoinSpec):
     """A join by equal keys, and a condition over both rows. Keys that are NULL meet nothing."""
 
     left: t.RowType
@@ -40,6 +42,12 @@ class JoinSpec(OperatorSpec):
     ttl: tuple[int | None, int | None] = (None, None)
     zone: str = "UTC"
     insert_only: bool = False
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        expires = " and ".join(side for side, ttl in zip(("left", "right"), self.ttl, strict=True) if ttl is not None)
+        fixed = {**self.key_traits(plan), **self.row_traits(plan), "expires": expires}
+        return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; one on whole columns where both tables only grow."""

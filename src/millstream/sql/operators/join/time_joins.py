@@ -12,13 +12,15 @@ from typing import Any
 
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.moments import millis_of
+from millstream.sql.operators.spec import PlanContext, StateTraits, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -27,7 +29,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class IntervalJoinSpec(OperatorSpec):
+class IntervalJoinSpec(EquiJoinSpec):
     """Left and right meet when right + lower <= left <= right + upper, in milliseconds."""
 
     left: t.RowType
@@ -41,6 +43,13 @@ class IntervalJoinSpec(OperatorSpec):
     condition: Expression | None
     processing: bool = False
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        left, right = plan.inputs
+        times = f"{left[self.times[0]]}, {right[self.times[1]]}{' PROCTIME' if self.processing else ''}"
+        fixed = {**self.key_traits(plan), "times": times, **self.row_traits(plan)}
+        return StateTraits(fixed, {"where": self.condition_text(plan), "bounds": f"{self.lower}..{self.upper}"})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -144,7 +153,7 @@ class IntervalJoinOperator(_Paired):
 
 
 @dataclass(frozen=True)
-class TemporalJoinSpec(OperatorSpec):
+class TemporalJoinSpec(EquiJoinSpec):
     """Left rows with the version of the right that was valid at their time."""
 
     left: t.RowType
@@ -157,6 +166,14 @@ class TemporalJoinSpec(OperatorSpec):
     processing: bool = False
     zone: str = "UTC"
     ttl: int | None = None
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        left, right = plan.inputs
+        version = "" if self.times[1] is None else right[self.times[1]]
+        times = f"{left[self.times[0]]}, {version}{' PROCTIME' if self.processing else ''}"
+        fixed = {**self.key_traits(plan), "times": times, **self.row_traits(plan), "expires": yes(self.ttl is not None)}
+        return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

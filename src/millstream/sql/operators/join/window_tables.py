@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import heapq
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
+from millstream.sql.expressions.stable_text import columns_text, order_text
 from millstream.sql.operators import moments
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
 from millstream.sql.operators.join.columnar_join import can_meet
 from millstream.sql.operators.join.columnar_window_join import ColumnarWindowJoinOperator
+from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -79,7 +83,7 @@ class WindowedOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class WindowRankSpec(OperatorSpec):
+class WindowRankSpec(SqlOperatorSpec):
     """The first rows of each window and partition."""
 
     input: t.RowType
@@ -93,6 +97,23 @@ class WindowRankSpec(OperatorSpec):
     zoned: bool = False
     processing: bool = False
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.partition, columns, self.input),
+                "window": columns[self.end],
+                "order": order_text(self.order, columns),
+                "range": f"{self.first}..{self.last}",
+                "rows": plan.rows(),
+            }
+        )
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -134,7 +155,7 @@ class WindowRankOperator(WindowedOperator):
 
 
 @dataclass(frozen=True)
-class WindowJoinSpec(OperatorSpec):
+class WindowJoinSpec(EquiJoinSpec):
     """Rows of equal keys and equal windows."""
 
     left: t.RowType
@@ -147,6 +168,13 @@ class WindowJoinSpec(OperatorSpec):
     zoned: bool = False
     processing: bool = False
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        left, right = plan.inputs
+        windows = f"{left[self.ends[0]]}, {right[self.ends[1]]}"
+        fixed = {**self.key_traits(plan), "window": windows, **self.row_traits(plan)}
+        return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; on whole columns where keys can be compared as such."""

@@ -8,29 +8,40 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, tuple_type_info
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical.nodes import OverCall
 from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.over.over_aggregate import over_traits
 from millstream.sql.operators.rank.ordering import sort_key
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class ChangingOverSpec(OperatorSpec):
+class ChangingOverSpec(SqlOperatorSpec):
     """Calls that share partition, order and frame."""
 
     input: t.RowType
     output: t.RowType
     calls: tuple[OverCall, ...]
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits({**over_traits(self.calls, plan.inputs[0]), "rows": plan.rows()})
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

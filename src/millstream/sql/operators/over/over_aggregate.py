@@ -6,28 +6,43 @@ Does not know: frames that reach beyond the current row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT
+from millstream.sql.expressions.stable_text import call_text, order_text
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical.nodes import OverCall
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.moments import millis_of
 from millstream.sql.operators.over.forgetting import Forgetting
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
+def over_traits(calls: Sequence[OverCall], columns: ColumnTexts) -> dict[str, str]:
+    """Return partition, order and frames of OVER calls as traits of the state."""
+    frames = [
+        f"{call_text(over.call, columns)} {'ROWS' if over.rows else 'RANGE'} {over.lower}..{over.upper}"
+        for over in calls
+    ]
+    return {
+        "key": ", ".join(columns[i] for i in calls[0].partition),
+        "order": order_text(calls[0].order, columns),
+        "aggregates": ", ".join(frames),
+    }
+
+
 @dataclass(frozen=True)
-class OverSpec(OperatorSpec):
+class OverSpec(SqlOperatorSpec):
     """Calls that share partition, order and frame; `time` is the column of the order, None for processing time."""
 
     input: t.RowType
@@ -35,6 +50,20 @@ class OverSpec(OperatorSpec):
     calls: tuple[OverCall, ...]
     time: int | None
     ttl: int | None = None
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        traits = over_traits(self.calls, plan.inputs[0])
+        return StateTraits({**traits, "expires": yes(self.ttl is not None)})
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        return [*columns, *(call_text(over.call, columns) for over in self.calls)]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

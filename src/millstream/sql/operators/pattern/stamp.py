@@ -8,15 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.operators.moments import column_millis
+from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 
 
 @dataclass(frozen=True)
-class StampSpec(OperatorSpec):
+class StampSpec(SqlOperatorSpec):
     """The column that holds the time."""
 
     column: int
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

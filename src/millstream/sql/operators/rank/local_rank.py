@@ -8,17 +8,19 @@ Does not know: partitions beyond its own subtask; `columnar_ranks` and `epoch_ra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.late_rows import LateRows, columns_of
 from millstream.sql.operators.rank.columnar_ranks import first_of_each, ranked
 from millstream.sql.operators.rank.ordering import Order
 from millstream.sql.operators.row_runs import dense_codes
+from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
 
 _TELLING = 1 << 9  # rows of which the number that goes on says something
@@ -27,7 +29,7 @@ _AGAIN_AFTER = 20
 
 
 @dataclass(frozen=True)
-class LocalRankSpec(OperatorSpec):
+class LocalRankSpec(SqlOperatorSpec):
     """The first `limit` rows of each partition of a batch; of equal rows the earlier, or with `later_first` the later
     is before the other."""
 
@@ -36,6 +38,14 @@ class LocalRankSpec(OperatorSpec):
     order: Order
     limit: int
     later_first: bool = False
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Declare that no state is kept."""
+        return STATELESS
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

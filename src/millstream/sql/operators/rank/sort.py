@@ -13,19 +13,21 @@ from typing import Any, ClassVar
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.memory import MemoryPart
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, UPDATE_AFTER
+from millstream.sql.expressions.stable_text import order_text
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
 from millstream.sql.operators.moments import millis_of
 from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class SortSpec(OperatorSpec):
+class SortSpec(SqlOperatorSpec):
     """By columns; `time` is the time attribute that comes first, None to wait for the end."""
 
     schema: t.RowType
@@ -34,6 +36,11 @@ class SortSpec(OperatorSpec):
     first: int = 1
     last: int | None = None
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        order = order_text(self.order, plan.inputs[0])
+        return StateTraits({"order": order, "range": f"{self.first}..{self.last}", "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -107,10 +114,14 @@ class SortOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class MaterializeSpec(OperatorSpec):
+class MaterializeSpec(SqlOperatorSpec):
     """What is left of a changelog at the end of its input, as inserts."""
 
     schema: t.RowType
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        return StateTraits({"rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

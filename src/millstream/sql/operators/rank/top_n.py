@@ -7,12 +7,14 @@ Does not know: time; deduplication has its own rule for what counts as an update
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from millstream.sql.expressions.stable_text import columns_text, order_text
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.rank.columnar_ranks import ColumnarRankOperator, Ranking, can_rank
@@ -21,13 +23,14 @@ from millstream.sql.operators.rank.first_row import FirstRowOperator
 from millstream.sql.operators.rank.local_rank import LocalRankSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
 from millstream.sql.operators.rank.rank_state import RankState
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class RankSpec(OperatorSpec):
+class RankSpec(SqlOperatorSpec):
     """The rows from place `first` to `last` (None for no end) of each partition."""
 
     input: t.RowType
@@ -42,6 +45,26 @@ class RankSpec(OperatorSpec):
     before: bool = True
     ttl: int | None = None
     mini_batch: bool = False
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "function": self.function,
+                "key": columns_text(self.partition, columns, self.input),
+                "order": order_text(self.order, columns),
+                "range": f"{self.first}..{self.last}",
+                "rows": plan.rows(),
+                "retracts": yes(self.retracts),
+                "mini-batch": yes(self.mini_batch),
+                "expires": yes(self.ttl is not None),
+            }
+        )
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; with mini-batches one that tells each partition once an epoch, where that is possible."""
@@ -177,7 +200,7 @@ class RankOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class DeduplicateSpec(OperatorSpec):
+class DeduplicateSpec(SqlOperatorSpec):
     """The first or last row of each key by a time attribute."""
 
     schema: t.RowType
@@ -188,6 +211,24 @@ class DeduplicateSpec(OperatorSpec):
     before: bool = True
     ttl: int | None = None
     mini_batch: bool = False
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.keys, columns, self.schema),
+                "order": "PROCTIME" if self.processing else columns[self.time],
+                "keeps": "last" if self.last else "first",
+                "rows": plan.rows(),
+                "mini-batch": yes(self.mini_batch),
+                "expires": yes(self.ttl is not None),
+            }
+        )
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; with mini-batches one that tells each key once an epoch, where that is possible."""

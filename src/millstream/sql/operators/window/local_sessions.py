@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical import nodes as l
@@ -21,6 +21,7 @@ from millstream.sql.operators.aggregate.distinct_pairs import Coded, by_code, co
 from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator
 from millstream.sql.operators.aggregate.partials import ROWS
 from millstream.sql.operators.row_runs import dense_codes
+from millstream.sql.operators.spec import PartialAggregateSpec
 from millstream.sql.operators.window.slices import row_times
 from millstream.sql.types import data_types as t
 
@@ -143,7 +144,7 @@ def session_schema(schema: t.RowType, partition: Sequence[int], calls: Sequence[
 
 
 @dataclass(frozen=True)
-class LocalSessionAggregateSpec(OperatorSpec):
+class LocalSessionAggregateSpec(PartialAggregateSpec):
     """Sessions of the columns `keys` as far as a subtask sees them."""
 
     input: t.RowType

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator, partial_schema
 from millstream.sql.operators.aggregate.partials import ROWS, Partials
+from millstream.sql.operators.spec import PartialAggregateSpec
 from millstream.sql.operators.window.slices import slice_ends, window_times
 from millstream.sql.types import data_types as t
 
@@ -65,7 +66,7 @@ def sliced_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[Aggreg
 
 
 @dataclass(frozen=True)
-class LocalWindowAggregateSpec(OperatorSpec):
+class LocalWindowAggregateSpec(PartialAggregateSpec):
     """Partial aggregates by key columns and slices of windows."""
 
     input: t.RowType

@@ -9,22 +9,24 @@ key in state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
 from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.operators.aggregate.distinct_pairs import coded_partials
 from millstream.sql.operators.base import key_values
 from millstream.sql.operators.epochs import EpochOperator
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first
 from millstream.sql.operators.window.local_sessions import SessionParts, Sessions
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -34,7 +36,7 @@ _BITS = 64
 
 
 @dataclass(frozen=True)
-class SessionAggregateSpec(OperatorSpec):
+class SessionAggregateSpec(SqlOperatorSpec):
     """Aggregates by sessions of the columns `partition`. `keys` are columns of the input, or behind its last one the
     start, the end and the time of the session.
 
@@ -49,6 +51,33 @@ class SessionAggregateSpec(OperatorSpec):
     gap: int
     calls: tuple[AggregateCall, ...]
     partial: bool = False
+
+    def _window_text(self, columns: ColumnTexts) -> str:
+        return f"SESSION({columns[self.time]}, {self.gap})"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.partition, columns, self.input),
+                "window": self._window_text(columns),
+                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+            }
+        )
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        window, width = self._window_text(columns), len(columns)
+        keys = [columns[i] if i < width else f"{window}.{i - width}" for i in self.keys]
+        return [*keys, *(call_text(call, columns) for call in self.calls)]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        if not self.partial:
+            return keys_first(self.keys)
+        return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -9,25 +9,36 @@ that it is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type
 from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.aggregate.partials import Partials
+from millstream.sql.operators.spec import (
+    ColumnTexts,
+    PlanContext,
+    SqlOperatorSpec,
+    StateTraits,
+    keys_first,
+    window_text,
+)
 from millstream.sql.operators.window.columnar_windows import WindowChunksOperator
 from millstream.sql.operators.window.local_windows import Slicing
 from millstream.sql.operators.window.slices import last_ends, start_of, window_ends
 from millstream.sql.types import data_types as t
 
+_BOUNDS = ("window_start", "window_end", "window_time")
+
 
 @dataclass(frozen=True)
-class SlicedWindowAggregateSpec(OperatorSpec):
+class SlicedWindowAggregateSpec(SqlOperatorSpec):
     """Aggregates by the columns `partition` and windows. `keys` are columns of the input, or behind its last one the
     start, the end and the time of the window.
 
@@ -46,6 +57,30 @@ class SlicedWindowAggregateSpec(OperatorSpec):
     def processing(self) -> bool:
         """Whether windows are of processing time."""
         return self.window.processing
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.partition, columns, self.input),
+                "window": window_text(self.window, columns),
+                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+            }
+        )
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        window, width = window_text(self.window, columns), len(columns)
+        keys = [columns[i] if i < width else f"{window}.{_BOUNDS[i - width]}" for i in self.keys]
+        return [*keys, *(call_text(call, columns) for call in self.calls)]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        if not self.partial:
+            return keys_first(self.keys)
+        return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -7,6 +7,7 @@ Does not know: what is aggregated beyond its accumulators."""
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +16,27 @@ import pyarrow as pa
 
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
-from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
 from millstream.sql.columns import INSERT, UPDATE_AFTER, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
+from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.functions.aggregates import aggregation
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators import moments
 from millstream.sql.operators.aggregate.partials import can_aggregate
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
+from millstream.sql.operators.spec import (
+    ColumnTexts,
+    PlanContext,
+    SqlOperatorSpec,
+    StateTraits,
+    keys_first,
+    same_columns,
+    window_text,
+    yes,
+)
 from millstream.sql.operators.window.columnar_windows import ColumnarWindowAggregateOperator
 from millstream.sql.operators.window.lateness import rows_dropped
 from millstream.sql.operators.window.slices import window_times
@@ -36,13 +48,30 @@ _ANY = WindowSpec("TUMBLE", 0, 0)
 
 
 @dataclass(frozen=True)
-class WindowTableSpec(OperatorSpec):
+class WindowTableSpec(SqlOperatorSpec):
     """Rows with the windows they are in."""
 
     input: t.RowType
     output: t.RowType
     window: WindowSpec
     zone: str = "UTC"
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        window = window_text(self.window, plan.inputs[0])
+        if self.window.kind == "SESSION":
+            return StateTraits({"window": window, "rows": plan.rows()})
+        return StateTraits(free={"window": window})
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        window = window_text(self.window, columns)
+        return [*columns, *(f"{window}.{name}" for name in plan.output.names[len(columns) :])]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
@@ -185,7 +214,7 @@ class SessionOperator(WindowTableOperator):
 
 
 @dataclass(frozen=True)
-class WindowAggregateSpec(OperatorSpec):
+class WindowAggregateSpec(SqlOperatorSpec):
     """Aggregates by keys: the edges of a window, of which `end` is its end, and `others`; told when it is over.
 
     With `partial`, rows are aggregated in part: the keys, then the parts; `input` and places are those before that."""
@@ -207,6 +236,28 @@ class WindowAggregateSpec(OperatorSpec):
     def columnar(self) -> bool:
         """Whether whole columns are added up."""
         return not self.retracts and can_aggregate(self.calls, [self.input.types[i] for i in self.keys])
+
+    def state_traits(self, plan: PlanContext) -> StateTraits:
+        """Return what the state depends on."""
+        (columns,) = plan.inputs
+        return StateTraits(
+            {
+                "key": columns_text(self.others, columns, self.input),
+                "window": columns[self.end],
+                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+                "retracts": yes(self.retracts),
+                "zone": self.zone if self.zoned or self.processing else "",
+            }
+        )
+
+    def column_texts(self, plan: PlanContext) -> ColumnTexts:
+        """Return the text of each output column."""
+        (columns,) = plan.inputs
+        return [*(columns[i] for i in self.keys), *(call_text(call, columns) for call in self.calls)]
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the indexes of input columns in the output."""
+        return same_columns(len(self.keys)) if self.partial else keys_first(self.keys)
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator, on columns where it can be."""

@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from millstream.job.traits import READS, OperatorTraits
-from millstream.sql.physical.identity.meanings import Meanings
-from millstream.sql.physical.identity.spelling import digest, short
+from millstream.sql.expressions.stable_text import digest, short_name
+from millstream.sql.physical.identity.column_texts import ColumnTextsOfPlans
 from millstream.sql.physical.identity.state_traits import state_traits
 from millstream.sql.physical.nodes import Identity, Operation, Origin
 
@@ -26,10 +26,11 @@ def identities(operations: Sequence[Operation], taken: Iterable[str] = ()) -> Id
     """The identity of every operation of some plans, by `id`; uids in `taken` are not given again."""
     found: Identities = {}
     used = set(taken)
-    meanings, scopes = Meanings(), _scopes(operations)
+    texts, scopes = ColumnTextsOfPlans(), _scopes(operations)
     marks: dict[int, str] = {}  # by which an operation is named in `reads` of those behind it
     for operation in inputs_first(operations):
-        fixed, free = state_traits(operation, meanings.inputs(operation))
+        traits = state_traits(operation, texts.context(operation))
+        fixed, free = dict(traits.fixed), dict(traits.free)
         passes = not fixed and bool(operation.inputs)
         before = [marks[id(each)] for each in operation.inputs]
         reads = " & ".join(sorted(set(before)) if operation.name == "Union" else before)
@@ -39,8 +40,10 @@ def identities(operations: Sequence[Operation], taken: Iterable[str] = ()) -> Id
         table = fixed.get("table")
         marks[id(operation)] = reads if passes else table or f"{operation.name}/{mark}"
         scope = scopes[id(operation)]
-        traits = OperatorTraits(scope, operation.name, fixed, free)
-        found[id(operation)] = operation.identity or Identity(_free(f"{scope}/{operation.name}/{mark}", used), traits)
+        described = OperatorTraits(scope, operation.name, fixed, free)
+        found[id(operation)] = operation.identity or Identity(
+            _free(f"{scope}/{operation.name}/{mark}", used), described
+        )
     return found
 
 
@@ -65,7 +68,7 @@ def _scopes(operations: Sequence[Operation]) -> dict[int, str]:
 
 def _scope(operation: Operation) -> str:
     origin = operation.origin
-    return short(origin.name) if operation.sink is not None and isinstance(origin, Origin) else "query"
+    return short_name(origin.name) if operation.sink is not None and isinstance(origin, Origin) else "query"
 
 
 def inputs_first(operations: Sequence[Operation]) -> list[Operation]:

@@ -10,27 +10,8 @@ are not followed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from millstream.sql.expressions.nodes import Ref
-from millstream.sql.operators.aggregate.group_aggregate import GroupAggregateSpec
-from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateSpec
-from millstream.sql.operators.calc import CalcSpec
-from millstream.sql.operators.changelog.changelog_normalize import ChangelogNormalizeSpec
-from millstream.sql.operators.expand import CorrelateSpec
-from millstream.sql.operators.join.regular_join import JoinSpec
-from millstream.sql.operators.join.time_joins import IntervalJoinSpec, TemporalJoinSpec
-from millstream.sql.operators.join.window_tables import WindowJoinSpec, WindowRankSpec
-from millstream.sql.operators.over.changing_over import ChangingOverSpec
-from millstream.sql.operators.over.over_aggregate import OverSpec
-from millstream.sql.operators.rank.local_rank import LocalRankSpec
-from millstream.sql.operators.rank.top_n import DeduplicateSpec, RankSpec
-from millstream.sql.operators.watermark import WatermarkSpec
-from millstream.sql.operators.window.local_sessions import LocalSessionAggregateSpec
-from millstream.sql.operators.window.local_windows import LocalWindowAggregateSpec
-from millstream.sql.operators.window.session_aggregate import SessionAggregateSpec
-from millstream.sql.operators.window.sliced_windows import SlicedWindowAggregateSpec
-from millstream.sql.operators.window.window_aggregate import WindowAggregateSpec, WindowTableSpec
+from millstream.sql.operators.join.equi_join import EquiJoinSpec
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec
 from millstream.sql.physical.nodes import Operation, PatternOrigin
 from millstream.sql.types import data_types as t
 
@@ -38,8 +19,6 @@ Placement = tuple[frozenset[int], ...]
 """For each part of the key by which rows were dealt out, the columns that hold it; empty where nothing is known."""
 
 _UNKNOWN: Placement = ()
-_LEFT_KEPT = frozenset(("inner", "left", "semi", "anti"))  # in the others, rows of the right alone have NULL there
-_RIGHT_KEPT = frozenset(("inner", "right"))
 _EXACT = (
     t.IntegerType, t.DecimalType, t.BooleanType, t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType, t.DateType,
     t.TimeType, t.TimestampType, t.LocalZonedTimestampType,
@@ -63,22 +42,19 @@ class Placements:
     def _of(self, operation: Operation) -> Placement:
         known = self._known.get(id(operation))
         if known is None:
-            known = self._known[id(operation)] = (operation, self._found(operation))
+            known = self._known[id(operation)] = (operation, self._compute(operation))
         return known[1]
 
-    def _found(self, operation: Operation) -> Placement:
-        match operation.spec:
-            case JoinSpec() | IntervalJoinSpec() | WindowJoinSpec() | TemporalJoinSpec() as spec:
-                left = self._behind(operation, 0, _same(len(spec.left))) if spec.kind in _LEFT_KEPT else _UNKNOWN
-                if spec.kind not in _RIGHT_KEPT:
-                    return left
-                moved = {i: (len(spec.left) + i,) for i in range(len(spec.right))}
-                right = self._behind(operation, 1, moved)
-                return _either(left, right, operation.schema) if spec.kind == "inner" else right
-        return self._behind(operation, 0, _kept_columns(operation)) if len(operation.inputs) == 1 else _UNKNOWN
+    def _compute(self, operation: Operation) -> Placement:
+        if isinstance(operation.spec, EquiJoinSpec):
+            left, right = self._behind(operation, operation.spec, 0), self._behind(operation, operation.spec, 1)
+            return _either(left, right, operation.schema)
+        if isinstance(operation.spec, SqlOperatorSpec) and len(operation.inputs) == 1:
+            return self._behind(operation, operation.spec, 0)
+        return _UNKNOWN
 
-    def _behind(self, operation: Operation, side: int, kept: Mapping[int, Iterable[int]]) -> Placement:
-        """The placement of an input's rows behind an operation that has their columns at the places of `kept`."""
+    def _behind(self, operation: Operation, spec: SqlOperatorSpec, side: int) -> Placement:
+        """Return the placement of an input's rows in the output of an operation."""
         where, before = operation.distributions[side], operation.inputs[side].schema
         if where.kind == "forward" or self.in_place(operation, side):
             found = self._of(operation.inputs[side])
@@ -86,6 +62,7 @@ class Placements:
             found = tuple(frozenset((key,)) for key in where.keys)
         else:
             return _UNKNOWN
+        kept = spec.kept_columns(_context(operation), side)
         moved = tuple(
             frozenset(
                 place
@@ -98,54 +75,9 @@ class Placements:
         return moved if all(moved) else _UNKNOWN
 
 
-def _kept_columns(operation: Operation) -> dict[int, tuple[int, ...]]:
-    """The places at which an operation with one input hands on a column of it, for each one that it does."""
-    before = len(operation.inputs[0].schema)
-    match operation.spec:
-        case CalcSpec(exprs=None):
-            return _same(before)
-        case CalcSpec(exprs=exprs) if exprs is not None:
-            found: dict[int, tuple[int, ...]] = {}
-            for place, each in enumerate(exprs):
-                if isinstance(each, Ref):
-                    found[each.index] = (*found.get(each.index, ()), place)
-            return found
-        case GroupAggregateSpec():  # of two phases, the second reads its keys where the first has put them
-            return {key: (place,) for place, key in enumerate(operation.distributions[0].keys)}
-        case WindowAggregateSpec(keys=keys, partial=True):
-            return _same(len(keys))
-        case (
-            SessionAggregateSpec(keys=keys, partition=partition, partial=True)
-            | SlicedWindowAggregateSpec(keys=keys, partition=partition, partial=True)
-        ):
-            return {partition.index(key): (place,) for place, key in enumerate(keys) if key in partition}
-        case (
-            LocalAggregateSpec(keys=keys)
-            | LocalSessionAggregateSpec(keys=keys)
-            | LocalWindowAggregateSpec(keys=keys)
-            | SessionAggregateSpec(keys=keys)
-            | SlicedWindowAggregateSpec(keys=keys)
-            | WindowAggregateSpec(keys=keys)
-        ):
-            return {key: (place,) for place, key in enumerate(keys)}
-        case (
-            ChangelogNormalizeSpec()
-            | ChangingOverSpec()
-            | CorrelateSpec()
-            | DeduplicateSpec()
-            | LocalRankSpec()
-            | OverSpec()
-            | RankSpec()
-            | WatermarkSpec()
-            | WindowRankSpec()
-            | WindowTableSpec()
-        ):
-            return _same(min(before, len(operation.schema)))
-    return {}
-
-
-def _same(width: int) -> dict[int, tuple[int, ...]]:
-    return {i: (i,) for i in range(width)}
+def _context(operation: Operation) -> PlanContext:
+    schemas = tuple(each.schema for each in operation.inputs)
+    return PlanContext(operation.name, (), schemas, operation.schema, operation.distributions[0].keys)
 
 
 def _either(left: Placement, right: Placement, schema: t.RowType) -> Placement:

@@ -1,0 +1,86 @@
+"""Expressions, aggregate calls and columns as text that never changes.
+
+Promises: equal expressions over equal columns have the same text, in every release: savepoints find operators by it.
+Does not know: plans; what EXPLAIN shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from millstream.sql.expressions.fields import FieldRef
+from millstream.sql.expressions.nodes import AggregateCall, Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall
+from millstream.sql.types import data_types as t
+
+_MAX_LENGTH = 160
+
+
+def expression_text(expression: Expression, columns: Sequence[str]) -> str:
+    """Return an expression as text, with the texts of columns in place of their indexes."""
+    match expression:
+        case Ref(index=index):
+            return columns[index]
+        case Lit(value=value, type=kind):
+            if value is None:
+                return f"NULL {type_text(kind)}"
+            return f"'{value}'" if isinstance(value, str) else f"{value}"
+        case Sym(word=word):
+            return word
+        case Convert(operand=operand, type=kind, safe=safe):
+            return shorten(f"{'TRY_' if safe else ''}CAST({expression_text(operand, columns)} AS {type_text(kind)})")
+        case FieldRef(operand=operand, index=index):
+            return shorten(f"{expression_text(operand, columns)}[{index}]")
+        case Apply(function=name):
+            head = name
+        case UserCall(name=name):
+            head = name
+        case Choose():
+            head = "CASE"
+        case _:
+            head = type(expression).__name__
+    parts = [expression_text(each, columns) for each in expression.children()]
+    if len(parts) == 2 and not any(map(str.isalnum, head)):
+        return shorten(f"({parts[0]} {head} {parts[1]})")
+    return shorten(f"{head}({', '.join(parts)})")
+
+
+def call_text(call: AggregateCall, columns: Sequence[str]) -> str:
+    """Return an aggregate call as text, with the types of its arguments and its result."""
+    inside = ", ".join(f"{columns[i]} {type_text(k)}" for i, k in zip(call.args, call.arg_types, strict=False)) or "*"
+    tail = "" if call.filter is None else f" FILTER {columns[call.filter]}"
+    tail += f" ORDER BY {order_text(call.order, columns)}" if call.order else ""
+    tail += f" WITH {call.options}" if call.options else ""
+    return shorten(f"{call.function}({'DISTINCT ' if call.distinct else ''}{inside}){tail} {type_text(call.type)}")
+
+
+def order_text(order: Iterable[tuple[int, bool, bool]], columns: Sequence[str]) -> str:
+    """Return a sort order as text."""
+    return ", ".join(
+        f"{columns[i]} {'ASC' if up else 'DESC'}{' NULLS FIRST' if first else ''}" for i, up, first in order
+    )
+
+
+def columns_text(indexes: Iterable[int], columns: Sequence[str], schema: t.RowType) -> str:
+    """Return some columns with their types as text."""
+    return ", ".join(f"{columns[i]} {type_text(schema.types[i])}" for i in indexes)
+
+
+def type_text(kind: t.DataType) -> str:
+    """Return a type as text, without nullability and time attribute, which state does not depend on."""
+    return str(t.plain(kind).nullable())
+
+
+def shorten(text: str) -> str:
+    """Return the text, or its beginning and a digest if it is long."""
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 20]}... {digest(text)}"
+
+
+def digest(text: str) -> str:
+    """Return the first digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def short_name(name: Sequence[str]) -> str:
+    """Return the name of a table without the default catalog and database."""
+    parts = list(name)
+    return ".".join(parts[2:] if parts[:2] == ["default_catalog", "default_database"] else parts)

@@ -1,0 +1,47 @@
+"""What joins by equal keys have in common: their keys, and which side's columns the output keeps.
+
+Promises: in an outer join, columns of a side that can be filled with NULL are not said to be kept.
+Does not know: how rows are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millstream.sql.expressions.nodes import Expression
+from millstream.sql.expressions.stable_text import columns_text, expression_text
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, same_columns
+from millstream.sql.types import data_types as t
+
+_KEEPS = ({"inner", "left", "semi", "anti"}, {"inner", "right"})  # join types in which a side is never filled with NULL
+
+
+class EquiJoinSpec(SqlOperatorSpec):
+    """A join of two inputs by equal keys, and a condition over both rows."""
+
+    left: t.RowType
+    right: t.RowType
+    kind: str
+    keys: tuple[tuple[int, ...], tuple[int, ...]]
+    condition: Expression | None
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return where the columns of a side are: those of the left first, then those of the right."""
+        if self.kind not in _KEEPS[side]:
+            return {}
+        if side == 0:
+            return same_columns(len(self.left))
+        return {i: (len(self.left) + i,) for i in range(len(self.right))}
+
+    def key_traits(self, plan: PlanContext) -> dict[str, str]:
+        """Return the type of the join and its keys as traits."""
+        sides = zip(("left key", "right key"), self.keys, plan.inputs, plan.schemas, strict=True)
+        return {"join": self.kind, **{name: columns_text(keys, texts, schema) for name, keys, texts, schema in sides}}
+
+    def row_traits(self, plan: PlanContext) -> dict[str, str]:
+        """Return the rows of both sides, which the state keeps, as traits."""
+        return {"left rows": plan.rows(0), "right rows": plan.rows(1)}
+
+    def condition_text(self, plan: PlanContext) -> str:
+        """Return the condition as text."""
+        left, right = plan.inputs
+        return "" if self.condition is None else expression_text(self.condition, (*left, *right))
