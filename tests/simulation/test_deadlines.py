@@ -18,9 +18,11 @@ from millstream.cluster.sinks import Sinks
 from millstream.common import Configuration, WatermarkStrategy
 from millstream.connector.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
 from millstream.connector.source import Budget, SplitEnumerator
+from millstream.connectors.collect import CollectSink, forget, results_of
 from millstream.connectors.sequence import SequenceEnumerator
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.engine.contract import EpochRequest, EpochResult
 from millstream.errors import ExternalError
 from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
@@ -186,6 +188,52 @@ def test_a_job_whose_commit_hangs_restarts_and_goes_on_when_it_has_ended(tmp_pat
     assert COMMITTER.calls[:2] == [1, 1]  # the late commit is repeated before anything newer
     causes = [each.cause for each in told if isinstance(each, StatusChanged) and each.cause]
     assert "sink 'slow store' did not commit the output of checkpoint 1 within 0.5 s" in causes[0]
+
+
+class StuckEngine(InlineEngine):
+    """Its second epoch does not end until someone cancels it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs = 0
+        self.cancelled = threading.Event()
+
+    def run_epoch(self, request: EpochRequest) -> EpochResult:
+        self.epochs += 1
+        if self.epochs == 2:
+            assert self.cancelled.wait(20), "nobody has cancelled the epoch"
+            raise ExternalError("the tasks were cancelled")
+        return super().run_epoch(request)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+def test_an_epoch_that_does_not_end_is_cancelled_at_its_deadline_and_repeated(tmp_path) -> None:
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.interval": "1 ms",
+        "millstream.epoch.deadline": "500 ms",
+        "millstream.epoch.max-records": "10",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    source = env.from_source(NumberSequenceSource(0, 49), WatermarkStrategy.no_watermarks(), "numbers")
+    source.sink_to(CollectSink("stuck"))
+    told: list[Any] = []
+    job = entrypoint.submit(env._graph(), configuration, "stuck", engine=StuckEngine(), listeners=[told.append])
+    assert job.wait(30)
+    assert job.master.job.status is JobStatus.FINISHED
+    queue, numbers = results_of("stuck"), []
+    while not queue.empty():
+        numbers.append(queue.get())
+    forget("stuck")
+    assert sorted(numbers) == list(range(50))
+    causes = [each.cause for each in told if isinstance(each, StatusChanged) and each.cause]
+    assert "epoch 2 did not end within 0.5 s" in causes[0]
 
 
 def test_work_that_does_not_end_when_it_is_cancelled_is_abandoned() -> None:
