@@ -2,105 +2,64 @@
 
 from __future__ import annotations
 
-import importlib.util
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from millstream.cluster.observations import CheckpointDone
-from millstream.common import Configuration
+sys.path.append(str(Path(__file__).parent))
+
+import three_ways
+from three_ways import PROGRAMS, environment, load_program, record
+
 from millstream.connectors.collect import CollectSink, forget, results_of
-from millstream.datastream import StreamExecutionEnvironment
-from millstream.job.job_status import JobStatus
-
-COMPAT = Path(__file__).parent.parent / "compat"
 
 
-def _module(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, COMPAT / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-record = _module("record")
-
-PROGRAMS = (
-    "broadcast_state",
-    "count_window_tumbling",
-    "end_of_input",
-    "keyed_co_process",
-    "list_state",
-    "map_state",
-    "reducing_aggregating_state",
-    "side_outputs",
-    "timers_event_time",
-    "union",
-    "window_aggregate_process",
-    "window_session",
-    "window_sliding",
-    "word_count",
-)
-"""Programs whose output depends neither on the order in which subtasks meet nor on when watermarks are sent."""
-
-
-def as_millstream(source: str) -> str:
-    return source.replace("from pyflink", "from millstream").replace("import pyflink", "import millstream")
-
-
-def environment(parallelism: int, directory: Path, **settings: str) -> StreamExecutionEnvironment:
-    configuration = Configuration()
-    configuration.set_string("execution.checkpointing.dir", str(directory))
-    configuration.set_string("execution.checkpointing.interval", "1 ms")
-    configuration.set_string("execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION")
-    for key, value in settings.items():
-        configuration.set_string(key.replace("__", ".").replace("_", "-"), value)
-    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
-
-
-def committed(
-    env: StreamExecutionEnvironment, program: Any, name: str, kill_after: int | None = None
-) -> tuple[list[str], str | None]:
-    """What the program made visible, and the path of its last checkpoint."""
-    paths: list[str] = []
-    clients: list[Any] = []
-
-    def listen(observation: Any) -> None:
-        if isinstance(observation, CheckpointDone):
-            paths.append(observation.path)
-            if kill_after is not None and len(paths) == kill_after:
-                clients[0].cancel()
-
-    env.register_listener(listen)
-    program.define(env).sink_to(CollectSink(name))
-    clients.append(env.execute_async(name))
-    assert clients[0].wait(120), "the job did not end in time"
-    status = clients[0].get_job_status().result()
-    if kill_after is None or status is JobStatus.FINISHED:
-        clients[0].get_job_execution_result().result()
-    queue, found = results_of(name), []
-    while not queue.empty():
-        found.append(record.text_of(queue.get()))
-    forget(name)
-    return found, paths[-1] if paths and status is not JobStatus.FINISHED else None
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a process that was killed while all programs ran in it. One process for all of them, because
+    each has a Spark of its own."""
+    directory = tmp_path_factory.mktemp("killed")
+    process = subprocess.run(
+        [sys.executable, three_ways.__file__, str(directory), *PROGRAMS],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    return directory
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_three_ways(name: str, tmp_path: Path, spark_context: Any) -> None:
+def test_program_to_the_end(name: str, tmp_path: Path, spark_context: Any) -> None:
     golden = record.read_golden(name)
-    program = record.load(name, as_millstream)
-    whole, _ = committed(environment(1, tmp_path), program, f"{name}-1")
-    assert record.arranged(golden.order, whole) == tuple(golden.lines)
+    env = environment(1, tmp_path)
+    load_program(name).define(env).sink_to(CollectSink(name))
+    env.execute(name)
+    queue, lines = results_of(name), []
+    while not queue.empty():
+        lines.append(record.text_of(queue.get()))
+    forget(name)
+    assert record.arranged(golden.order, lines) == tuple(golden.lines)
 
-    small = environment(2, tmp_path, millstream__epoch__max_records="3")
-    first, checkpoint = committed(small, program, f"{name}-2", kill_after=2)
-    assert checkpoint is not None, "the job finished before it could be killed: its epochs are too large"
-    restored = environment(3, tmp_path, execution__state_recovery__path=checkpoint)
-    rest, _ = committed(restored, program, f"{name}-3")
-    expected = record.arranged("none", golden.lines)
-    assert record.arranged("none", first + rest) == expected
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_killed_after_a_checkpoint_and_restored(name: str, killed: Path, spark_context: Any) -> None:
+    golden, directory = record.read_golden(name), killed / name
+    before = lines_of(directory / "output")
+    checkpoint = (directory / "checkpoint").read_text()
+    env = environment(3, directory / "checkpoints", execution__state_recovery__path=checkpoint)
+    three_ways.write_to_files(env, load_program(name), directory / "output")
+    env.execute(name)
+    after = lines_of(directory / "output")
+    assert record.arranged("none", after) == record.arranged("none", golden.lines)
+    assert len(before) < len(after), "the process was killed when all output was there"
+
+
+def lines_of(directory: Path) -> list[str]:
+    visible = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return [line for path in visible for line in path.read_text(encoding="utf-8").splitlines()]
