@@ -13,7 +13,7 @@ from format_cases import schema_of
 from registry_server import registry
 
 from millstream.errors import UserError
-from millstream.formats import Shape, avro_schemas, format_named
+from millstream.formats import FormatType, avro_schemas, format_named
 from millstream.formats.avro import ContainerFile
 from millstream.formats.schema_registry import RegistryRefused, RegistryUnreachable, SchemaRegistry
 from millstream.types.factory import Types
@@ -42,7 +42,7 @@ def test_every_type_comes_back(encoding):
 
 def test_the_schema_is_the_one_flink_derives():
     schema = avro_schemas.record_schema(
-        Shape.of(pa.schema([pa.field("id", pa.int64(), False), ("r", schema_struct())]))
+        FormatType.of(pa.schema([pa.field("id", pa.int64(), False), ("r", schema_struct())]))
     )
     assert schema == {
         "type": "record",
@@ -140,7 +140,7 @@ def test_the_next_address_is_asked_when_one_does_not_answer():
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_each_block_of_a_file_comes_from_one_range(codec):
     stream = io.BytesIO()
-    schema = avro_schemas.record_schema(Shape.of(KIND))
+    schema = avro_schemas.record_schema(FormatType.of(KIND))
     rows = [{"id": number, "name": f"n{number}"} for number in range(2000)]
     fastavro.writer(stream, schema, rows, codec, sync_interval=500)
     size = len(stream.getvalue())
@@ -153,15 +153,15 @@ def test_each_block_of_a_file_comes_from_one_range(codec):
 
 def test_a_torn_file_is_an_error():
     stream = io.BytesIO()
-    fastavro.writer(stream, avro_schemas.record_schema(Shape.of(KIND)), [{"id": 1, "name": "a"}] * 100)
+    fastavro.writer(stream, avro_schemas.record_schema(FormatType.of(KIND)), [{"id": 1, "name": "a"}] * 100)
     data = stream.getvalue()[:-5]
     with pytest.raises(ValueError, match="sync marker"):
         list(ContainerFile(io.BytesIO(data), len(data)).records(0, len(data)))
 
 
-def test_shapes_and_schemas_describe_one_another():
-    shape = Shape.of(
+def test_types_and_schemas_describe_one_another():
+    data_type = FormatType.of(
         schema_of(EVERYTHING.replace("ti TIME(0), ", "").replace("t TINYINT, ", "").replace(", z TIMESTAMP_LTZ(3)", ""))
     )
-    schema = avro_schemas.record_schema(shape)
-    assert avro_schemas.record_schema(avro_schemas.shape_of(json.loads(json.dumps(schema)))) == schema
+    schema = avro_schemas.record_schema(data_type)
+    assert avro_schemas.record_schema(avro_schemas.format_type_of(json.loads(json.dumps(schema)))) == schema

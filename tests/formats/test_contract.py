@@ -14,10 +14,10 @@ from samples import SAMPLES, descriptors
 from millstream.formats import (
     BadFormat,
     FormatDeserializationSchema,
-    Kind,
+    FormatType,
     MissingLibrary,
     OnError,
-    Shape,
+    TypeRoot,
     UndecodableRecord,
     UnencodableRecord,
     format_metadata,
@@ -96,23 +96,25 @@ def test_records_are_of_the_declared_type(name, kind, value):
 
 def test_a_change_is_refused_where_it_would_be_taken_for_a_record():
     for name in ("json", "csv"):
-        with pytest.raises(UnencodableRecord, match="change"):
+        with pytest.raises(UnencodableRecord, match="not an insert-only row"):
             format_named(name, KIND).encode([Row.of_kind(RowKind.DELETE, id=1)])
 
 
 def test_arrow_schemas_are_types_too():
-    shape = Shape.of(pa.schema([("d", pa.decimal128(5, 1)), pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]))
-    assert [(child.kind, child.precision, child.nullable) for child in shape.children] == [
-        (Kind.DECIMAL, 5, True),
-        (Kind.TIMESTAMP_LTZ, 6, False),
+    data_type = FormatType.of(
+        pa.schema([("d", pa.decimal128(5, 1)), pa.field("t", pa.timestamp("us", "UTC"), nullable=False)])
+    )
+    assert [(child.root, child.precision, child.nullable) for child in data_type.children] == [
+        (TypeRoot.DECIMAL, 5, True),
+        (TypeRoot.TIMESTAMP_LTZ, 6, False),
     ]
-    assert shape.type_info().get_field_names() == ["d", "t"]
+    assert data_type.type_info().get_field_names() == ["d", "t"]
 
 
 def test_a_schema_of_messages_fails_or_skips_as_its_format_says():
     failing = FormatDeserializationSchema(format_named("json", KIND))
     assert failing.deserialize(b'{"id":1}') == Row(id=1)
-    with pytest.raises(UndecodableRecord, match="the message is no json record"):
+    with pytest.raises(UndecodableRecord, match="the message is not a valid json record"):
         failing.deserialize(b"{")
     assert FormatDeserializationSchema(format_named("json", KIND, {"on-error": "skip"})).deserialize(b"{") is None
     changes = FormatDeserializationSchema(format_named("debezium-json", KIND))
@@ -168,7 +170,7 @@ def test_a_null_key_of_a_map_goes_by_its_mode(mode, text):
     made = format_named("json", kind, {"json.map-null-key.mode": mode, "json.map-null-key.literal": "nothing"})
     row = Row(m={"a": 1, None: 2})
     if text is None:
-        with pytest.raises(UnencodableRecord, match="null key"):
+        with pytest.raises(UnencodableRecord, match="NULL key"):
             made.encode([row])
     else:
         assert made.encode([row]) == [text]
@@ -208,7 +210,7 @@ def test_changelogs_tell_where_a_change_comes_from(name):
     assert list(row) == [1, *told]
     assert made.type_info.get_field_names() == ["id", *format_metadata(name)]
     made.type_info.to_arrow([row])
-    with pytest.raises(BadFormat, match="do not tell 'nope'"):
+    with pytest.raises(BadFormat, match="have no metadata field 'nope'"):
         format_named(name, KIND, metadata=["nope"])
-    with pytest.raises(BadFormat, match="tell nothing"):
+    with pytest.raises(BadFormat, match="have no metadata"):
         format_named("json", KIND, metadata=["table"])

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millstream.formats import format_named, json_lines
-from millstream.formats.json_forms import ValueKind, form_of
+from millstream.formats.line_templates import ValueType, parse_template
 
 SCHEMA = schema_of(
     "i INT, l BIGINT, t TINYINT, c STRING, d DOUBLE, b BOOLEAN, ts TIMESTAMP(3), "
@@ -161,10 +161,10 @@ def test_lines_that_have_no_form_are_soon_left_alone():
         [b'{"a":[1]}', b'{"a":1,"a":2}', b'{"a":"\\n"}', b"[]", b"{}x", b'{"a":1}{"a":1}', b"1", b'{"a":tru}', b"{"]
     )
 )
-def test_only_objects_of_plain_values_have_a_form(line):
-    form = form_of(line)
+def test_only_objects_of_plain_values_have_a_template(line):
+    template = parse_template(line)
     if b"1.5e3" in line:
-        assert form.signs == (b'{"a": {"b": ', b', "c": "', b'"}, "d": null}')
-        assert [place.kind for place in form.places] == [ValueKind.NUMBER, ValueKind.TEXT]
+        assert template.texts == (b'{"a": {"b": ', b', "c": "', b'"}, "d": null}')
+        assert [each.type for each in template.placeholders] == [ValueType.NUMBER, ValueType.TEXT]
     else:
-        assert form is None
+        assert template is None

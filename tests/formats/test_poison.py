@@ -4,7 +4,7 @@ import pytest
 from registry_server import running_registry
 from samples import KIND, SAMPLES
 
-from millstream.formats import OnError, UndecodableRecord, format_named, settle
+from millstream.formats import OnError, UndecodableRecord, apply_error_policy, format_named
 
 COUNT, EVERY = 5_000, 20
 BAD = range(7, COUNT, EVERY)
@@ -20,12 +20,12 @@ def check(make, sample):
     records = poisoned(failing, sample)
     decoded = failing.decode(records)
     with pytest.raises(UndecodableRecord, match=r"record 7 of the batch") as caught:
-        settle(failing, decoded, lambda index: f"record {index} of the batch")
+        apply_error_policy(failing, decoded, lambda index: f"record {index} of the batch")
     assert caught.value.data == records[7]
     for policy in ("skip", "dead_letter"):
         lenient = make(**{"on-error": policy})
         decoded = lenient.decode(records)
-        kept = settle(lenient, decoded, str)
+        kept = apply_error_policy(lenient, decoded, str)
         assert lenient.on_error is OnError.of(policy)
         assert [(bad.index, bad.data) for bad in kept] == [(number, records[number]) for number in BAD]
         assert all(bad.reason for bad in kept)

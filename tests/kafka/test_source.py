@@ -296,7 +296,7 @@ def test_a_format_decodes_messages_and_says_which_one_it_cannot(broker, topic):
     kind = Types.ROW_NAMED(["id"], [Types.LONG()])
     json = JsonRowDeserializationSchema.builder().type_info(kind)
     source = reading(broker, topic).set_bounded(LATEST)
-    with pytest.raises(UserError, match=rf"message 1 of {topic}-0 is no json record"):
+    with pytest.raises(UserError, match=rf"message 1 of {topic}-0 is not a valid json record"):
         collected(source.set_value_only_deserializer(json.build()).build())
     rows = collected(source.set_value_only_deserializer(json.ignore_parse_errors().build()).build())
     assert [row.id for row in rows] == [1, 2]

@@ -9,11 +9,11 @@ from millstream.formats.contract import (
     OnError,
     UndecodableRecord,
     UnencodableRecord,
-    settle,
+    apply_error_policy,
 )
+from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.formats.registry import format_metadata, format_named, format_names, format_options
 from millstream.formats.schemas import FormatDeserializationSchema, FormatSerializationSchema
-from millstream.formats.shapes import Kind, Shape
 
 __all__ = [
     "BadFormat",
@@ -22,15 +22,15 @@ __all__ = [
     "Format",
     "FormatDeserializationSchema",
     "FormatSerializationSchema",
-    "Kind",
+    "FormatType",
     "MissingLibrary",
     "OnError",
-    "Shape",
+    "TypeRoot",
     "UndecodableRecord",
     "UnencodableRecord",
+    "apply_error_policy",
     "format_metadata",
     "format_named",
     "format_names",
     "format_options",
-    "settle",
 ]

@@ -1,4 +1,4 @@
-"""Avro: records without their schema, and files that carry it.
+"""Avro: records without their schema, and container files.
 
 Promises: binary or JSON encoding by the schema that Flink derives from the row type; container files are read from any
 byte on, block by block.
@@ -15,18 +15,22 @@ from typing import Any, BinaryIO
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats import avro_schemas
-from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
+from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, decode_each
+from millstream.formats.format_types import FormatType
 from millstream.formats.options import Settings
-from millstream.formats.shapes import Shape
 
 ENCODING = ConfigOption(
-    "encoding", "binary", "How records are written: binary or json.", str, choices=("binary", "json")
+    "encoding", "binary", "The encoding of records: binary or json.", str, choices=("binary", "json")
 )
 CODEC = ConfigOption(
-    "codec", "deflate", "How container files are compressed: null, deflate, snappy, bzip2, xz or zstandard.", str
+    "codec", "deflate", "The compression of container files: null, deflate, snappy, bzip2, xz or zstandard.", str
 )
 TIMESTAMP_MAPPING = ConfigOption(
-    "timestamp_mapping.legacy", True, "Whether TIMESTAMP is Avro's timestamp; else its local timestamp.", bool
+    "timestamp_mapping.legacy",
+    True,
+    "Whether TIMESTAMP is mapped to Avro's timestamp type, as older versions of Flink do. If false, it "
+    "is mapped to Avro's local-timestamp type.",
+    bool,
 )
 OPTIONS: tuple[ConfigOption[Any], ...] = (ENCODING, TIMESTAMP_MAPPING)
 FILE_OPTIONS: tuple[ConfigOption[Any], ...] = (CODEC,)
@@ -52,7 +56,7 @@ _MAX_EMPTY = 1 << 17
 
 
 def library() -> Any:
-    """fastavro, which reads and writes Avro."""
+    """Import fastavro."""
     try:
         return importlib.import_module("fastavro")
     except ImportError:
@@ -60,38 +64,38 @@ def library() -> Any:
 
 
 def parsed_schema(schema: Any) -> Any:
-    """The schema, checked."""
+    """Parse and check a schema."""
     fastavro = library()
     try:
         return fastavro.parse_schema(schema)
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, *REFUSED) as problem:
-        message = f"the avro schema is wrong: {problem}"
+        message = f"the avro schema is not valid: {problem}"
         raise BadFormat(message) from None
 
 
 class AvroFormat(Format):
-    """Flink's `avro`."""
+    """The format `avro`."""
 
     name = "avro"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any], schema: Any = None) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any], schema: Any = None) -> None:
         self._given, self._schema_given = dict(options), schema
         settings = Settings(self.name, OPTIONS, options)
-        super().__init__(shape, settings.on_error())
+        super().__init__(data_type, settings.on_error())
         self._json = settings.get(ENCODING) == "json"
-        self.schema: Any = avro_schemas.record_schema(shape) if schema is None else avro_schemas.parsed(schema)
+        self.schema: Any = avro_schemas.record_schema(data_type) if schema is None else avro_schemas.parsed(schema)
         if not settings.get(TIMESTAMP_MAPPING):
-            self.schema = _with_local_timestamps(self.schema, shape)
+            self.schema = _with_local_timestamps(self.schema, data_type)
         self._parsed = parsed_schema(self.schema)
-        self._to, self._from = avro_schemas.to_avro(shape), avro_schemas.from_avro(shape)
+        self._to, self._from = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
         self._library = library()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given, self._schema_given)
+        return type(self), (self.data_type, self._given, self._schema_given)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises."""
-        return each(records, self._decode_json if self._json else self._decode_binary, REFUSED)
+        """As `Format` promises."""
+        return decode_each(records, self._decode_json if self._json else self._decode_binary, REFUSED)
 
     def _decode_binary(self, data: bytes) -> Any:
         stream = io.BytesIO(data)
@@ -104,7 +108,7 @@ class AvroFormat(Format):
         return None
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises."""
+        """As `Format` promises."""
         return [self._encode_one(value) for value in values]
 
     def _encode_one(self, value: Any) -> bytes:
@@ -120,19 +124,19 @@ class AvroFormat(Format):
             raise UnencodableRecord(self.name, value, str(problem) or type(problem).__name__) from None
 
 
-def _with_local_timestamps(schema: Any, shape: Shape) -> Any:
-    """The schema with local timestamps for timestamps without a zone, as Avro has had them since 1.10."""
+def _with_local_timestamps(schema: Any, data_type: FormatType) -> Any:
+    """Return the schema with Avro's local timestamps for TIMESTAMP without a time zone."""
     fields = []
-    for field, child in zip(schema["fields"], shape.children, strict=True):
+    for field, child in zip(schema["fields"], data_type.children, strict=True):
         text = json.dumps(field["type"])
-        if child.kind.value == "TIMESTAMP":
+        if child.root.value == "TIMESTAMP":
             text = text.replace('"timestamp-', '"local-timestamp-')
         fields.append({**field, "type": json.loads(text)})
     return {**schema, "fields": fields}
 
 
 class ContainerFile:
-    """A container file, whose blocks can be read from any byte on."""
+    """A container file that can be read from any offset, block by block."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size = stream, size
@@ -142,7 +146,7 @@ class ContainerFile:
         self._data_from = stream.tell()
 
     def records(self, start: int, end: int) -> Iterator[list[Any]]:
-        """The records of the blocks that begin from `start` to before `end`, block by block.
+        """Return the records of the blocks that start in the range from `start` to `end`, block by block.
 
         A block belongs to the range in which the sync marker before it begins, as in Avro's own library."""
         prefix, meta, sync = self._head
@@ -153,27 +157,27 @@ class ContainerFile:
             self._stream.seek(at)
             count, length = _long(self._stream), _long(self._stream)
             if length < 0 or count < 0:
-                message = "a block of negative length"
+                message = "a block has a negative length"
                 raise ValueError(message)
             if not packed and count > max(length, _MAX_EMPTY):  # records without a byte: any number fits anywhere
-                message = f"a block of {count} records in {length} bytes"
+                message = f"a block claims to have {count} records in {length} bytes"
                 raise ValueError(message)
             behind = self._stream.tell() + length + len(sync)
             self._stream.seek(at)
             block = self._stream.read(behind - at) if behind <= self._size else b""
             if len(block) != behind - at or block[-len(sync) :] != sync:
-                message = "a block without the file's sync marker at its end"
+                message = "a block does not end with the sync marker of the file"
                 raise ValueError(message)
             try:
                 found = list(fastavro.reader(io.BytesIO(prefix + block)))
             except (*REFUSED, zlib.error, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as problem:
-                message = f"a block that cannot be read: {problem!r}"
+                message = f"a block cannot be decoded: {problem!r}"
                 raise ValueError(message) from None
             yield found
             at = behind
 
     def record_size(self) -> float:
-        """About how many bytes a record has, by the first block."""
+        """Return the average size of a record of the first block, in bytes."""
         self._stream.seek(self._data_from)
         try:
             count, length = _long(self._stream), _long(self._stream)
@@ -182,7 +186,7 @@ class ContainerFile:
         return max(length, 1) / max(count, 1)
 
     def _after_sync(self, start: int, sync: bytes) -> int | None:
-        """Behind the first sync marker that begins at or after `start`."""
+        """Return the end of the first sync marker that starts at or after `start`; None if there is none."""
         at, kept = start, b""
         self._stream.seek(start)
         while chunk := self._stream.read(_CHUNK):
@@ -196,9 +200,9 @@ class ContainerFile:
 
 
 def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
-    """The bytes before the first block, the metadata in them, and the sync marker."""
+    """Read the header; return its bytes, its metadata and the sync marker."""
     if stream.read(4) != _MAGIC:
-        message = "it does not begin as an avro container file"
+        message = "it does not start with the header of an avro container file"
         raise ValueError(message)
     meta: dict[str, bytes] = {}
     while (count := _long(stream)) != 0:
@@ -210,7 +214,7 @@ def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
             meta[name] = _sized(stream)
     sync = stream.read(16)
     if len(sync) != 16:
-        message = "it ends within its header"
+        message = "it ends inside its header"
         raise ValueError(message)
     end = stream.tell()
     stream.seek(0)
@@ -218,21 +222,21 @@ def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
 
 
 def _sized(stream: BinaryIO) -> bytes:
-    """Bytes with their length before them; a length that no header has is not asked for."""
+    """Read bytes with their length; a length that no header can have is refused before anything is allocated."""
     length = _long(stream)
     if not 0 <= length <= _MAX_ENTRY:
-        message = f"an entry of {length} bytes in its header"
+        message = f"its header has an entry of {length} bytes"
         raise ValueError(message)
     return stream.read(length)
 
 
 def _long(stream: BinaryIO) -> int:
-    """A number in Avro's variable length, zig-zag encoding."""
+    """Read an integer in Avro's variable-length zig-zag encoding."""
     shift = found = 0
     while True:
         byte = stream.read(1)
         if not byte or shift > 63:
-            message = "it ends within a number"
+            message = "it ends inside a number"
             raise ValueError(message)
         found |= (byte[0] & 0x7F) << shift
         shift += 7

@@ -1,4 +1,4 @@
-"""Avro with the id of its schema before each record, as Confluent's serialisers write it.
+"""Avro records with the id of their schema, as Confluent's serializers write them.
 
 Promises: a record is read with the schema it was written with, and given as the schema of the row type has it; the
 schema of what is written is registered once under the subject. A registry that does not answer is an error of the
@@ -17,27 +17,31 @@ from millstream.config.configuration import ConfigOption
 from millstream.formats import avro_schemas
 from millstream.formats.avro import REFUSED, library, parsed_schema
 from millstream.formats.avro_names import matched
-from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
+from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, decode_each
+from millstream.formats.format_types import FormatType
 from millstream.formats.options import Settings
 from millstream.formats.schema_registry import RegistryRefused, SchemaRegistry
-from millstream.formats.shapes import Shape
 
-URL = ConfigOption("url", None, "The addresses of the schema registry, separated by commas.", str)
-SUBJECT = ConfigOption("subject", None, "The subject under which the schema of what is written is registered.", str)
-SCHEMA = ConfigOption("schema", None, "The schema to read and write with; derived from the type unless given.", str)
+URL = ConfigOption("url", None, "The URLs of the schema registry, separated by commas.", str)
+SUBJECT = ConfigOption("subject", None, "The subject under which the schema of written records is registered.", str)
+SCHEMA = ConfigOption("schema", None, "The Avro schema of the records. By default it is derived from the type.", str)
 CREDENTIALS = ConfigOption(
     "basic-auth.credentials-source",
     None,
-    "Where the user comes from: USER_INFO, or URL.",
+    "Where user and password are taken from: USER_INFO (the option basic-auth.user-info) or URL.",
     str,
     choices=("USER_INFO", "URL"),
 )
-USER_INFO = ConfigOption("basic-auth.user-info", None, "User and password, as user:password.", str)
+USER_INFO = ConfigOption("basic-auth.user-info", None, "User and password, in the form user:password.", str)
 BEARER_SOURCE = ConfigOption(
-    "bearer-auth.credentials-source", None, "Where the token comes from: STATIC_TOKEN.", str, choices=("STATIC_TOKEN",)
+    "bearer-auth.credentials-source",
+    None,
+    "Where the bearer token is taken from: STATIC_TOKEN (the option bearer-auth.token).",
+    str,
+    choices=("STATIC_TOKEN",),
 )
-BEARER_TOKEN = ConfigOption("bearer-auth.token", None, "The token to show to the registry.", str)
-CA_FILE = ConfigOption("ssl.truststore.location", None, "A file of certificates (PEM) to trust.", str)
+BEARER_TOKEN = ConfigOption("bearer-auth.token", None, "The bearer token for the schema registry.", str)
+CA_FILE = ConfigOption("ssl.truststore.location", None, "A PEM file with the certificates to trust.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (
     URL,
     SUBJECT,
@@ -52,14 +56,14 @@ _HEAD = struct.Struct(">bI")
 
 
 class AvroConfluentFormat(Format):
-    """Flink's `avro-confluent`."""
+    """The format `avro-confluent`."""
 
     name = "avro-confluent"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
         self._given = dict(options)
         settings = Settings(self.name, OPTIONS, options)
-        super().__init__(shape, settings.on_error())
+        super().__init__(data_type, settings.on_error())
         self._registry = SchemaRegistry(
             settings.required(URL),
             user_info=settings.get(USER_INFO),
@@ -70,22 +74,22 @@ class AvroConfluentFormat(Format):
             if settings.get(source) in ("USER_INFO", "STATIC_TOKEN"):
                 settings.required(needed)
         given = settings.get(SCHEMA)
-        schema = avro_schemas.record_schema(shape) if given is None else avro_schemas.parsed(given)
+        schema = avro_schemas.record_schema(data_type) if given is None else avro_schemas.parsed(given)
         self._schema = schema
         self._text = json.dumps(schema, separators=(",", ":"))
         self._reader_schema = parsed_schema(schema)
         self._subject: str | None = settings.get(SUBJECT)
-        self._to, self._from = avro_schemas.to_avro(shape), avro_schemas.from_avro(shape)
+        self._to, self._from = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
         self._schemas: dict[int, tuple[Any, Any]] = {}  # the writer's, and ours under its names
         self._library = library()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given)
+        return type(self), (self.data_type, self._given)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises; an id that the registry does not know is the record's error."""
+        """As `Format` promises; an id that the registry does not know is the record's error."""
         refused = (*REFUSED, RegistryRefused, BadFormat, self._library.read.SchemaResolutionError)
-        return each(records, self._decode_one, refused)
+        return decode_each(records, self._decode_one, refused)
 
     def _decode_one(self, data: bytes) -> Any:
         if len(data) < _HEAD.size or data[0] != 0:
@@ -102,7 +106,7 @@ class AvroConfluentFormat(Format):
         return self._from(self._library.schemaless_reader(stream, writer, reader))
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises."""
+        """As `Format` promises."""
         if not values:
             return []
         if self._subject is None:

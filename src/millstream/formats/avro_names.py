@@ -1,4 +1,4 @@
-"""Records of an Avro schema under the names that another writer gave them.
+"""Matching of Avro records by position, whatever names the writer gave them.
 
 Promises: records match by their place and their fields, as in Avro's own library for Java, not by what they are called;
 what is encoded stays the same.
@@ -14,7 +14,7 @@ _NAMED = ("record", "error", "enum", "fixed")
 
 
 def matched(schema: Any, written: Any) -> tuple[Any, Any]:
-    """A writer's schema and a reader's, whose records at the same places match."""
+    """Return the writer's schema and the reader's, so that records at the same position match."""
     named = dict(_definitions(written, ""))
     names = (f"written{number}" for number in count())
     out = _Written(named, names).out(written, "", {})
@@ -22,14 +22,14 @@ def matched(schema: Any, written: Any) -> tuple[Any, Any]:
 
 
 class _Written:
-    """Has every type defined where it is used, under a name of its own there: a type that is only named cannot be
-    matched with a reader's. A type within itself stays named."""
+    """Defines every type where it is used, under a name of its own, because a reference to a named type cannot be
+    matched with the type of the reader. A recursive type stays a reference."""
 
     def __init__(self, named: Mapping[str, Any], names: Iterator[str]) -> None:
         self._named, self._names = named, names
 
     def out(self, schema: Any, space: str, around: Mapping[str, str]) -> Any:
-        """The schema, in a namespace, within types that are called as `around` says."""
+        """Return the schema in a namespace, inside the types named in `around`."""
         if isinstance(schema, list):
             return [self.out(each, space, around) for each in schema]
         if isinstance(schema, str):
@@ -58,7 +58,7 @@ def _full_name(schema: Mapping[str, Any], space: str) -> str:
 
 
 def _definitions(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
-    """Named types by their full names, which they have in themselves."""
+    """Collect the named types of a schema by their full names."""
     if isinstance(schema, list):
         for each in schema:
             yield from _definitions(each, space)
@@ -75,10 +75,10 @@ def _definitions(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
 
 
 def _aliased(schema: Any, written: Any) -> Any:
-    """A reader's schema whose records have the names of the writer's at the same place as aliases."""
+    """Return the reader's schema with the names of the writer's records at the same position as aliases."""
     if isinstance(schema, list):
         return [_aliased(each, written) for each in schema]
-    found = _of_kind(written, schema.get("type")) if isinstance(schema, dict) else None
+    found = _of_type(written, schema.get("type")) if isinstance(schema, dict) else None
     if found is None:
         return schema
     match schema["type"]:
@@ -94,9 +94,9 @@ def _aliased(schema: Any, written: Any) -> Any:
     return {**schema, "aliases": [*schema.get("aliases", ()), found["name"]], "fields": fields}
 
 
-def _of_kind(written: Any, kind: Any) -> Any:
-    """What the writer has of a kind at a place: itself, or a branch of a union."""
+def _of_type(written: Any, avro_type: Any) -> Any:
+    """Return the writer's schema of a type: itself, or a branch of a union."""
     for each in written if isinstance(written, list) else [written]:
-        if kind in ("record", "array", "map") and isinstance(each, dict) and each.get("type") == kind:
+        if avro_type in ("record", "array", "map") and isinstance(each, dict) and each.get("type") == avro_type:
             return each
     return None

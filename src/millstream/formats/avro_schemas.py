@@ -1,7 +1,7 @@
-"""Avro schemas of shapes, and shapes of Avro schemas; values as Avro's library has them.
+"""Conversion of types and values between formats and Avro.
 
 Promises: the schema that Flink derives from a row type, and back; a value is converted both ways without loss where the
-shape can hold it.
+type can hold it.
 Does not know: how Avro is encoded."""
 
 from __future__ import annotations
@@ -13,181 +13,187 @@ from decimal import Decimal
 from typing import Any
 
 from millstream.formats.contract import BadFormat
-from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.formats.texts import fitted
 from millstream.times import Instant
 
 _NAME = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {
-    Kind.STRING: "string",
-    Kind.BOOLEAN: "boolean",
-    Kind.TINYINT: "int",
-    Kind.SMALLINT: "int",
-    Kind.INT: "int",
-    Kind.BIGINT: "long",
-    Kind.FLOAT: "float",
-    Kind.DOUBLE: "double",
-    Kind.BYTES: "bytes",
+    TypeRoot.STRING: "string",
+    TypeRoot.BOOLEAN: "boolean",
+    TypeRoot.TINYINT: "int",
+    TypeRoot.SMALLINT: "int",
+    TypeRoot.INT: "int",
+    TypeRoot.BIGINT: "long",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.BYTES: "bytes",
 }
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without a zone
 _DAY_ONE = datetime.date(1970, 1, 1)
 _MICRO = datetime.timedelta(microseconds=1)
 
 
-def schema_of(shape: Shape, name: str = _NAME) -> Any:
-    """The Avro schema of a shape; what may be null is a union with null."""
-    plain = _plain_schema(shape, name)
-    return ["null", plain] if shape.nullable else plain
+def schema_of(data_type: FormatType, name: str = _NAME) -> Any:
+    """Return the Avro schema of a type; a nullable type is a union with null."""
+    plain = _plain_schema(data_type, name)
+    return ["null", plain] if data_type.nullable else plain
 
 
-def record_schema(shape: Shape) -> dict[str, Any]:
-    """The Avro schema of rows."""
-    if shape.kind is not Kind.ROW:
-        message = f"avro records are rows, not {shape.kind.value}"
+def record_schema(data_type: FormatType) -> dict[str, Any]:
+    """Return the Avro schema of a row type."""
+    if data_type.root is not TypeRoot.ROW:
+        message = f"avro records are rows, not {data_type.root.value}"
         raise BadFormat(message)
-    found: dict[str, Any] = _plain_schema(shape, _NAME)
+    found: dict[str, Any] = _plain_schema(data_type, _NAME)
     return found
 
 
-def _plain_schema(shape: Shape, name: str) -> Any:
-    kind = shape.kind
-    if kind in _PRIMITIVES:
-        return _PRIMITIVES[kind]
-    if kind is Kind.ROW:
+def _plain_schema(data_type: FormatType, name: str) -> Any:
+    root = data_type.root
+    if root in _PRIMITIVES:
+        return _PRIMITIVES[root]
+    if root is TypeRoot.ROW:
         fields: list[dict[str, Any]] = []
-        for field, child in shape.fields():
+        for field, child in data_type.fields():
             entry = {"name": field, "type": schema_of(child, f"{name}_{field}")}
             if child.nullable:
                 entry["default"] = None
             fields.append(entry)
         return {"type": "record", "name": name, "fields": fields}
-    if kind is Kind.ARRAY:
-        return {"type": "array", "items": schema_of(shape.children[0], name)}
-    if kind is Kind.MAP:
-        if shape.children[0].kind is not Kind.STRING:
-            message = f"keys of avro maps are text, not {shape.children[0].kind.value}"
+    if root is TypeRoot.ARRAY:
+        return {"type": "array", "items": schema_of(data_type.children[0], name)}
+    if root is TypeRoot.MAP:
+        if data_type.children[0].root is not TypeRoot.STRING:
+            message = f"keys of avro maps are text, not {data_type.children[0].root.value}"
             raise BadFormat(message)
-        return {"type": "map", "values": schema_of(shape.children[1], name)}
-    if kind is Kind.DECIMAL:
-        precision, scale = shape.precision or 38, 18 if shape.scale is None else shape.scale
+        return {"type": "map", "values": schema_of(data_type.children[1], name)}
+    if root is TypeRoot.DECIMAL:
+        precision, scale = data_type.precision or 38, 18 if data_type.scale is None else data_type.scale
         return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-    if kind is Kind.DATE:
+    if root is TypeRoot.DATE:
         return {"type": "int", "logicalType": "date"}
-    precision = shape.precision if shape.precision is not None else 3
-    if kind is Kind.TIME:
+    precision = data_type.precision if data_type.precision is not None else 3
+    if root is TypeRoot.TIME:
         return {"type": "int", "logicalType": "time-millis"}
-    if kind is Kind.TIMESTAMP or kind is Kind.TIMESTAMP_LTZ:
+    if root is TypeRoot.TIMESTAMP or root is TypeRoot.TIMESTAMP_LTZ:
         unit = "millis" if precision <= 3 else "micros"
         return {"type": "long", "logicalType": f"timestamp-{unit}"}
-    message = f"avro has no {kind.value}"
-    raise BadFormat(message, hint="declare the fields with types of their own")
+    message = f"avro cannot represent {root.value}"
+    raise BadFormat(message, hint="declare the types of the fields")
 
 
 _KINDS = {
-    "string": Kind.STRING,
-    "enum": Kind.STRING,
-    "boolean": Kind.BOOLEAN,
-    "int": Kind.INT,
-    "long": Kind.BIGINT,
-    "float": Kind.FLOAT,
-    "double": Kind.DOUBLE,
-    "bytes": Kind.BYTES,
-    "fixed": Kind.BYTES,
+    "string": TypeRoot.STRING,
+    "enum": TypeRoot.STRING,
+    "boolean": TypeRoot.BOOLEAN,
+    "int": TypeRoot.INT,
+    "long": TypeRoot.BIGINT,
+    "float": TypeRoot.FLOAT,
+    "double": TypeRoot.DOUBLE,
+    "bytes": TypeRoot.BYTES,
+    "fixed": TypeRoot.BYTES,
 }
 _LOGICAL = {
-    "date": (Kind.DATE, None),
-    "time-millis": (Kind.TIME, 3),
-    "time-micros": (Kind.TIME, 6),
-    "timestamp-millis": (Kind.TIMESTAMP, 3),
-    "timestamp-micros": (Kind.TIMESTAMP, 6),
-    "local-timestamp-millis": (Kind.TIMESTAMP, 3),
-    "local-timestamp-micros": (Kind.TIMESTAMP, 6),
+    "date": (TypeRoot.DATE, None),
+    "time-millis": (TypeRoot.TIME, 3),
+    "time-micros": (TypeRoot.TIME, 6),
+    "timestamp-millis": (TypeRoot.TIMESTAMP, 3),
+    "timestamp-micros": (TypeRoot.TIMESTAMP, 6),
+    "local-timestamp-millis": (TypeRoot.TIMESTAMP, 3),
+    "local-timestamp-micros": (TypeRoot.TIMESTAMP, 6),
 }
 
 
-def shape_of(schema: Any, known: dict[str, Any] | None = None) -> Shape:
-    """The shape of an Avro schema, given as its parsed JSON."""
+def format_type_of(schema: Any, known: dict[str, Any] | None = None) -> FormatType:
+    """Return the type of an Avro schema, given as parsed JSON."""
     known = {} if known is None else known
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
         if len(others) != 1:
-            return Shape(Kind.ANY)
-        found = shape_of(others[0], known)
-        return Shape(found.kind, found.precision, found.scale, True, found.names, found.children)
+            return FormatType(TypeRoot.ANY)
+        found = format_type_of(others[0], known)
+        return FormatType(found.root, found.precision, found.scale, True, found.names, found.children)
     if isinstance(schema, str):
         if schema in known:
-            return shape_of(known[schema], known)
+            return format_type_of(known[schema], known)
         if schema not in _KINDS:
             message = f"the avro schema names the type {schema!r}, which it does not have"
             raise BadFormat(message)
-        return Shape(_KINDS[schema], nullable=False)
-    kind, logical = schema.get("type"), schema.get("logicalType")
-    if isinstance(kind, (dict, list)):
-        return shape_of(kind, known)
+        return FormatType(_KINDS[schema], nullable=False)
+    root, logical = schema.get("type"), schema.get("logicalType")
+    if isinstance(root, (dict, list)):
+        return format_type_of(root, known)
     if "name" in schema:
         known[schema["name"]] = schema
         known[schema["name"].rpartition(".")[2]] = schema
     if logical in _LOGICAL:
         found_kind, precision = _LOGICAL[logical]
-        return Shape(found_kind, precision, nullable=False)
+        return FormatType(found_kind, precision, nullable=False)
     if logical == "decimal":
-        return Shape(Kind.DECIMAL, schema["precision"], schema.get("scale", 0), False)
-    if kind == "record":
+        return FormatType(TypeRoot.DECIMAL, schema["precision"], schema.get("scale", 0), False)
+    if root == "record":
         fields = schema["fields"]
-        children = tuple(shape_of(field["type"], known) for field in fields)
-        return Shape(Kind.ROW, nullable=False, names=tuple(field["name"] for field in fields), children=children)
-    if kind == "array":
-        return Shape(Kind.ARRAY, nullable=False, children=(shape_of(schema["items"], known),))
-    if kind == "map":
-        return Shape(Kind.MAP, nullable=False, children=(Shape(Kind.STRING), shape_of(schema["values"], known)))
-    return shape_of(kind, known)
+        children = tuple(format_type_of(field["type"], known) for field in fields)
+        return FormatType(
+            TypeRoot.ROW, nullable=False, names=tuple(field["name"] for field in fields), children=children
+        )
+    if root == "array":
+        return FormatType(TypeRoot.ARRAY, nullable=False, children=(format_type_of(schema["items"], known),))
+    if root == "map":
+        return FormatType(
+            TypeRoot.MAP,
+            nullable=False,
+            children=(FormatType(TypeRoot.STRING), format_type_of(schema["values"], known)),
+        )
+    return format_type_of(root, known)
 
 
 def parsed(schema: str | dict[str, Any] | list[Any]) -> Any:
-    """A schema given as text or as its JSON value."""
+    """Return a schema, given as text or as parsed JSON."""
     if not isinstance(schema, str):
         return schema
     try:
         return json.loads(schema)
     except ValueError as problem:
-        message = f"the avro schema is no JSON: {problem}"
+        message = f"the avro schema is not valid JSON: {problem}"
         raise BadFormat(message, hint=schema[:200]) from None
 
 
-def to_avro(shape: Shape) -> Callable[[Any], Any]:
-    """What makes the library's value of ours."""
-    convert = _to_avro(shape)
+def to_avro(data_type: FormatType) -> Callable[[Any], Any]:
+    """Return the conversion of our values to those of fastavro."""
+    convert = _to_avro(data_type)
     return lambda value: None if value is None else convert(value)
 
 
-def _to_avro(shape: Shape) -> Callable[[Any], Any]:
-    kind = shape.kind
-    if kind is Kind.ROW:
-        split, members = shape.splitter(), [(name, to_avro(child)) for name, child in shape.fields()]
+def _to_avro(data_type: FormatType) -> Callable[[Any], Any]:
+    root = data_type.root
+    if root is TypeRoot.ROW:
+        split, members = data_type.splitter(), [(name, to_avro(child)) for name, child in data_type.fields()]
         return lambda value: {n: convert(item) for (n, convert), item in zip(members, split(value), strict=True)}
-    if kind is Kind.ARRAY:
-        element = to_avro(shape.children[0])
+    if root is TypeRoot.ARRAY:
+        element = to_avro(data_type.children[0])
         return lambda value: [element(item) for item in value]
-    if kind is Kind.MAP:
-        entry = to_avro(shape.children[1])
+    if root is TypeRoot.MAP:
+        entry = to_avro(data_type.children[1])
         return lambda value: {key: entry(item) for key, item in value.items()}
-    if kind is Kind.TIMESTAMP:
-        unit = 1000 if (shape.precision or 0) <= 3 else 1
+    if root is TypeRoot.TIMESTAMP:
+        unit = 1000 if (data_type.precision or 0) <= 3 else 1
         return lambda value: (value - _EPOCH) // _MICRO // unit
-    if kind is Kind.TIMESTAMP_LTZ:
-        millis = (shape.precision if shape.precision is not None else 3) <= 3
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        millis = (data_type.precision if data_type.precision is not None else 3) <= 3
         return lambda value: value.to_epoch_milli() if millis else value.seconds * 1_000_000 + value.nanos // 1000
-    if kind is Kind.TIME:
+    if root is TypeRoot.TIME:
         return lambda value: (value.hour * 3600 + value.minute * 60 + value.second) * 1000 + value.microsecond // 1000
-    if kind is Kind.DATE:
+    if root is TypeRoot.DATE:
         return lambda value: (value - _DAY_ONE).days
-    if kind is Kind.DECIMAL:
-        return lambda value: _fitting(value, shape)
+    if root is TypeRoot.DECIMAL:
+        return lambda value: _fitting(value, data_type)
     return lambda value: value
 
 
-def _fitting(value: Any, shape: Shape) -> Decimal:
-    wanted = Shape(Kind.DECIMAL, shape.precision or 38, 18 if shape.scale is None else shape.scale)
+def _fitting(value: Any, data_type: FormatType) -> Decimal:
+    wanted = FormatType(TypeRoot.DECIMAL, data_type.precision or 38, 18 if data_type.scale is None else data_type.scale)
     found = fitted(Decimal(value), wanted)
     if found is None:
         message = f"{value} has more than {wanted.precision} digits"
@@ -195,9 +201,9 @@ def _fitting(value: Any, shape: Shape) -> Decimal:
     return found
 
 
-def from_avro(shape: Shape) -> Callable[[Any], Any]:
-    """What makes our value of the library's."""
-    convert = _from_avro(shape)
+def from_avro(data_type: FormatType) -> Callable[[Any], Any]:
+    """Return the conversion of values of fastavro to ours."""
+    convert = _from_avro(data_type)
     return convert if convert is _same else lambda value: None if value is None else convert(value)
 
 
@@ -205,35 +211,35 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _from_avro(shape: Shape) -> Callable[[Any], Any]:
-    kind = shape.kind
-    if kind is Kind.ROW:
-        make, members = shape.maker(), [(name, from_avro(child)) for name, child in shape.fields()]
+def _from_avro(data_type: FormatType) -> Callable[[Any], Any]:
+    root = data_type.root
+    if root is TypeRoot.ROW:
+        make, members = data_type.maker(), [(name, from_avro(child)) for name, child in data_type.fields()]
         if all(convert is _same for _, convert in members):
-            names = list(shape.names)
+            names = list(data_type.names)
             return lambda value: make(list(map(value.get, names)))
         return lambda value: make([convert(value.get(name)) for name, convert in members])
-    if kind is Kind.ARRAY:
-        element = from_avro(shape.children[0])
+    if root is TypeRoot.ARRAY:
+        element = from_avro(data_type.children[0])
         return lambda value: [element(item) for item in value]
-    if kind is Kind.MAP:
-        entry = from_avro(shape.children[1])
+    if root is TypeRoot.MAP:
+        entry = from_avro(data_type.children[1])
         return lambda value: {key: entry(item) for key, item in value.items()}
-    if kind in BITS and kind is not Kind.BIGINT:  # Avro's long fits by itself
-        limit = 1 << (BITS[kind] - 1)
-        return lambda value: _within(int(value), limit, kind)
-    if kind is Kind.TIMESTAMP:
+    if root in BITS and root is not TypeRoot.BIGINT:  # Avro's long fits by itself
+        limit = 1 << (BITS[root] - 1)
+        return lambda value: _within(int(value), limit, root)
+    if root is TypeRoot.TIMESTAMP:
         return _naive
-    if kind is Kind.TIMESTAMP_LTZ:
+    if root is TypeRoot.TIMESTAMP_LTZ:
         return _instant
-    if kind is Kind.DECIMAL:
-        return lambda value: fitted(value, shape)
+    if root is TypeRoot.DECIMAL:
+        return lambda value: fitted(value, data_type)
     return _same
 
 
-def _within(value: int, limit: int, kind: Kind) -> int:
+def _within(value: int, limit: int, root: TypeRoot) -> int:
     if not -limit <= value < limit:
-        message = f"{value} is no {kind.value}"
+        message = f"{value} is not a {root.value}"
         raise ValueError(message)
     return value
 

@@ -1,4 +1,4 @@
-"""Canal's messages about changes of MySQL tables: rows, and the old values of what changed.
+"""Changelog messages of Canal for MySQL tables: rows, and the old values of changed columns.
 
 Promises: what Flink's canal-json reads and writes.
 Does not know: Canal's other encodings."""
@@ -23,16 +23,18 @@ from millstream.formats.changelog import (
     array_of,
     object_of,
 )
-from millstream.formats.shapes import Kind, Shape
+from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.types.row import RowKind
 
-DATABASE_INCLUDE = ConfigOption("database.include", None, "A pattern of the databases whose changes are read.", str)
-TABLE_INCLUDE = ConfigOption("table.include", None, "A pattern of the tables whose changes are read.", str)
+DATABASE_INCLUDE = ConfigOption(
+    "database.include", None, "A regular expression of the databases whose changes are read.", str
+)
+TABLE_INCLUDE = ConfigOption("table.include", None, "A regular expression of the tables whose changes are read.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (DATABASE_INCLUDE, TABLE_INCLUDE, *SHARED_OPTIONS)
 
 
 class CanalJson(ChangelogFormat):
-    """Flink's `canal-json`: data, old and type; one message may change several rows."""
+    """The format `canal-json`: data, old and type; one message can change several rows."""
 
     name = "canal-json"
     options = OPTIONS
@@ -40,15 +42,15 @@ class CanalJson(ChangelogFormat):
         {
             "database": Metadata(("database",), TEXT),
             "table": Metadata(("table",), TEXT),
-            "sql-type": Metadata(("sqlType",), Shape(Kind.MAP, children=(TEXT, Shape(Kind.INT)))),
+            "sql-type": Metadata(("sqlType",), FormatType(TypeRoot.MAP, children=(TEXT, FormatType(TypeRoot.INT)))),
             "pk-names": Metadata(("pkNames",), TEXTS),
             "ingestion-timestamp": Metadata(("ts",), MOMENT),
             "event-timestamp": Metadata(("es",), MOMENT),
         }
     )
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
-        super().__init__(shape, options, metadata)
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
+        super().__init__(data_type, options, metadata)
         database, table = self._settings.get(DATABASE_INCLUDE), self._settings.get(TABLE_INCLUDE)
         self._database = None if database is None else re.compile(database)
         self._table = None if table is None else re.compile(table)
@@ -60,18 +62,18 @@ class CanalJson(ChangelogFormat):
                 raise BadEnvelope(message_)
             if pattern is not None and not pattern.fullmatch(message[name]):
                 return
-        kind, data = message.get("type"), message.get("data")
-        if kind == "INSERT":
+        operation, data = message.get("type"), message.get("data")
+        if operation == "INSERT":
             yield from ((RowKind.INSERT, self._row(row)) for row in array_of(data))
-        elif kind == "UPDATE":
+        elif operation == "UPDATE":
             for new, old in zip(array_of(data), array_of(message.get("old")), strict=True):
                 after = self._row(new)
                 yield RowKind.UPDATE_BEFORE, self._old_row(object_of(old), after)
                 yield RowKind.UPDATE_AFTER, after
-        elif kind == "DELETE":
+        elif operation == "DELETE":
             yield from ((RowKind.DELETE, self._row(row)) for row in array_of(data))
-        elif kind != "CREATE":
-            message_ = f'unknown "type" value {kind!r}'
+        elif operation != "CREATE":
+            message_ = f'unknown "type" value {operation!r}'
             raise BadEnvelope(message_)
 
     def _message(self, row: str, added: bool) -> str:

@@ -1,4 +1,4 @@
-"""Changelogs as JSON: what debezium, canal and maxwell have in common. One message may hold several changes.
+"""Changelogs as JSON: what debezium, canal and maxwell have in common. One message can contain several changes.
 
 Promises: a message is read as a whole or is an error; rows have the kind of their change; tombstones give nothing.
 Does not know: the envelopes; each format has its own."""
@@ -14,6 +14,7 @@ from typing import Any
 from millstream.config.configuration import ConfigOption
 from millstream.formats import texts
 from millstream.formats.contract import BadFormat, BadRecord, Decoded, Format, UnencodableRecord, reason_of
+from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.formats.json import FAIL_ON_MISSING_FIELD, reader_of, writer_of
 from millstream.formats.json_reader import REFUSED, JsonReader, parse
 from millstream.formats.options import (
@@ -25,7 +26,6 @@ from millstream.formats.options import (
     TIMESTAMP_FORMAT,
     Settings,
 )
-from millstream.formats.shapes import Kind, Shape
 from millstream.times import Instant
 from millstream.types.factory import RowTypeInfo
 from millstream.types.row import Row, RowKind
@@ -43,25 +43,27 @@ Change = tuple[RowKind, Any]
 
 
 class BadEnvelope(ValueError):
-    """A message that says nothing that can be understood about a change."""
+    """A message does not describe a change."""
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """Where something stands in a message, and what it is."""
+    """A metadata field: its path in the message, and its type."""
 
     path: tuple[str, ...]
-    shape: Shape
+    data_type: FormatType
 
     def reader(self) -> Callable[[Any], Any]:
-        """What reads it; moments are milliseconds since the epoch."""
-        if self.shape.kind is Kind.TIMESTAMP_LTZ:
+        """Return the converter of the field; timestamps are milliseconds since 1970."""
+        if self.data_type.root is TypeRoot.TIMESTAMP_LTZ:
             return lambda value: None if value is None else Instant.of_epoch_milli(int(value))
-        return JsonReader(Shape(Kind.ROW), style=texts.SQL, ignoring=False, fail_on_missing=False).reader(self.shape)
+        return JsonReader(FormatType(TypeRoot.ROW), style=texts.SQL, ignoring=False, fail_on_missing=False).reader(
+            self.data_type
+        )
 
 
-TEXT, MOMENT = Shape(Kind.STRING), Shape(Kind.TIMESTAMP_LTZ, 3)
-TEXTS = Shape(Kind.ARRAY, children=(TEXT,))
+TEXT, MOMENT = FormatType(TypeRoot.STRING), FormatType(TypeRoot.TIMESTAMP_LTZ, 3)
+TEXTS = FormatType(TypeRoot.ARRAY, children=(TEXT,))
 
 
 def _member(message: Any, path: tuple[str, ...]) -> Any:
@@ -71,40 +73,40 @@ def _member(message: Any, path: tuple[str, ...]) -> Any:
 
 
 class ChangelogFormat(Format):
-    """What the three have in common: a message is an object, and gives changes."""
+    """Base of the changelog formats: a message is an object and contains changes."""
 
     changelog = True
     options: tuple[ConfigOption[Any], ...] = ()
     #: What a message says beside its rows, by Flink's names: where it stands in the message, and what it is.
     readable: Mapping[str, Metadata] = MappingProxyType({})
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
         self._given, self._metadata = dict(options), tuple(metadata)
         self._settings = Settings(self.name, self.options, options)
-        super().__init__(shape, self._settings.on_error())
+        super().__init__(data_type, self._settings.on_error())
         if not isinstance(self.type_info, RowTypeInfo):
-            message = f"the format {self.name} gives rows, not {self.type_info}"
+            message = f"the format {self.name} needs a row type, not {self.type_info}"
             raise BadFormat(message, hint="declare Types.ROW_NAMED([...], [...])")
         self._beside = [(self._known(name).path, self._known(name).reader()) for name in metadata]
         if metadata:
-            types = [self._known(name).shape.type_info() for name in metadata]
-            self._names = [*shape.names, *metadata]
+            types = [self._known(name).data_type.type_info() for name in metadata]
+            self._names = [*data_type.names, *metadata]
             self.type_info = RowTypeInfo([*self.type_info.field_types, *types], self._names)
-        self._reader = reader_of(shape, _Lenient(self._settings))
-        self._writer = writer_of(shape, self._settings)
+        self._reader = reader_of(data_type, _Lenient(self._settings))
+        self._writer = writer_of(data_type, self._settings)
         self._drops_nulls = bool(self._settings.get(IGNORE_NULL_FIELDS))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given, self._metadata)
+        return type(self), (self.data_type, self._given, self._metadata)
 
     def _known(self, name: str) -> Metadata:
         if name not in self.readable:
-            message = f"messages of {self.name} do not tell {name!r}"
-            raise BadFormat(message, hint=f"they tell {', '.join(self.readable)}")
+            message = f"messages of {self.name} have no metadata field {name!r}"
+            raise BadFormat(message, hint=f"they have {', '.join(self.readable)}")
         return self.readable[name]
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises; a message is read as a whole or not at all."""
+        """As `Format` promises; a message is read as a whole or not at all."""
         values: list[Any] = []
         origins: list[int] = []
         errors: list[BadRecord] = []
@@ -113,7 +115,7 @@ class ChangelogFormat(Format):
                 continue
             try:
                 message = object_of(parse(data))
-                changes = [_marked(kind, row) for kind, row in self._changes(message)]
+                changes = [_marked(row_kind, row) for row_kind, row in self._changes(message)]
                 if self._beside:
                     changes = self._with_metadata(changes, message)
             except REFUSED as problem:
@@ -129,57 +131,57 @@ class ChangelogFormat(Format):
 
     @abstractmethod
     def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
-        """The changes in a message."""
+        """Return the changes of a message."""
 
     def _old_row(self, old: dict[str, Any], new: Row) -> Row:
-        """The row before an update: of a field that is not among the old ones the value has not changed."""
+        """Return the row before an update: fields that are not among the old values have not changed."""
         row = self._row(old)
-        values = [new[index] if name not in old else row[index] for index, name in enumerate(self.shape.names)]
-        return Row._from(list(self.shape.names), values)
+        values = [new[index] if name not in old else row[index] for index, name in enumerate(self.data_type.names)]
+        return Row._from(list(self.data_type.names), values)
 
     def _row(self, data: Any) -> Row:
         row: Row = self._reader.row(data)
         return row
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises: an update is written as the old row taken back and the new one put in."""
+        """As `Format` promises: an update is written as a delete of the old row and an insert of the new one."""
         encoded = []
         for value in values:
-            kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
+            row_kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
             try:
                 row = self._writer.row(value)
             except (*REFUSED, AttributeError) as problem:
                 raise UnencodableRecord(self.name, value, str(problem)) from None
-            added = kind in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+            added = row_kind in (RowKind.INSERT, RowKind.UPDATE_AFTER)
             encoded.append(self._message(row, added).encode("utf-8", "replace"))
         return encoded
 
     @abstractmethod
     def _message(self, row: str, added: bool) -> str:
-        """The message that adds a row or takes it back."""
+        """Return the message that inserts or deletes a row."""
 
 
 class _Lenient(Settings):
-    """The settings of the envelope for the rows inside: a missing field is null."""
+    """The options of the envelope, for its rows: a missing field is null."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def get(self, option: ConfigOption[Any]) -> Any:
-        """As the envelope's."""
+        """As for the envelope."""
         return False if option is FAIL_ON_MISSING_FIELD else self._settings.get(option)
 
 
-def _marked(kind: RowKind, row: Any) -> Any:
+def _marked(row_kind: RowKind, row: Any) -> Any:
     if not isinstance(row, Row):
-        message = "there is no row in the message"
+        message = "the message contains no row"
         raise BadEnvelope(message)
-    row.set_row_kind(kind)
+    row.set_row_kind(row_kind)
     return row
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The value, if it is an object."""
+    """Return the value if it is an object; else raise."""
     if not isinstance(value, dict):
         message = f"expected an object, got {value!r:.100}"
         raise BadEnvelope(message)
@@ -187,7 +189,7 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def array_of(value: Any) -> list[Any]:
-    """The value, if it is an array."""
+    """Return the value if it is an array; else raise."""
     if not isinstance(value, list):
         message = f"expected an array of rows, got {value!r:.100}"
         raise BadEnvelope(message)

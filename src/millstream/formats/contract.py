@@ -1,8 +1,8 @@
-"""The contract of a format: a batch of byte strings becomes records, records become byte strings.
+"""The interface of formats: a format decodes a batch of byte strings to records and encodes records to byte strings.
 
-Promises: decoding never raises for what the bytes hold: a record that cannot be read is an entry in `Decoded.errors`,
-with its place in the batch, its bytes and the reason; each value says which record it came from.
-Does not know: files, brokers, or what is done about a bad record; `settle` applies the policy that was chosen."""
+Promises: decoding does not raise for invalid bytes. A record that cannot be decoded is an entry of `Decoded.errors`,
+with its index in the batch, its bytes and the reason. It is known from which record of the batch each value comes.
+Does not know: files, brokers, or what happens to a bad record; `apply_error_policy` does that."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.formats.shapes import Shape, Wanted
+from millstream.formats.format_types import FieldSelection, FormatType
 from millstream.types.factory import TypeInformation
 
 _SHOWN = 200
 
 
 class OnError(Enum):
-    """What is done about a record that cannot be decoded."""
+    """What happens to a record that cannot be decoded."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -30,7 +30,7 @@ class OnError(Enum):
 
     @staticmethod
     def of(name: str | OnError) -> OnError:
-        """The policy of that name; `_` and `-` are the same."""
+        """Return the policy of a name; `_` and `-` are the same."""
         if isinstance(name, OnError):
             return name
         for policy in OnError:
@@ -40,27 +40,27 @@ class OnError(Enum):
 
 
 class UnknownPolicy(UserError):
-    """What to do about bad records was asked for in a word that is not known."""
+    """The name of an error policy is not known."""
 
     hint = 'use "fail", "skip" or "dead-letter"'
 
     def __init__(self, name: object) -> None:
         self.name = name
-        super().__init__(f"on_error is {name!r}")
+        super().__init__(f"unknown value of on_error: {name!r}")
 
 
 class UndecodableRecord(UserError):
-    """A record that the format cannot read."""
+    """A record cannot be decoded by the format."""
 
-    hint = "mend the record where it comes from, or choose on_error = skip or dead-letter"
+    hint = "correct the record in the source, or set on_error to skip or dead-letter"
 
     def __init__(self, format_name: str, where: str, data: bytes, reason: str) -> None:
         self.format_name, self.where, self.data, self.reason = format_name, where, data, reason
-        super().__init__(f"{where} is no {format_name} record: {reason}: {shown(data)}")
+        super().__init__(f"{where} is not a valid {format_name} record: {reason}: {shown(data)}")
 
 
 class UnencodableRecord(UserError):
-    """A record that the format cannot write."""
+    """A record cannot be encoded by the format."""
 
     def __init__(self, format_name: str, value: object, reason: str, *, hint: str | None = None) -> None:
         self.format_name, self.value, self.reason = format_name, value, reason
@@ -92,61 +92,61 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a batch holds.
+    """The values of a batch.
 
     `values` are records, as a list or as an Arrow array of the format's type. Value `i` came from record `origins[i]`
-    of the batch; None says that each record gave exactly one value."""
+    of the batch; with None, each record has exactly one value."""
 
     values: list[Any] | pa.Array
     origins: Sequence[int] | None = None
     errors: tuple[BadRecord, ...] = ()
 
     def origin_of(self, value: int) -> int:
-        """The record of the batch that a value came from."""
+        """Return the index of the record from which a value comes."""
         return value if self.origins is None else self.origins[value]
 
     def rows(self, type_info: TypeInformation) -> list[Any]:
-        """The values as Python has them."""
+        """Return the values as Python objects."""
         return self.values if isinstance(self.values, list) else type_info.from_arrow(self.values)
 
 
 class Format(ABC):
-    """How records of one type are written as bytes. Picklable: a description with logic that is built from it."""
+    """A format of records of one type. It is picklable."""
 
-    #: The name by which `format_named` finds it.
+    #: The name of the format in `format_named` and in SQL.
     name: str = ""
-    #: Whether rows that are changes (-U, +U, -D) can be read or written.
+    #: Whether rows with the kinds -U, +U and -D can be decoded and encoded.
     changelog: bool = False
 
-    def __init__(self, shape: Shape, on_error: OnError = OnError.FAIL) -> None:
-        self.shape = shape
-        self.type_info: TypeInformation = shape.type_info()
+    def __init__(self, data_type: FormatType, on_error: OnError = OnError.FAIL) -> None:
+        self.data_type = data_type
+        self.type_info: TypeInformation = data_type.type_info()
         self.on_error = on_error
 
     @abstractmethod
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """The values in a batch; None, the record of a deleted key, gives none."""
+        """Decode a batch; None, the record of a deleted key, has no value."""
 
     def decode_lines(self, text: bytes) -> pa.Array | None:
-        """The values in a text with one record on each line; None if they must be decoded one by one."""
+        """Decode text with one record per line; None if the records must be decoded one by one."""
         return None
 
-    def only(self, wanted: Wanted) -> Format | None:
-        """The format of the same records with some of their fields only; None if it must read all of them."""
+    def only(self, wanted: FieldSelection) -> Format | None:
+        """Return a format that decodes only some fields; None if it must decode all of them."""
         return None
 
     def encode_lines(self, columns: Sequence[pa.Array], end: bytes) -> bytes | memoryview | None:
-        """A text with one record and `end` on each line, of records whose fields are these columns, in Arrow types of
-        SQL; None if they must be encoded one by one."""
+        """Encode columns in the Arrow types of SQL as text with one record and `end` per line; None if the records must
+        be encoded one by one."""
         return None
 
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """The bytes of each value. Raises `UnencodableRecord` for the first that cannot be written."""
+        """Encode each value. Raises `UnencodableRecord` for the first that cannot be encoded."""
 
 
-def settle(format_: Format, decoded: Decoded, where: Callable[[int], str]) -> tuple[BadRecord, ...]:
-    """Apply the format's policy: fail at the first bad record, or give those that are skipped or kept.
+def apply_error_policy(format_: Format, decoded: Decoded, where: Callable[[int], str]) -> tuple[BadRecord, ...]:
+    """Apply the error policy of the format: raise for the first bad record, or return the bad records.
 
     `where` names a record of the batch by its index: "message 17 of topic-0", "line at byte 80 of a.json"."""
     if decoded.errors and format_.on_error is OnError.FAIL:
@@ -155,10 +155,10 @@ def settle(format_: Format, decoded: Decoded, where: Callable[[int], str]) -> tu
     return decoded.errors
 
 
-def each(
+def decode_each(
     records: Sequence[bytes | None], decode: Callable[[bytes], Any], refused: tuple[type[Exception], ...]
 ) -> Decoded:
-    """Decode record by record. `decode` gives one value, or None for a record without one."""
+    """Decode record by record. `decode` returns one value, or None for a record without a value."""
     values: list[Any] = []
     origins: list[int] = []
     errors: list[BadRecord] = []
@@ -177,12 +177,12 @@ def each(
 
 
 def reason_of(problem: Exception) -> str:
-    """The reason in an error, in one line."""
+    """Return the text of an error in one line."""
     text = " ".join((getattr(problem, "message", None) or str(problem)).split())
     return text[:500] or type(problem).__name__
 
 
 def shown(data: bytes) -> str:
-    """The beginning of a record as a person can read it."""
+    """Return the beginning of a record as printable text."""
     text = repr(bytes(data[:_SHOWN]).decode("utf-8", "backslashreplace"))
     return text if len(data) <= _SHOWN else f"{text}... ({len(data)} bytes)"

@@ -1,4 +1,4 @@
-"""CSV: one line to a record.
+"""CSV: one line per record.
 
 Promises: what Flink's csv format reads and writes, option by option; batches without quotes, escapes and comments are
 read by Arrow at once, and columns of single values are written at once, with the same result.
@@ -19,22 +19,24 @@ import pyarrow.csv as arrow_csv
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats import texts
-from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, each
-from millstream.formats.csv_columns import LONG, ColumnWriter, Signs
+from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, decode_each
+from millstream.formats.csv_columns import LONG, ColumnWriter, SpecialCharacters
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
-from millstream.formats.shapes import BITS, Kind, Shape
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
 from millstream.types.row import Row, RowKind
 
-FIELD_DELIMITER = ConfigOption("field-delimiter", ",", "The sign between fields.", str)
-DISABLE_QUOTE = ConfigOption("disable-quote-character", False, "Whether no sign stands around fields.", bool)
-QUOTE = ConfigOption("quote-character", '"', "The sign that stands around fields that hold other signs.", str)
-ALLOW_COMMENTS = ConfigOption("allow-comments", False, "Whether lines that begin with # are left out.", bool)
-ARRAY_DELIMITER = ConfigOption("array-element-delimiter", ";", "What stands between elements of arrays and rows.", str)
-ESCAPE = ConfigOption("escape-character", None, "The sign before a sign that means itself; none by default.", str)
-NULL_LITERAL = ConfigOption("null-literal", None, "The text of a field that is null.", str)
+FIELD_DELIMITER = ConfigOption("field-delimiter", ",", "The field delimiter, one character.", str)
+DISABLE_QUOTE = ConfigOption("disable-quote-character", False, "Whether fields are never quoted.", bool)
+QUOTE = ConfigOption("quote-character", '"', "The quote character for fields that contain special characters.", str)
+ALLOW_COMMENTS = ConfigOption("allow-comments", False, "Whether lines that begin with # are ignored as comments.", bool)
+ARRAY_DELIMITER = ConfigOption(
+    "array-element-delimiter", ";", "The delimiter between elements of arrays and nested rows.", str
+)
+ESCAPE = ConfigOption("escape-character", None, "The escape character. Escaping is disabled by default.", str)
+NULL_LITERAL = ConfigOption("null-literal", None, "The text that stands for NULL.", str)
 SCIENTIFIC = ConfigOption(
-    "write-bigdecimal-in-scientific-notation", True, "Whether decimals may be written with an exponent.", bool
+    "write-bigdecimal-in-scientific-notation", True, "Whether decimals can be written with an exponent.", bool
 )
 OPTIONS: tuple[ConfigOption[Any], ...] = (
     FIELD_DELIMITER,
@@ -53,7 +55,7 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 class BadLine(ValueError):
-    """A line that is no record."""
+    """A line is not a valid record."""
 
 
 def _no_close(quote: str) -> BadLine:
@@ -61,7 +63,7 @@ def _no_close(quote: str) -> BadLine:
 
 
 def unescaped(text: str) -> str:
-    r"""A text in which `\t` and its like stand for one sign."""
+    r"""A text in which `\t` and its like stand for one character, as in Java."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPES.get(found[2], found[2]), text)
 
 
@@ -72,12 +74,12 @@ def _sign(settings: Settings, option: ConfigOption[Any]) -> str | None:
     text = unescaped(given) if len(given) > 1 else given
     if len(text) != 1:
         message = f"csv.{option.key} is {given!r}"
-        raise BadFormat(message, hint="give one sign")
+        raise BadFormat(message, hint="give one character")
     return text
 
 
 class Dialect:
-    """Which signs mean what."""
+    """The special characters of a CSV dialect."""
 
     def __init__(self, settings: Settings) -> None:
         self.delimiter = _sign(settings, FIELD_DELIMITER) or ","
@@ -88,7 +90,7 @@ class Dialect:
         self.inner: str = unescaped(settings.get(ARRAY_DELIMITER))
 
     def split(self, text: str) -> list[str | None]:
-        """The fields of the first line of a text."""
+        """Return the fields of the first line of a text."""
         quote, escape = self.quote, self.escape
         if (quote is None or quote not in text) and (escape is None or escape not in text):
             line = _first_line(text)
@@ -96,7 +98,7 @@ class Dialect:
         else:
             found = self._scan(text)
         if self.null is not None:
-            found = [None if each == self.null else each for each in found]
+            found = [None if field == self.null else field for field in found]
         return found
 
     def _scan(self, text: str) -> list[str | None]:
@@ -110,7 +112,7 @@ class Dialect:
             at += 1
 
     def _field(self, text: str, at: int, end: int) -> tuple[int, str]:
-        """Where the field at `at` ends, and what it holds."""
+        """Parse the field at an offset; return its end and its text."""
         quote, escape, delimiter = self.quote, self.escape, self.delimiter
         quoted = quote is not None and at < end and text[at] == quote
         at += quoted
@@ -120,23 +122,23 @@ class Dialect:
                 if quoted:
                     raise _no_close(str(quote))
                 return at, "".join(made)
-            sign = text[at]
-            if sign == escape:
+            character = text[at]
+            if character == escape:
                 made.append(_ESCAPED_SIGNS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
                 at += 2
-            elif quoted and sign == quote:
+            elif quoted and character == quote:
                 if text[at + 1 : at + 2] != quote:
                     return self._behind(text, at + 1, end), "".join(made)
-                made.append(sign)
+                made.append(character)
                 at += 2
-            elif not quoted and (sign == delimiter or sign in "\r\n"):
+            elif not quoted and (character == delimiter or character in "\r\n"):
                 return at, "".join(made)
             else:
-                made.append(sign)
+                made.append(character)
                 at += 1
 
     def _behind(self, text: str, at: int, end: int) -> int:
-        """Where the separator behind a closing quote stands."""
+        """Return the offset of the delimiter after a closing quote."""
         while at < end and text[at] == " " != self.delimiter:
             at += 1
         if at < end and text[at] != self.delimiter and text[at] not in "\r\n":
@@ -158,16 +160,16 @@ Reader = Callable[[Any], Any]
 
 
 class CsvReader:
-    """Makes records of fields."""
+    """Converts fields to records."""
 
-    def __init__(self, shape: Shape, dialect: Dialect, ignoring: bool) -> None:
+    def __init__(self, data_type: FormatType, dialect: Dialect, ignoring: bool) -> None:
         self._dialect, self._ignoring = dialect, ignoring
-        self._readers = [self.reader(child) for child in shape.children]
-        self._make = shape.maker()
+        self._readers = [self.reader(child) for child in data_type.children]
+        self._make = data_type.maker()
 
-    def reader(self, shape: Shape) -> Reader:
-        """What reads a field; None stays None, and is what an error gives when errors are ignored."""
-        read = self._reader(shape)
+    def reader(self, data_type: FormatType) -> Reader:
+        """Return the parser of a field; it returns None for None, and for an error if errors are ignored."""
+        read = self._reader(data_type)
         if not self._ignoring:
             return lambda text: None if text is None else read(text)
 
@@ -179,22 +181,22 @@ class CsvReader:
 
         return forgiving
 
-    def _reader(self, shape: Shape) -> Reader:
-        kind, inner = shape.kind, self._dialect.inner
-        if kind in BITS:
-            return texts.integer_reader(kind)
-        if kind is Kind.DECIMAL:
-            return texts.decimal_reader(shape)
-        if kind is Kind.TIMESTAMP or kind is Kind.TIMESTAMP_LTZ:
-            read_timestamp = texts.timestamp_reader(texts.SQL, kind is Kind.TIMESTAMP_LTZ)
+    def _reader(self, data_type: FormatType) -> Reader:
+        root, inner = data_type.root, self._dialect.inner
+        if root in BITS:
+            return texts.integer_reader(root)
+        if root is TypeRoot.DECIMAL:
+            return texts.decimal_reader(data_type)
+        if root is TypeRoot.TIMESTAMP or root is TypeRoot.TIMESTAMP_LTZ:
+            read_timestamp = texts.timestamp_reader(texts.SQL, root is TypeRoot.TIMESTAMP_LTZ)
             return lambda text: read_timestamp(text.strip(texts.BLANKS))
-        if kind is Kind.TIME:
-            return texts.iso_time_reader(shape.precision)
-        if kind is Kind.ARRAY:
-            element = self.reader(shape.children[0])
+        if root is TypeRoot.TIME:
+            return texts.iso_time_reader(data_type.precision)
+        if root is TypeRoot.ARRAY:
+            element = self.reader(data_type.children[0])
             return lambda text: [element(item) for item in _items(text, inner)]
-        if kind is Kind.ROW:
-            members, make = [self.reader(child) for child in shape.children], shape.maker()
+        if root is TypeRoot.ROW:
+            members, make = [self.reader(child) for child in data_type.children], data_type.maker()
 
             def read_row(text: str) -> Any:
                 items = _items(text, inner)
@@ -206,13 +208,13 @@ class CsvReader:
                 return make([member(item) for member, item in zip(members, items, strict=False)])
 
             return read_row
-        if kind not in _LEAVES:
-            message = f"csv has no {kind.value}"
-            raise BadFormat(message, hint="use json, or arrays and rows of single values")
-        return _LEAVES[kind]
+        if root not in _LEAVES:
+            message = f"csv cannot represent {root.value}"
+            raise BadFormat(message, hint="use json, or arrays and rows of scalar values")
+        return _LEAVES[root]
 
     def read(self, text: str) -> Any:
-        """The record in a line."""
+        """Parse a line to a record."""
         fields = self._dialect.split(text)
         count = len(self._readers)
         if len(fields) != count and not (self._ignoring and len(fields) < count):
@@ -233,69 +235,71 @@ def _read_bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as problem:
-        message = f"no Base64: {problem}"
+        message = f"invalid Base64: {problem}"
         raise ValueError(message) from None
 
 
-_LEAVES: dict[Kind, Reader] = {
-    Kind.STRING: lambda text: text,
-    Kind.BOOLEAN: texts.read_boolean,
-    Kind.FLOAT: texts.read_float,
-    Kind.DOUBLE: texts.read_float,
-    Kind.BYTES: _read_bytes,
-    Kind.DATE: texts.read_sql_date,
-    Kind.BIG_INTEGER: int,
+_LEAVES: dict[TypeRoot, Reader] = {
+    TypeRoot.STRING: lambda text: text,
+    TypeRoot.BOOLEAN: texts.read_boolean,
+    TypeRoot.FLOAT: texts.read_float,
+    TypeRoot.DOUBLE: texts.read_float,
+    TypeRoot.BYTES: _read_bytes,
+    TypeRoot.DATE: texts.read_sql_date,
+    TypeRoot.BIG_INTEGER: int,
 }
 
 
 class CsvWriter:
-    """Makes lines of records."""
+    """Converts records to lines."""
 
-    def __init__(self, shape: Shape, dialect: Dialect, plain_decimals: bool) -> None:
+    def __init__(self, data_type: FormatType, dialect: Dialect, plain_decimals: bool) -> None:
         self._dialect, self._plain = dialect, plain_decimals
-        self._split = shape.splitter()
-        self._writers = [self.writer(child) for child in shape.children]
+        self._split = data_type.splitter()
+        self._writers = [self.writer(child) for child in data_type.children]
         self._greatest = max(dialect.delimiter, dialect.quote or "", "\n")
 
-    def columns(self, shape: Shape) -> ColumnWriter:
-        """What writes the same lines of columns."""
+    def columns(self, data_type: FormatType) -> ColumnWriter:
+        """Return the writer that converts columns to the same lines."""
         dialect = self._dialect
-        signs = Signs(dialect.delimiter, dialect.quote, dialect.escape, dialect.null or "", self._greatest)
-        return ColumnWriter(shape, signs, lambda child: self._writer(child)[0])
+        special = SpecialCharacters(
+            dialect.delimiter, dialect.quote, dialect.escape, dialect.null or "", self._greatest
+        )
+        return ColumnWriter(data_type, special, lambda child: self._writer(child)[0])
 
-    def writer(self, shape: Shape) -> Callable[[Any], tuple[str, bool]]:
-        """What writes a field, and whether it is text that may need quotes."""
-        write, is_text = self._writer(shape)
+    def writer(self, data_type: FormatType) -> Callable[[Any], tuple[str, bool]]:
+        """Return the formatter of a field, and whether its text can need quotes."""
+        write, is_text = self._writer(data_type)
         nothing = (self._dialect.null or "", False)
         return lambda value: nothing if value is None else (write(value), is_text)
 
-    def _writer(self, shape: Shape) -> tuple[Callable[[Any], str], bool]:
-        kind, precision, inner = shape.kind, shape.precision, self._dialect.inner
-        if kind in BITS or kind is Kind.BIG_INTEGER:
+    def _writer(self, data_type: FormatType) -> tuple[Callable[[Any], str], bool]:
+        root, precision, inner = data_type.root, data_type.precision, self._dialect.inner
+        if root in BITS or root is TypeRoot.BIG_INTEGER:
             return lambda value: str(int(value)), False
-        if kind is Kind.FLOAT or kind is Kind.DOUBLE:
-            return lambda value: texts.write_float(value, kind), False
-        if kind is Kind.DECIMAL:
-            return lambda value: texts.write_decimal(value, shape, self._plain), False
-        if kind is Kind.TIME:
+        if root is TypeRoot.FLOAT or root is TypeRoot.DOUBLE:
+            return lambda value: texts.write_float(value, root), False
+        if root is TypeRoot.DECIMAL:
+            return lambda value: texts.write_decimal(value, data_type, self._plain), False
+        if root is TypeRoot.TIME:
             return lambda value: texts.write_time(value, precision), True
-        if kind is Kind.TIMESTAMP:
+        if root is TypeRoot.TIMESTAMP:
             return lambda value: texts.write_timestamp(value, texts.SQL, precision), True
-        if kind is Kind.TIMESTAMP_LTZ:
+        if root is TypeRoot.TIMESTAMP_LTZ:
             return lambda value: texts.write_instant(value, texts.SQL, precision), True
-        if kind is Kind.ARRAY:
-            element = self.writer(shape.children[0])
+        if root is TypeRoot.ARRAY:
+            element = self.writer(data_type.children[0])
             return lambda value: inner.join([element(item)[0] for item in value]), True
-        if kind is Kind.ROW:
-            members, split = [self.writer(child) for child in shape.children], shape.splitter()
+        if root is TypeRoot.ROW:
+            members, split = [self.writer(child) for child in data_type.children], data_type.splitter()
             return lambda value: inner.join([m(item)[0] for m, item in zip(members, split(value), strict=True)]), True
-        if kind not in _TEXTS:
-            message = f"csv has no {kind.value}"
-            raise BadFormat(message, hint="use json, or arrays and rows of single values")
-        return _TEXTS[kind], kind is not Kind.BOOLEAN
+        if root not in _TEXTS:
+            message = f"csv cannot represent {root.value}"
+            raise BadFormat(message, hint="use json, or arrays and rows of scalar values")
+        return _TEXTS[root], root is not TypeRoot.BOOLEAN
 
     def write(self, value: Any) -> str:
-        """The line of a record, without its end."""
+        """Format a record as a line, without a line feed."""
         line = io.StringIO()
         for index, (writer, item) in enumerate(zip(self._writers, self._split(value), strict=True)):
             if index:
@@ -313,21 +317,22 @@ class CsvWriter:
         return f"{quote}{text.replace(quote, quote + quote)}{quote}"
 
     def _needs_quotes(self, text: str) -> bool:
-        """Java's loose rule: long texts, and every sign up to the greatest of those that mean something."""
+        """Whether a text is quoted, by the rule of Flink's CSV library: long texts, and texts with a character up to
+        the greatest special character."""
         escaped = self._dialect.escape is not None and self._dialect.escape in text
         return escaped or len(text) > LONG or (bool(text) and min(text) <= self._greatest)
 
 
-_TEXTS: dict[Kind, Callable[[Any], str]] = {
-    Kind.STRING: lambda value: value,
-    Kind.BOOLEAN: lambda value: "true" if value else "false",
-    Kind.BYTES: lambda value: base64.b64encode(value).decode(),
-    Kind.DATE: lambda value: value.isoformat(),
+_TEXTS: dict[TypeRoot, Callable[[Any], str]] = {
+    TypeRoot.STRING: lambda value: value,
+    TypeRoot.BOOLEAN: lambda value: "true" if value else "false",
+    TypeRoot.BYTES: lambda value: base64.b64encode(value).decode(),
+    TypeRoot.DATE: lambda value: value.isoformat(),
 }
 
 
 def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes] | None:
-    """What lines look like whose quotes mean the same to everyone: around whole fields, doubled inside them."""
+    """Return the pattern of lines whose quotes are around whole fields and doubled inside them."""
     if dialect.quote is None:
         return None
     quote, comma = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
@@ -338,34 +343,34 @@ def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes] | None:
 
 
 class CsvFormat(Format):
-    """Flink's `csv`."""
+    """The format `csv`."""
 
     name = "csv"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
         self._given = dict(options)
         settings = Settings(self.name, OPTIONS, options)
-        super().__init__(shape, settings.on_error())
+        super().__init__(data_type, settings.on_error())
         self._dialect = Dialect(settings)
         self._ignoring = bool(settings.get(IGNORE_PARSE_ERRORS))
-        self._reader = CsvReader(shape, self._dialect, self._ignoring)
-        self._writer = CsvWriter(shape, self._dialect, not settings.get(SCIENTIFIC))
-        self._column_writer = self._writer.columns(shape)
+        self._reader = CsvReader(data_type, self._dialect, self._ignoring)
+        self._writer = CsvWriter(data_type, self._dialect, not settings.get(SCIENTIFIC))
+        self._column_writer = self._writer.columns(data_type)
         self._together = self._columns()
         self._quote = (self._dialect.quote or "").encode()
         self._quotes = _plain_quotes(self._dialect)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given)
+        return type(self), (self.data_type, self._given)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises."""
+        """As `Format` promises."""
         if self._together is None:
             return self._decode_singly(records)
         return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
 
     def _decode_singly(self, records: Sequence[bytes | None]) -> Decoded:
-        return each(records, self._decode_one, REFUSED)
+        return decode_each(records, self._decode_one, REFUSED)
 
     def _decode_one(self, data: bytes) -> Any:
         text = bytes(data).decode("utf-8")
@@ -377,11 +382,11 @@ class CsvFormat(Format):
         return self._reader.read(text)
 
     def _columns(self) -> tuple[arrow_csv.ParseOptions, arrow_csv.ConvertOptions] | None:
-        dialect, shape = self._dialect, self.shape
-        simple = shape.is_flat() and dialect.escape is None and not dialect.comments
+        dialect, data_type = self._dialect, self.data_type
+        simple = data_type.is_flat() and dialect.escape is None and not dialect.comments
         # whether a null in quotes is null is told nowhere
         simple = simple and (dialect.null is None or dialect.quote is None or dialect.quote not in dialect.null)
-        if not simple or not shape.names or ord(dialect.delimiter) > 127 or dialect.delimiter in "\r\n":
+        if not simple or not data_type.names or ord(dialect.delimiter) > 127 or dialect.delimiter in "\r\n":
             return None
         parse = arrow_csv.ParseOptions(
             delimiter=dialect.delimiter,
@@ -392,7 +397,7 @@ class CsvFormat(Format):
         )
         convert = arrow_csv.ConvertOptions(
             check_utf8=True,
-            column_types={name: arrow_leaf(child) or pa.string() for name, child in shape.fields()},
+            column_types={name: arrow_leaf(child) or pa.string() for name, child in data_type.fields()},
             null_values=[] if dialect.null is None else [dialect.null],
             strings_can_be_null=dialect.null is not None,
             quoted_strings_can_be_null=True,
@@ -402,45 +407,54 @@ class CsvFormat(Format):
         return parse, convert
 
     def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
-        """All lines as one table; None if any is such that only the slower way knows what Flink does with it."""
+        """Parse all lines with Arrow; None if some line must be parsed by the row parser, which has Flink's rules."""
         if not all(records):
             return None
         joined = b"\n".join(records)  # type: ignore[arg-type]
-        if joined.count(b"\n") != len(records) - 1 or any(sign in joined for sign in (b"\r", b"\0", b"0x", b"0X")):
+        if joined.count(b"\n") != len(records) - 1 or any(
+            character in joined for character in (b"\r", b"\0", b"0x", b"0X")
+        ):
             return None
         if self._quotes is not None and self._quote in joined and not self._quotes.fullmatch(joined):
             return None
         assert self._together is not None
         parse, convert = self._together
-        read = arrow_csv.ReadOptions(use_threads=False, block_size=len(joined) + 1, column_names=list(self.shape.names))
+        read = arrow_csv.ReadOptions(
+            use_threads=False, block_size=len(joined) + 1, column_names=list(self.data_type.names)
+        )
         try:
             table = arrow_csv.read_csv(pa.BufferReader(joined), read, parse, convert)
             if table.num_rows != len(records):
                 return None
             columns = []
-            for index, (_, child) in enumerate(self.shape.fields()):
+            for index, (_, child) in enumerate(self.data_type.fields()):
                 column = table.column(index).combine_chunks()
-                if child.kind in (Kind.FLOAT, Kind.DOUBLE) and pc.sum(pc.is_finite(column)) != pa.scalar(
+                if child.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE) and pc.sum(pc.is_finite(column)) != pa.scalar(
                     len(column) - column.null_count, pa.uint64()
                 ):
                     return None  # Arrow knows more spellings of these than Java
                 columns.append(
                     column if arrow_leaf(child) else array_of_texts(child, column, self._reader.reader(child))
                 )
-            return self.shape.array_of(columns, len(records))
+            return self.data_type.array_of(columns, len(records))
         except (pa.ArrowException, *REFUSED):
             return None
 
     def encode_lines(self, columns: Sequence[pa.Array], end: bytes) -> memoryview | None:
-        """As the contract promises."""
+        """As `Format` promises."""
         return self._column_writer.lines(columns, end)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises; a line has no end of its own."""
+        """As `Format` promises; a line has no end of its own."""
         encoded = []
         for value in values:
             if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:
-                raise UnencodableRecord(self.name, value, "it is a change", hint="use debezium-json or its like")
+                raise UnencodableRecord(
+                    self.name,
+                    value,
+                    "it is not an insert-only row",
+                    hint="use debezium-json, canal-json or maxwell-json",
+                )
             try:
                 encoded.append(self._writer.write(value).encode("utf-8", "replace"))
             except (*REFUSED, AttributeError) as problem:

@@ -1,8 +1,8 @@
-"""CSV lines made of columns.
+"""Columnar CSV writer.
 
 Promises: the bytes that are written record by record, or None where that is not certain: for fields that hold others,
 and values that have no text.
-Does not know: records; which signs mean what is told to it."""
+Does not know: records; the special characters are arguments."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.types.arrow_types import python_values
 
-#: Texts with more signs than this stand in quotes.
+#: Texts with more characters than this are quoted.
 LONG = 24
 _PLAIN_SCALE = 6  # decimals with more digits behind the point may have an exponent
 _INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _EPOCH = datetime.date(1970, 1, 1)
 _FIRST, _LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days  # what Python has words for
 _A_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
-_BY_VALUE: dict[Kind, tuple[pa.DataType, bool]] = {
-    Kind.FLOAT: (pa.float32(), False),
-    Kind.DOUBLE: (pa.float64(), False),
-    Kind.BYTES: (pa.binary(), True),
+_BY_VALUE: dict[TypeRoot, tuple[pa.DataType, bool]] = {
+    TypeRoot.FLOAT: (pa.float32(), False),
+    TypeRoot.DOUBLE: (pa.float64(), False),
+    TypeRoot.BYTES: (pa.binary(), True),
 }
 _DIGITS = {"ms": 3, "us": 6}
 _TRUE = pa.scalar(True)
@@ -38,12 +38,13 @@ Texts = Callable[[pa.Array], pa.Array]
 
 
 class _Unsure(Exception):
-    """What the column would be is told by the slower way alone."""
+    """The column must be written by the row writer."""
 
 
 @dataclass(frozen=True)
-class Signs:
-    """What stands between and around fields, and for null. Texts with a sign up to `greatest` stand in quotes."""
+class SpecialCharacters:
+    """The delimiter, quote and escape characters, and the text of null. Texts with a character up to `greatest` are
+    quoted."""
 
     delimiter: str
     quote: str | None
@@ -53,56 +54,58 @@ class Signs:
 
 
 class ColumnWriter:
-    """Makes lines of columns. `write` gives what writes a single value of a shape."""
+    """Converts columns to lines. `write` returns the formatter of a single value of a type."""
 
-    def __init__(self, shape: Shape, signs: Signs, write: Callable[[Shape], Callable[[Any], str]]) -> None:
-        self._signs, self._write = signs, write
-        self._columns = [self._column(child) for child in shape.children] if shape.is_flat() else []
-        self._low = f"[\\x{{0}}-\\x{{{ord(signs.greatest):x}}}]"
+    def __init__(
+        self, data_type: FormatType, special: SpecialCharacters, write: Callable[[FormatType], Callable[[Any], str]]
+    ) -> None:
+        self._special, self._write = special, write
+        self._columns = [self._column(child) for child in data_type.children] if data_type.is_flat() else []
+        self._low = f"[\\x{{0}}-\\x{{{ord(special.greatest):x}}}]"
 
     def lines(self, columns: Sequence[pa.Array], end: bytes) -> memoryview | None:
-        """All lines, each with its end; None if they must be written one by one."""
+        """Return all lines with their line ends; None if the row writer must write them."""
         if not self._columns or len(self._columns) != len(columns) or not len(columns[0]):
             return None
         try:
             texts = [text(column) for text, column in zip(self._columns, columns, strict=True)]
             texts[-1] = self._joined([texts[-1], pa.scalar(end.decode())], "")
-            joined = self._joined(texts, self._signs.delimiter)
+            joined = self._joined(texts, self._special.delimiter)
         except (_Unsure, pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError):
             return None
         return _bytes(joined).data
 
     def _joined(self, parts: Sequence[Any], between: str) -> pa.Array:
-        null = self._signs.null
+        null = self._special.null
         return pc.binary_join_element_wise(*parts, between, null_handling="replace", null_replacement=null)
 
-    def _column(self, shape: Shape) -> Texts:
-        kind, precision = shape.kind, shape.precision
-        if kind is Kind.STRING:
+    def _column(self, data_type: FormatType) -> Texts:
+        root, precision = data_type.root, data_type.precision
+        if root is TypeRoot.STRING:
             return lambda column: self._quoted(_checked(column, pa.string()))
-        if kind in BITS:
-            wanted = _INTEGERS[BITS[kind]]
+        if root in BITS:
+            wanted = _INTEGERS[BITS[root]]
             return lambda column: _checked(column, wanted).cast(pa.string())
-        if kind is Kind.BOOLEAN:
+        if root is TypeRoot.BOOLEAN:
             return lambda column: _checked(column, pa.bool_()).cast(pa.string())
-        if kind is Kind.DATE:
+        if root is TypeRoot.DATE:
             return lambda column: self._quoted(_known(_checked(column, pa.date32())).cast(pa.string()), "-")
-        if kind is Kind.TIME:
+        if root is TypeRoot.TIME:
             return lambda column: self._quoted(_time(column, precision), ":")
-        if kind is Kind.TIMESTAMP:
+        if root is TypeRoot.TIMESTAMP:
             return lambda column: self._quoted(_timestamp(column, precision), " ")
-        if kind is Kind.TIMESTAMP_LTZ:
+        if root is TypeRoot.TIMESTAMP_LTZ:
             return lambda column: self._quoted(_instant(column, precision), " ")
-        decimal = _decimal(shape)
+        decimal = _decimal(data_type)
         if decimal is not None and 0 <= decimal.scale <= _PLAIN_SCALE:
             return lambda column: _checked(column, decimal).cast(pa.string())
-        return self._by_value(shape)
+        return self._by_value(data_type)
 
-    def _by_value(self, shape: Shape) -> Texts:
-        """The text of each value, as it is written in a record."""
-        known = (_decimal(shape) or pa.null(), False)  # no column of another kind has that type
-        wanted, is_text = _BY_VALUE.get(shape.kind, known)
-        write = self._write(shape)
+    def _by_value(self, data_type: FormatType) -> Texts:
+        """Return the text of each value, as in a record."""
+        known = (_decimal(data_type) or pa.null(), False)  # no column of another kind has that type
+        wanted, is_text = _BY_VALUE.get(data_type.root, known)
+        write = self._write(data_type)
 
         def texts(column: pa.Array) -> pa.Array:
             values = python_values(_checked(column, wanted))
@@ -112,11 +115,11 @@ class ColumnWriter:
         return texts
 
     def _quoted(self, texts: pa.Array, holding: str = "") -> pa.Array:
-        """Texts in quotes where they need them; all that are not null have the sign `holding`."""
-        quote = self._signs.quote
+        """Quote the texts that need quotes; all that are not null contain the character `holding`."""
+        quote = self._special.quote
         if quote is None:
             return texts
-        if holding and holding <= self._signs.greatest:
+        if holding and holding <= self._special.greatest:
             return self._around(quote, texts)
         needing = self._needing(texts)
         if pc.all(needing) == _TRUE:
@@ -131,25 +134,25 @@ class ColumnWriter:
         if pc.all(long) == _TRUE:
             return long
         needing = pc.or_(long, pc.match_substring_regex(texts, self._low))
-        escape = self._signs.escape
+        escape = self._special.escape
         return needing if escape is None else pc.or_(needing, pc.match_substring(texts, escape))
 
     def _around(self, quote: str, texts: pa.Array) -> pa.Array:
-        for sign in (self._signs.escape, quote):
-            if sign is not None and (_bytes(texts) == sign.encode()[0]).any():
-                texts = pc.replace_substring(texts, sign, sign + sign)
+        for character in (self._special.escape, quote):
+            if character is not None and (_bytes(texts) == character.encode()[0]).any():
+                texts = pc.replace_substring(texts, character, character + character)
         return pc.binary_join_element_wise(quote, texts, quote, "")  # null stays null
 
 
-def _decimal(shape: Shape) -> pa.DataType | None:
-    """The type of a column of decimals, if all of the shape fit into one."""
-    if shape.kind is not Kind.DECIMAL or shape.precision is None or shape.scale is None:
+def _decimal(data_type: FormatType) -> pa.DataType | None:
+    """Return the Arrow type of a column of decimals; None if they do not fit into one."""
+    if data_type.root is not TypeRoot.DECIMAL or data_type.precision is None or data_type.scale is None:
         return None
-    return pa.decimal128(shape.precision, shape.scale) if 0 < shape.precision <= 38 else None
+    return pa.decimal128(data_type.precision, data_type.scale) if 0 < data_type.precision <= 38 else None
 
 
 def _bytes(texts: pa.Array) -> np.ndarray:
-    """What the texts hold, one behind the other; perhaps more where some are null."""
+    """Return the bytes of all texts; where some are null, there can be more bytes."""
     _, offsets, data = texts.buffers()
     if not len(texts) or data is None:
         return np.empty(0, np.uint8)
@@ -164,7 +167,7 @@ def _checked(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _known(column: pa.Array) -> pa.Array:
-    """The column, if all of its days and moments have a year of four digits."""
+    """Return the column if all of its dates and timestamps have years of four digits."""
     dates = pa.types.is_date32(column.type)
     unit = 1 if dates else _A_DAY[column.type.unit]
     since = column.view(pa.int32() if dates else pa.int64())
@@ -194,5 +197,5 @@ def _instant(column: pa.Array, precision: int | None) -> pa.Array:
 
 
 def _short(texts: pa.Array) -> pa.Array:
-    """Times, which all have a point, without the zeros at their end."""
+    """Remove trailing zeros of times, which all have a decimal point."""
     return pc.ascii_rtrim(pc.ascii_rtrim(texts, characters="0"), characters=".")

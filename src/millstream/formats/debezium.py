@@ -1,4 +1,4 @@
-"""Debezium's messages about changes of a table: the row before, the row after, and what was done.
+"""Changelog messages of Debezium: the row before, the row after, and the operation.
 
 Promises: what Flink's debezium-json reads and writes.
 Does not know: Debezium's other encodings."""
@@ -20,15 +20,17 @@ from millstream.formats.changelog import (
     Metadata,
     object_of,
 )
-from millstream.formats.shapes import Kind, Shape
+from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.types.row import Row, RowKind
 
-SCHEMA_INCLUDE = ConfigOption("schema-include", False, "Whether messages hold their schema beside the payload.", bool)
+SCHEMA_INCLUDE = ConfigOption(
+    "schema-include", False, "Whether messages contain the Debezium schema beside the payload.", bool
+)
 OPTIONS: tuple[ConfigOption[Any], ...] = (SCHEMA_INCLUDE, *SHARED_OPTIONS)
 
 
 class DebeziumJson(ChangelogFormat):
-    """Flink's `debezium-json`: before, after and op."""
+    """The format `debezium-json`: before, after and op."""
 
     name = "debezium-json"
     options = OPTIONS
@@ -40,12 +42,12 @@ class DebeziumJson(ChangelogFormat):
             "source.database": Metadata(("source", "db"), TEXT),
             "source.schema": Metadata(("source", "schema"), TEXT),
             "source.table": Metadata(("source", "table"), TEXT),
-            "source.properties": Metadata(("source",), Shape(Kind.MAP, children=(TEXT, TEXT))),
+            "source.properties": Metadata(("source",), FormatType(TypeRoot.MAP, children=(TEXT, TEXT))),
         }
     )
 
     def _with_metadata(self, rows: Sequence[Row], message: dict[str, Any]) -> list[Row]:
-        """All but the schema stands in the payload, where there is one."""
+        """Unwrap the payload of a message with a schema."""
         if self._settings.get(SCHEMA_INCLUDE):
             message = {**object_of(message.get("payload")), "schema": message.get("schema")}
         return super()._with_metadata(rows, message)

@@ -1,4 +1,4 @@
-"""JSON: one object to a record.
+"""JSON: one object per record.
 
 Promises: what Flink's json format reads and writes, field by field and option by option; batches of records
 without arrays and maps that hold nothing unusual are read by Arrow at once, with the same result.
@@ -15,6 +15,7 @@ import pyarrow.json as arrow_json
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
+from millstream.formats.format_types import FieldSelection, FormatType, TypeRoot
 from millstream.formats.json_lines import FormReader
 from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
 from millstream.formats.json_writer import JsonWriter
@@ -27,7 +28,6 @@ from millstream.formats.options import (
     TIMESTAMP_FORMAT,
     Settings,
 )
-from millstream.formats.shapes import Kind, Shape, Wanted
 from millstream.formats.vectors import array_of_texts, arrow_leaf, decode_in_pieces
 from millstream.types.row import Row, RowKind
 
@@ -36,10 +36,10 @@ _OPENING, _CLOSING, _FEED = b"{}\n"
 FAIL_ON_MISSING_FIELD = ConfigOption(
     "fail-on-missing-field",
     False,
-    "Whether a record without one of the fields is refused; else the field is null.",
+    "Whether a record without one of the fields cannot be decoded. If false, the field is NULL.",
     bool,
 )
-JSON_PARSER_ENABLED = ConfigOption("decode.json-parser.enabled", True, "Ignored: there is one decoder here.", bool)
+JSON_PARSER_ENABLED = ConfigOption("decode.json-parser.enabled", True, "Ignored: there is only one decoder.", bool)
 OPTIONS: tuple[ConfigOption[Any], ...] = (
     FAIL_ON_MISSING_FIELD,
     IGNORE_PARSE_ERRORS,
@@ -52,20 +52,20 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
 )
 
 
-def reader_of(shape: Shape, settings: Settings) -> JsonReader:
-    """A reader by the options."""
+def reader_of(data_type: FormatType, settings: Settings) -> JsonReader:
+    """Create a reader from the options."""
     return JsonReader(
-        shape,
+        data_type,
         style=settings.get(TIMESTAMP_FORMAT),
         ignoring=bool(settings.get(IGNORE_PARSE_ERRORS)),
         fail_on_missing=bool(settings.get(FAIL_ON_MISSING_FIELD)),
     )
 
 
-def writer_of(shape: Shape, settings: Settings) -> JsonWriter:
-    """A writer by the options."""
+def writer_of(data_type: FormatType, settings: Settings) -> JsonWriter:
+    """Create a writer from the options."""
     return JsonWriter(
-        shape,
+        data_type,
         style=settings.get(TIMESTAMP_FORMAT),
         null_key_mode=settings.get(MAP_NULL_KEY_MODE),
         null_key=settings.get(MAP_NULL_KEY_LITERAL),
@@ -75,25 +75,25 @@ def writer_of(shape: Shape, settings: Settings) -> JsonWriter:
 
 
 class JsonFormat(Format):
-    """Flink's `json`."""
+    """The format `json`."""
 
     name = "json"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
         self._given = dict(options)
         self._settings = Settings(self.name, OPTIONS, options)
         self._settings.without_effect(JSON_PARSER_ENABLED)
-        super().__init__(shape, self._settings.on_error())
-        self._reader = reader_of(shape, self._settings)
-        self._writer = writer_of(shape, self._settings)
-        self._columns = _columns(shape) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
-        self._lines = FormReader(shape, self._of_texts)
+        super().__init__(data_type, self._settings.on_error())
+        self._reader = reader_of(data_type, self._settings)
+        self._writer = writer_of(data_type, self._settings)
+        self._columns = _columns(data_type) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
+        self._lines = FormReader(data_type, self._of_texts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given)
+        return type(self), (self.data_type, self._given)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises."""
+        """As `Format` promises."""
         if self._columns is None:
             return self._decode_singly(records)
         return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
@@ -115,7 +115,7 @@ class JsonFormat(Format):
         return Decoded(values, origins if len(values) != len(records) else None, tuple(errors))
 
     def _rows(self, value: Any) -> list[Any]:
-        """The rows in a message: an array holds several, any other value is one."""
+        """Return the rows of a message: an array contains several, any other value is one."""
         members = value if type(value) is list else [value]
         rows = [self._reader.row(member) for member in members]
         if None in rows:
@@ -123,7 +123,7 @@ class JsonFormat(Format):
         return rows
 
     def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
-        """All records as one table; None if any is such that only the slower way knows what Flink does with it."""
+        """Parse all records with Arrow; None if the row parser, which has Flink's rules, must parse some record."""
         # from { to } without a line end: no record can be taken for none, and two in one are seen by the count
         if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
             return None
@@ -132,65 +132,70 @@ class JsonFormat(Format):
         return self._decode_text(joined, feeds) if len(feeds) == len(records) - 1 else None
 
     def decode_lines(self, text: bytes) -> pa.Array | None:
-        """As the contract promises: where every line is one object, however it goes on."""
+        """As `Format` promises: where every line is one object, however it goes on."""
         if self._columns is None:
             return None
-        signs = np.frombuffer(text, dtype=np.uint8)
+        characters = np.frombuffer(text, dtype=np.uint8)
         if text.endswith(b"\n"):
-            signs = signs[:-1]
-        feeds = np.flatnonzero(signs == _FEED)
-        if not len(signs) or signs[0] != _OPENING or signs[-1] != _CLOSING or not _between_objects(signs, feeds):
+            characters = characters[:-1]
+        feeds = np.flatnonzero(characters == _FEED)
+        if (
+            not len(characters)
+            or characters[0] != _OPENING
+            or characters[-1] != _CLOSING
+            or not _between_objects(characters, feeds)
+        ):
             return None
         return self._decode_text(text, feeds)
 
-    def only(self, wanted: Wanted) -> JsonFormat | None:
-        """As the contract promises."""
-        if self.shape.declared is not None or self._columns is None or not wanted:
+    def only(self, wanted: FieldSelection) -> JsonFormat | None:
+        """As `Format` promises."""
+        if self.data_type.declared is not None or self._columns is None or not wanted:
             return None
-        return JsonFormat(self.shape.only(wanted), self._given)
+        return JsonFormat(self.data_type.only(wanted), self._given)
 
     def _decode_text(self, text: bytes, feeds: np.ndarray) -> pa.Array | None:
-        """Lines that are one object each, as far as brackets tell, with line feeds between them."""
+        """Join records to lines if each looks like one object."""
         try:
             if not text.isascii():
                 text.decode("utf-8")
             columns = self._lines.columns(text, feeds) or self._parsed(text, len(feeds) + 1)
             if columns is None:
                 return None
-            read = [self._column(child, column) for child, column in zip(self.shape.children, columns, strict=True)]
-            return self.shape.array_of(read, len(feeds) + 1)
+            read = [self._column(child, column) for child, column in zip(self.data_type.children, columns, strict=True)]
+            return self.data_type.array_of(read, len(feeds) + 1)
         except (pa.ArrowException, *REFUSED):
             return None
 
     def _parsed(self, text: bytes, count: int) -> list[pa.Array] | None:
-        """The columns of the lines as Arrow's parser finds them."""
+        """Parse lines with Arrow."""
         if (_has(text, b"aN") and b"NaN" in text) or (_has(text, b"In") and b"Inf" in text):
             return None
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         table = arrow_json.read_json(pa.BufferReader(text), reading, self._columns)
         return [column.combine_chunks() for column in table.columns] if table.num_rows == count else None
 
-    def _of_texts(self, shape: Shape, read: pa.Array) -> pa.Array:
-        """What texts mean to a kind of value that Arrow does not read."""
-        return array_of_texts(shape, read, self._reader.reader(shape), self._settings.get(TIMESTAMP_FORMAT))
+    def _of_texts(self, data_type: FormatType, read: pa.Array) -> pa.Array:
+        """Convert strings to a type that Arrow does not parse."""
+        return array_of_texts(data_type, read, self._reader.reader(data_type), self._settings.get(TIMESTAMP_FORMAT))
 
-    def _column(self, shape: Shape, read: pa.Array) -> pa.Array:
-        """What was read as an array of the shape."""
-        if shape.kind is not Kind.ROW:
-            return self._of_texts(shape, read) if read.type == pa.string() and not arrow_leaf(shape) else read
-        columns = [self._column(child, read.field(index)) for index, child in enumerate(shape.children)]
-        fields = list(shape.type_info().arrow_type)
+    def _column(self, data_type: FormatType, read: pa.Array) -> pa.Array:
+        """Return columns as an array of the record type."""
+        if data_type.root is not TypeRoot.ROW:
+            return self._of_texts(data_type, read) if read.type == pa.string() and not arrow_leaf(data_type) else read
+        columns = [self._column(child, read.field(index)) for index, child in enumerate(data_type.children)]
+        fields = list(data_type.type_info().arrow_type)
         columns += [pa.nulls(len(read), each.type) for each in fields[len(columns) :]]  # a row's kind: all inserted
         return pa.StructArray.from_arrays(columns, fields=fields, mask=read.is_null() if read.null_count else None)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises."""
+        """As `Format` promises."""
         write, name = self._writer.row, self.name
         encoded = []
         for value in values:
             if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:
                 raise UnencodableRecord(
-                    name, value, "it is a change", hint="use debezium-json, canal-json or maxwell-json"
+                    name, value, "it is not an insert-only row", hint="use debezium-json, canal-json or maxwell-json"
                 )
             try:
                 encoded.append(write(value).encode("utf-8", "replace"))
@@ -199,35 +204,35 @@ class JsonFormat(Format):
         return encoded
 
 
-def _between_objects(signs: np.ndarray, ends: np.ndarray) -> bool:
-    """Whether an object ends before each line feed, and another begins after it."""
-    return bool((signs[ends - 1] == _CLOSING).all() and (signs[ends + 1] == _OPENING).all())
+def _between_objects(characters: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether an object ends before each line feed and another starts after it."""
+    return bool((characters[ends - 1] == _CLOSING).all() and (characters[ends + 1] == _OPENING).all())
 
 
 def _has(text: bytes, pair: bytes) -> bool:
-    """Whether two bytes stand side by side somewhere: found ten times faster than a word of three."""
+    """Whether two bytes occur next to each other; ten times faster than a search for three bytes."""
     wanted = np.frombuffer(pair, dtype=np.uint16)
     return any(
         bool((np.frombuffer(text, np.uint16, (len(text) - start) // 2, start) == wanted).any()) for start in (0, 1)
     )
 
 
-def _columns(shape: Shape) -> arrow_json.ParseOptions | None:
-    """How Arrow is to read the fields: leaves as they are, rows by their fields, all else as text; None for what it
-    cannot."""
-    if shape.kind is not Kind.ROW or not _of_single_values(shape):
+def _columns(data_type: FormatType) -> arrow_json.ParseOptions | None:
+    """Return the Arrow type with which Arrow parses a field: scalars and rows by their types, all else as text; None if
+    it cannot."""
+    if data_type.root is not TypeRoot.ROW or not _of_single_values(data_type):
         return None
-    fields = [(name, _arrow_type(child)) for name, child in shape.fields()]
+    fields = [(name, _arrow_type(child)) for name, child in data_type.fields()]
     return arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
 
 
-def _of_single_values(shape: Shape) -> bool:
-    if shape.kind is Kind.ROW:
-        return bool(shape.names) and all(map(_of_single_values, shape.children))
-    return shape.kind not in (Kind.ARRAY, Kind.MAP, Kind.ANY)
+def _of_single_values(data_type: FormatType) -> bool:
+    if data_type.root is TypeRoot.ROW:
+        return bool(data_type.names) and all(map(_of_single_values, data_type.children))
+    return data_type.root not in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ANY)
 
 
-def _arrow_type(shape: Shape) -> pa.DataType:
-    if shape.kind is Kind.ROW:
-        return pa.struct([(name, _arrow_type(child)) for name, child in shape.fields()])
-    return arrow_leaf(shape) or pa.string()
+def _arrow_type(data_type: FormatType) -> pa.DataType:
+    if data_type.root is TypeRoot.ROW:
+        return pa.struct([(name, _arrow_type(child)) for name, child in data_type.fields()])
+    return arrow_leaf(data_type) or pa.string()

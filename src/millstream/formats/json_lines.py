@@ -1,14 +1,13 @@
-"""Lines of JSON read by columns: each line is compared with the forms that lines had before, and its values are taken
-from where the form says that they are.
+"""Columnar parser of JSON lines.
 
-Promises: what is read equals what a parser reads: every sign of a line is one of its form's or of a value's. Where that
-is not so, for whatever reason, nothing is read, and the parser is to be asked. What was learned from earlier lines
-makes reading faster, and changes nothing else.
-Does not know: the types of Flink beyond numbers and texts.
+Each line is matched with the templates of earlier lines, and its values are taken from the placeholders. All lines of
+a template are scanned together, eight characters at a time. A string ends at the next quote. From the second batch on,
+the search for that quote starts after the length of the shortest string so far. Quotes that this skips are noticed,
+because the number of quotes of all lines must be that of their templates.
 
-The lines of a form are walked through together, eight signs at a time. A text ends at the next quote; from the second
-time on it is sought behind the shortest text so far. Quotes that this leaps over are found by their number: all lines
-together must have as many as their forms."""
+Promises: the result is that of a JSON parser: every character of a line belongs to its template or to a value. If some
+line does not match, nothing is returned, and the caller must use a parser. Templates only change the speed.
+Does not know: types of Flink other than numbers and strings."""
 
 from __future__ import annotations
 
@@ -19,52 +18,51 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.formats.json_forms import Form, Path, ValueKind, form_of
-from millstream.formats.shapes import BITS, Kind, Shape
-from millstream.formats.signs import QUOTE, Signs, valid
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
+from millstream.formats.line_templates import LineTemplate, Path, ValueType, parse_template
+from millstream.formats.text_search import QUOTE, SearchableText, valid
 from millstream.formats.vectors import arrow_leaf
 
 LEAST = 3000  # lines; fewer are read faster by a parser
-_FORMS = 16  # more of them, and lines have no form
-_REACH = 256  # more signs between two values, and lines have no form
+_MAX_TEMPLATES = 16  # lines with more templates than this are left to the parser
+_REACH = 256  # so are lines with more characters than this between two values
 _LEEWAY = 7  # by which a text may be shorter than those that were seen first
 _PATIENCE = 4  # how often in a row nothing can be read before it is not tried any more
 _NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
-_NUMBERS = (Kind.FLOAT, Kind.DOUBLE)
+_NUMBERS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _Ints = np.ndarray
 
 
 @dataclass
 class _Learned:
-    """A form, the places whose values are wanted, and the lengths that texts have at least."""
+    """A template, the placeholders that are read, and the minimum lengths of strings."""
 
-    form: Form
+    template: LineTemplate
     wanted: frozenset[int]
     least: dict[int, int] = field(default_factory=dict)
 
 
 class FormReader:
-    """Reads lines into the columns of a row's fields. `convert` makes values of texts, for kinds that are not read
-    from text by Arrow."""
+    """Parses lines to the columns of a row type. `convert` parses strings of types that Arrow does not parse."""
 
-    def __init__(self, shape: Shape, convert: Callable[[Shape, pa.Array], pa.Array]) -> None:
-        self._shape, self._convert = shape, convert
+    def __init__(self, data_type: FormatType, convert: Callable[[FormatType, pa.Array], pa.Array]) -> None:
+        self._shape, self._convert = data_type, convert
         self._learned: list[_Learned] = []
         self._patience = _PATIENCE
 
     def columns(self, text: bytes, feeds: _Ints) -> list[pa.Array] | None:
-        """The fields of all lines. `feeds` are the places of the line feeds between lines; another one may be at the
-        end."""
+        """Return the fields of all lines. `feeds` are the offsets of the line feeds between lines; there can be another
+        one at the end."""
         if not self._patience or len(feeds) < LEAST or b"\\" in text:
             return None
         end = len(text) - text.endswith(b"\n")
-        lines = _Lines(Signs(text, _REACH), np.append(0, feeds + 1), np.append(feeds, end))
+        lines = _Lines(SearchableText(text, _REACH), np.append(0, feeds + 1), np.append(feeds, end))
         parts = self._parts(lines)
         self._patience = _PATIENCE if parts is not None else self._patience - 1
         return None if parts is None else _Columns(lines, parts, self._convert).fields(self._shape)
 
     def _parts(self, lines: _Lines) -> list[_Part] | None:
-        """Every line in one part; None if some line has no form."""
+        """Assign every line to a part; None if some line has no template."""
         parts: list[_Part] = []
         rest = np.arange(len(lines.starts))
         known = iter(list(self._learned))
@@ -79,131 +77,133 @@ class FormReader:
                 parts.append(part)
             elif is_new:
                 return None
-        if sum(len(part.rows) * part.form.quotes for part in parts) != lines.signs.count(QUOTE):
+        if sum(len(part.rows) * part.template.quotes for part in parts) != lines.text.count(QUOTE):
             return None
-        most = {id(part.form): len(part.rows) for part in parts}
-        self._learned.sort(key=lambda each: -most.get(id(each.form), 0))
+        most = {id(part.template): len(part.rows) for part in parts}
+        self._learned.sort(key=lambda each: -most.get(id(each.template), 0))
         return parts
 
     def _learn(self, line: bytes) -> _Learned | None:
-        """The form of this line; or one that is known, whose texts may be shorter than was thought."""
-        form = form_of(line)
-        if form is None or max(map(len, form.signs)) > _REACH - 8 or not _fits(form, self._shape, ()):
+        """Add the template of a line; if it is known already, reset the minimum lengths of its strings."""
+        template = parse_template(line)
+        if template is None or max(map(len, template.texts)) > _REACH - 8 or not _fits(template, self._shape, ()):
             return None
         for known in self._learned:
-            if known.form == form:
-                known.least = dict.fromkeys(range(len(form.places)), 0)
+            if known.template == template:
+                known.least = dict.fromkeys(range(len(template.placeholders)), 0)
                 return known
-        if len(self._learned) == _FORMS:
+        if len(self._learned) == _MAX_TEMPLATES:
             return None
         wanted = set(_leaves(self._shape, ()))
-        places = frozenset(at for at, place in enumerate(form.places) if place.path in wanted)
-        self._learned.append(_Learned(form, places))
+        placeholders = frozenset(
+            at for at, placeholder in enumerate(template.placeholders) if placeholder.path in wanted
+        )
+        self._learned.append(_Learned(template, placeholders))
         return self._learned[-1]
 
 
-def _leaves(shape: Shape, path: Path) -> Iterator[Path]:
-    for name, child in shape.fields():
-        if child.kind is Kind.ROW:
+def _leaves(data_type: FormatType, path: Path) -> Iterator[Path]:
+    for name, child in data_type.fields():
+        if child.root is TypeRoot.ROW:
             yield from _leaves(child, (*path, name))
         else:
             yield (*path, name)
 
 
-def _fits(form: Form, shape: Shape, path: Path) -> bool:
-    """Whether the values of a form are such that a row has them without being asked what they mean."""
-    kinds = {place.path: place.kind for place in form.places}
-    constants = dict(form.constants)
+def _fits(template: LineTemplate, data_type: FormatType, path: Path) -> bool:
+    """Whether the values of a template have the types of the row, so that they need no conversion rules."""
+    types = {placeholder.path: placeholder.type for placeholder in template.placeholders}
+    constants = dict(template.constants)
 
-    def fits(child: Shape, here: Path) -> bool:
-        if here in form.objects:
-            return child.kind is Kind.ROW and _fits(form, child, here)
-        if here in kinds:
-            return kinds[here] in _readable(child.kind)
-        return constants.get(here) is None or child.kind is Kind.BOOLEAN
+    def fits(child: FormatType, here: Path) -> bool:
+        if here in template.objects:
+            return child.root is TypeRoot.ROW and _fits(template, child, here)
+        if here in types:
+            return types[here] in _readable(child.root)
+        return constants.get(here) is None or child.root is TypeRoot.BOOLEAN
 
-    return all(fits(child, (*path, name)) for name, child in shape.fields())
+    return all(fits(child, (*path, name)) for name, child in data_type.fields())
 
 
-def _readable(kind: Kind) -> tuple[ValueKind, ...]:
-    if kind in BITS:
-        return (ValueKind.WHOLE,)
-    if kind in _NUMBERS:
-        return (ValueKind.WHOLE, ValueKind.NUMBER)
-    return () if kind in (Kind.BOOLEAN, Kind.ROW) else (ValueKind.TEXT,)
+def _readable(root: TypeRoot) -> tuple[ValueType, ...]:
+    if root in BITS:
+        return (ValueType.INTEGER,)
+    if root in _NUMBERS:
+        return (ValueType.INTEGER, ValueType.NUMBER)
+    return () if root in (TypeRoot.BOOLEAN, TypeRoot.ROW) else (ValueType.TEXT,)
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """A text and where its lines begin and end."""
+    """A text and the offsets of its lines."""
 
-    signs: Signs
+    text: SearchableText
     starts: _Ints
     ends: _Ints
 
     def line(self, row: int) -> bytes:
-        """One line."""
-        return self.signs.text[self.starts[row] : self.ends[row]]
+        """Return a line."""
+        return self.text.text[self.starts[row] : self.ends[row]]
 
     def part(self, learned: _Learned, rows: _Ints) -> tuple[_Part, _Ints]:
-        """Those of the rows that have the form, and the others."""
+        """Separate the rows that match a template from the others."""
         part = self._walk(learned, rows)
         others = np.ones(len(self.starts), bool)
         others[part.rows] = False
         return part, rows[others[rows]]
 
     def _walk(self, learned: _Learned, rows: _Ints) -> _Part:
-        """Through the lines that have a form, from value to value."""
-        form, signs, least = learned.form, self.signs, learned.least
-        walk = _Part(form, rows, self.starts[rows], self.ends[rows])
-        for number, place in enumerate(form.places):
+        """Scan the lines that match a template, from value to value."""
+        template, text, least = learned.template, self.text, learned.least
+        walk = _Part(template, rows, self.starts[rows], self.ends[rows])
+        for number, placeholder in enumerate(template.placeholders):
             if not len(walk.rows):
                 return walk
-            before, after = form.signs[number : number + 2]
-            found = signs.windows(walk.at, len(before) + 8)
+            before, after = template.texts[number : number + 2]
+            found = text.windows(walk.at, len(before) + 8)
             if walk.keep(found.begin_with(before)):
-                found = signs.windows(walk.at, len(before) + 8)
+                found = text.windows(walk.at, len(before) + 8)
             start = walk.at + len(before)
-            if place.kind is ValueKind.WHOLE:
+            if placeholder.type is ValueType.INTEGER:
                 walk.at, value, good = self._wholes(start, found.words(len(before)))
                 if number in learned.wanted:
                     walk.wholes[number], walk.starts[number], walk.ends[number] = value, start, walk.at
             else:
-                if number == len(form.places) - 1:
+                if number == len(template.placeholders) - 1:
                     walk.at = walk.limit - len(after)
                 else:
-                    walk.at = signs.until(after[0], start + least.get(number, 0), walk.limit)
+                    walk.at = text.find_next(after[0], start + least.get(number, 0), walk.limit)
                     if number not in least:
                         least[number] = max(0, int((walk.at - start).min()) - _LEEWAY)
                 good = walk.at >= start
-                if place.kind is ValueKind.NUMBER:
-                    texts = signs.texts(start, np.maximum(start, walk.at))
+                if placeholder.type is ValueType.NUMBER:
+                    texts = text.texts(start, np.maximum(start, walk.at))
                     good &= np.asarray(pc.match_substring_regex(texts, _NUMBER))
                 if number in learned.wanted:
                     walk.starts[number], walk.ends[number] = start, walk.at
             walk.keep(good)
-        last = form.signs[-1]
-        walk.keep(signs.windows(walk.at, len(last)).begin_with(last))
+        last = template.texts[-1]
+        walk.keep(text.windows(walk.at, len(last)).begin_with(last))
         walk.keep(walk.at + len(last) == walk.limit)
         return walk
 
     def _wholes(self, start: _Ints, begin: np.ndarray) -> tuple[_Ints, _Ints, np.ndarray]:
-        """Whole numbers, some with a minus: where they end, which they are, and where there is one."""
-        end, value, good = self.signs.whole_numbers(start, begin)
+        """Parse integers, some with a minus sign: return their ends, their values, and where there is one."""
+        end, value, good = self.text.parse_integers(start, begin)
         below = np.flatnonzero(~good & (begin & np.uint64(0xFF) == ord("-")))
         if len(below):
             digits = start[below] + 1
-            end[below], value[below], good[below] = self.signs.whole_numbers(digits, self.signs.words(digits))
+            end[below], value[below], good[below] = self.text.parse_integers(digits, self.text.words(digits))
             value[below] *= -1
         return end, value, good
 
 
 @dataclass
 class _Part:
-    """Lines that have one form as far as one has come in them, and what was found at wanted places: where values begin
-    and end, and which whole numbers they are."""
+    """Lines that match a template up to an offset, with the starts and ends of their values, and the values of
+    integers."""
 
-    form: Form
+    template: LineTemplate
     rows: _Ints
     at: _Ints
     limit: _Ints
@@ -212,7 +212,7 @@ class _Part:
     wholes: dict[int, _Ints] = field(default_factory=dict)
 
     def keep(self, good: np.ndarray) -> bool:
-        """Go on with these lines only; True if that leaves any behind."""
+        """Keep only some of the lines; return whether any were dropped."""
         if good.all():
             return False
         self.rows, self.at, self.limit = self.rows[good], self.at[good], self.limit[good]
@@ -220,49 +220,53 @@ class _Part:
             found.update({number: each[good] for number, each in found.items()})
         return True
 
-    def place(self, path: Path) -> int | None:
-        """Which place has the value of a field."""
-        return next((at for at, each in enumerate(self.form.places) if each.path == path), None)
+    def index_of(self, path: Path) -> int | None:
+        """Return the index of the placeholder of a field."""
+        return next((at for at, each in enumerate(self.template.placeholders) if each.path == path), None)
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The values of all lines."""
+    """The values of all lines, by template."""
 
     lines: _Lines
     parts: Sequence[_Part]
-    convert: Callable[[Shape, pa.Array], pa.Array]
+    convert: Callable[[FormatType, pa.Array], pa.Array]
 
-    def fields(self, shape: Shape, path: Path = ()) -> list[pa.Array]:
-        """The columns of a row's fields. Raises where a whole number has too many bits."""
-        return [self._column(child, (*path, name)) for name, child in shape.fields()]
+    def fields(self, data_type: FormatType, path: Path = ()) -> list[pa.Array]:
+        """Return the columns of a row type. Raises if an integer has too many bits."""
+        return [self._column(child, (*path, name)) for name, child in data_type.fields()]
 
-    def _column(self, shape: Shape, path: Path) -> pa.Array:
-        if shape.kind is Kind.ROW:
-            there = self._where(lambda part: path in part.form.objects)
+    def _column(self, data_type: FormatType, path: Path) -> pa.Array:
+        if data_type.root is TypeRoot.ROW:
+            there = self._where(lambda part: path in part.template.objects)
             mask = None if there is None else pa.array(~there)
-            return pa.StructArray.from_arrays(self.fields(shape, path), list(shape.names), mask=mask)
-        if shape.kind is Kind.BOOLEAN:
+            return pa.StructArray.from_arrays(self.fields(data_type, path), list(data_type.names), mask=mask)
+        if data_type.root is TypeRoot.BOOLEAN:
             return self._constants(path)
-        having = [(part, place) for part in self.parts if (place := part.place(path)) is not None]
-        there = self._where(lambda part: part.place(path) is not None)
-        if shape.kind in BITS:
+        having = [(part, placeholder) for part in self.parts if (placeholder := part.index_of(path)) is not None]
+        there = self._where(lambda part: part.index_of(path) is not None)
+        if data_type.root in BITS:
             values = np.zeros(len(self.lines.starts), np.int64)
-            for part, place in having:
-                values[part.rows] = part.wholes[place]
-            return _with_nulls(values, there).cast(arrow_leaf(shape))
-        if shape.kind is Kind.STRING:
+            for part, placeholder in having:
+                values[part.rows] = part.wholes[placeholder]
+            return _with_nulls(values, there).cast(arrow_leaf(data_type))
+        if data_type.root is TypeRoot.STRING:
             starts, ends = self.lines.starts.copy(), self.lines.starts.copy()
-            for part, place in having:
-                starts[part.rows], ends[part.rows] = part.starts[place], part.ends[place]
-            return self.lines.signs.texts(starts, ends, there)
-        return self._converted(shape, having, there)
+            for part, placeholder in having:
+                starts[part.rows], ends[part.rows] = part.starts[placeholder], part.ends[placeholder]
+            return self.lines.text.texts(starts, ends, there)
+        return self._converted(data_type, having, there)
 
-    def _converted(self, shape: Shape, having: Sequence[tuple[_Part, int]], there: np.ndarray | None) -> pa.Array:
-        """What texts mean, of the lines that have one; and where they belong."""
-        found = [self.lines.signs.texts(part.starts[place], part.ends[place]) for part, place in having]
+    def _converted(
+        self, data_type: FormatType, having: Sequence[tuple[_Part, int]], there: np.ndarray | None
+    ) -> pa.Array:
+        """Convert the strings of the lines that have one."""
+        found = [
+            self.lines.text.texts(part.starts[placeholder], part.ends[placeholder]) for part, placeholder in having
+        ]
         texts = pa.concat_arrays([*found, pa.array([], pa.string())])
-        values = texts.cast(arrow_leaf(shape)) if shape.kind in _NUMBERS else self.convert(shape, texts)
+        values = texts.cast(arrow_leaf(data_type)) if data_type.root in _NUMBERS else self.convert(data_type, texts)
         index = np.zeros(len(self.lines.starts), np.int64)
         rows = [part.rows for part, _ in having]
         index[np.concatenate([*rows, np.empty(0, np.intp)])] = np.arange(len(values))
@@ -271,12 +275,12 @@ class _Columns:
     def _constants(self, path: Path) -> pa.Array:
         values = np.zeros(len(self.lines.starts), bool)
         for part in self.parts:
-            values[part.rows] = bool(dict(part.form.constants).get(path))
-        there = self._where(lambda part: dict(part.form.constants).get(path) is not None)
+            values[part.rows] = bool(dict(part.template.constants).get(path))
+        there = self._where(lambda part: dict(part.template.constants).get(path) is not None)
         return pa.array(values, mask=None if there is None else ~there)
 
     def _where(self, has: Callable[[_Part], bool]) -> np.ndarray | None:
-        """Which lines have something; None for all."""
+        """Return which lines have a value; None if all have."""
         if all(map(has, self.parts)):
             return None
         there = np.zeros(len(self.lines.starts), bool)
@@ -286,5 +290,5 @@ class _Columns:
 
 
 def _with_nulls(values: np.ndarray, there: np.ndarray | None) -> pa.Array:
-    """Numbers as they are, and null where there is none."""
+    """Return numbers as an array, null where there is none."""
     return pa.Array.from_buffers(pa.int64(), len(values), [valid(there), pa.py_buffer(values)])

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.formats import texts
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.formats.json_writer import quoted
-from millstream.formats.shapes import BITS, Kind, Shape
 
 #: What reading JSON that does not fit can raise.
 REFUSED = (ValueError, TypeError, RecursionError, KeyError, OverflowError)
@@ -24,20 +24,20 @@ Reader = Callable[[Any], Any]
 
 
 class Number(str):
-    """A number with a fraction or an exponent, as it is spelt."""
+    """A number with a fraction or an exponent, as text."""
 
     __slots__ = ()
 
 
 class MissingField(ValueError):
-    """A field that must be there is not."""
+    """A required field is missing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"could not find field with name '{name}'")
 
 
 class NoObject(ValueError):
-    """A JSON value that is no object."""
+    """A JSON value is not an object."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(f"expected an object, got {value!r:.100}")
@@ -60,7 +60,7 @@ _SCANNER_OF_ZEROS = json.JSONDecoder(
 
 
 def parse(data: bytes) -> Any:
-    """The first JSON value in the data; ValueError if it does not begin with one. Numbers keep their spelling."""
+    """Parse the first JSON value of the data; numbers keep their text. Raises ValueError if there is none."""
     text = bytes(data).decode("utf-8-sig").lstrip(" \t\r\n")
     try:
         value, _ = (_SCANNER_OF_ZEROS if "-0" in text else _SCANNER).scan_once(text, 0)  # type: ignore[attr-defined]
@@ -83,19 +83,19 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 class JsonReader:
-    """Makes records of parsed JSON values."""
+    """Converts parsed JSON values to records."""
 
-    def __init__(self, shape: Shape, *, style: str, ignoring: bool, fail_on_missing: bool) -> None:
+    def __init__(self, data_type: FormatType, *, style: str, ignoring: bool, fail_on_missing: bool) -> None:
         self._style, self._ignoring, self._fail_on_missing = style, ignoring, fail_on_missing
-        self.row = self.reader(shape)
+        self.row = self.reader(data_type)
 
-    def reader(self, shape: Shape) -> Reader:
-        """What reads a value of the shape; null gives None, and so does an error when errors are ignored."""
-        read = self._reader(shape)
-        if shape.kind is Kind.ANY:
+    def reader(self, data_type: FormatType) -> Reader:
+        """Return the converter of a type; it returns None for null, and for an error if errors are ignored."""
+        read = self._reader(data_type)
+        if data_type.root is TypeRoot.ANY:
             return _any_value
         if not self._ignoring:
-            return _quick(shape.kind, read)
+            return _quick(data_type.root, read)
 
         def forgiving(value: Any) -> Any:
             try:
@@ -105,29 +105,29 @@ class JsonReader:
 
         return forgiving
 
-    def _reader(self, shape: Shape) -> Reader:
-        kind = shape.kind
-        if kind in BITS:
-            return _integer_reader(kind)
-        if kind is Kind.DECIMAL:
-            read_decimal = texts.decimal_reader(shape)
+    def _reader(self, data_type: FormatType) -> Reader:
+        root = data_type.root
+        if root in BITS:
+            return _integer_reader(root)
+        if root is TypeRoot.DECIMAL:
+            read_decimal = texts.decimal_reader(data_type)
             return lambda value: read_decimal(_scalar_text(value).strip(texts.BLANKS))
-        if kind is Kind.TIMESTAMP or kind is Kind.TIMESTAMP_LTZ:
-            read_timestamp = texts.timestamp_reader(self._style, kind is Kind.TIMESTAMP_LTZ)
+        if root is TypeRoot.TIMESTAMP or root is TypeRoot.TIMESTAMP_LTZ:
+            read_timestamp = texts.timestamp_reader(self._style, root is TypeRoot.TIMESTAMP_LTZ)
             return lambda value: read_timestamp(_scalar_text(value))
-        if kind is Kind.TIME:
+        if root is TypeRoot.TIME:
             read_time = texts.time_reader(self._style)
             return lambda value: read_time(_scalar_text(value))
-        if kind is Kind.ARRAY:
-            return self._array_reader(shape)
-        if kind is Kind.MAP:
-            return self._map_reader(shape)
-        if kind is Kind.ROW:
-            return self.row_reader(shape)
-        return _LEAVES[kind]
+        if root is TypeRoot.ARRAY:
+            return self._array_reader(data_type)
+        if root is TypeRoot.MAP:
+            return self._map_reader(data_type)
+        if root is TypeRoot.ROW:
+            return self.row_reader(data_type)
+        return _LEAVES[root]
 
-    def _array_reader(self, shape: Shape) -> Reader:
-        element = self.reader(shape.children[0])
+    def _array_reader(self, data_type: FormatType) -> Reader:
+        element = self.reader(data_type.children[0])
 
         def read(value: Any) -> list[Any]:
             if not isinstance(value, list):
@@ -137,8 +137,8 @@ class JsonReader:
 
         return read
 
-    def _map_reader(self, shape: Shape) -> Reader:
-        key, item = self.reader(shape.children[0]), self.reader(shape.children[1])
+    def _map_reader(self, data_type: FormatType) -> Reader:
+        key, item = self.reader(data_type.children[0]), self.reader(data_type.children[1])
 
         def read(value: Any) -> dict[Any, Any]:
             if not isinstance(value, dict):
@@ -147,11 +147,11 @@ class JsonReader:
 
         return read
 
-    def row_reader(self, shape: Shape) -> Reader:
-        """What reads an object of the shape."""
-        names = list(shape.names)
-        pairs = [(name, self.reader(child)) for name, child in shape.fields()]
-        make = shape.maker()
+    def row_reader(self, data_type: FormatType) -> Reader:
+        """Return the converter of objects of a row type."""
+        names = list(data_type.names)
+        pairs = [(name, self.reader(child)) for name, child in data_type.fields()]
+        make = data_type.maker()
         strict = self._fail_on_missing
 
         def read(value: Any) -> Any:
@@ -167,13 +167,13 @@ class JsonReader:
         return read
 
 
-_AS_THEY_ARE = {Kind.STRING: str, Kind.BOOLEAN: bool}
+_AS_THEY_ARE = {TypeRoot.STRING: str, TypeRoot.BOOLEAN: bool}
 
 
-def _quick(kind: Kind, read: Reader) -> Reader:
-    """The reader, which is not asked for null and for what JSON has as it is wanted."""
-    if kind in BITS:
-        limit = 1 << (BITS[kind] - 1)
+def _quick(root: TypeRoot, read: Reader) -> Reader:
+    """Return the converter with a fast path for null and for values that need no conversion."""
+    if root in BITS:
+        limit = 1 << (BITS[root] - 1)
 
         def integer(value: Any) -> Any:
             if type(value) is int and -limit <= value < limit:
@@ -181,8 +181,8 @@ def _quick(kind: Kind, read: Reader) -> Reader:
             return None if value is None else read(value)
 
         return integer
-    if kind in _AS_THEY_ARE:
-        cls = _AS_THEY_ARE[kind]
+    if root in _AS_THEY_ARE:
+        cls = _AS_THEY_ARE[root]
 
         def plain(value: Any) -> Any:
             if type(value) is cls:
@@ -194,7 +194,7 @@ def _quick(kind: Kind, read: Reader) -> Reader:
 
 
 def _any_value(value: Any) -> Any:
-    """A value of no declared type, as Python has it."""
+    """Convert a value without a declared type to Python."""
     if type(value) is Number:
         return float(value)
     if isinstance(value, list):
@@ -204,19 +204,19 @@ def _any_value(value: Any) -> Any:
     return value
 
 
-def _integer_reader(kind: Kind) -> Reader:
-    limit = 1 << (BITS[kind] - 1)
-    read_text = texts.integer_reader(kind)
+def _integer_reader(root: TypeRoot) -> Reader:
+    limit = 1 << (BITS[root] - 1)
+    read_text = texts.integer_reader(root)
 
     def read(value: Any) -> int:
         if type(value) is int:
             if -limit <= value < limit:
                 return value
-            raise texts.BadText(value, kind.value)
-        if type(value) is Number and kind in (Kind.INT, Kind.BIGINT):
+            raise texts.BadText(value, root.value)
+        if type(value) is Number and root in (TypeRoot.INT, TypeRoot.BIGINT):
             number = float(value)
             if not abs(number) < 2 * limit or not -limit <= int(number) < limit:
-                raise texts.BadText(value, kind.value)
+                raise texts.BadText(value, root.value)
             return int(number)
         return read_text(_scalar_text(value))
 
@@ -235,11 +235,11 @@ def _read_boolean(value: Any) -> bool:
 
 def _read_bytes(value: Any) -> bytes:
     if type(value) is not str:
-        raise texts.BadText(value, "Base64")
+        raise texts.BadText(value, "Base64 string")
     try:
         return base64.b64decode(value, validate=True)
     except binascii.Error as problem:
-        message = f"no Base64: {problem}"
+        message = f"invalid Base64: {problem}"
         raise ValueError(message) from None
 
 
@@ -250,7 +250,7 @@ def _scalar_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    raise texts.BadText(value, "single value")
+    raise texts.BadText(value, "scalar value")
 
 
 def _read_string(value: Any) -> str:
@@ -260,7 +260,7 @@ def _read_string(value: Any) -> str:
 
 
 def _compact(value: Any) -> str:
-    """A JSON value as text without blanks, its numbers as they were spelt."""
+    """Return a JSON value as text without spaces; numbers keep their text."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{quoted(name)}:{_compact(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
@@ -270,13 +270,13 @@ def _compact(value: Any) -> str:
     return quoted(value) if type(value) is str else _scalar_text(value)
 
 
-_LEAVES: dict[Kind, Reader] = {
-    Kind.STRING: _read_string,
-    Kind.BOOLEAN: _read_boolean,
-    Kind.FLOAT: _read_float,
-    Kind.DOUBLE: _read_float,
-    Kind.BYTES: _read_bytes,
-    Kind.DATE: lambda value: texts.read_date(_scalar_text(value)),
-    Kind.BIG_INTEGER: lambda value: int(_scalar_text(value)),
-    Kind.ANY: lambda value: value,
+_LEAVES: dict[TypeRoot, Reader] = {
+    TypeRoot.STRING: _read_string,
+    TypeRoot.BOOLEAN: _read_boolean,
+    TypeRoot.FLOAT: _read_float,
+    TypeRoot.DOUBLE: _read_float,
+    TypeRoot.BYTES: _read_bytes,
+    TypeRoot.DATE: lambda value: texts.read_date(_scalar_text(value)),
+    TypeRoot.BIG_INTEGER: lambda value: int(_scalar_text(value)),
+    TypeRoot.ANY: lambda value: value,
 }

@@ -12,52 +12,59 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.formats import texts
-from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 
 
 class JsonWriter:
-    """Makes JSON text of records."""
+    """Converts records to JSON text."""
 
     def __init__(
-        self, shape: Shape, *, style: str, null_key_mode: str, null_key: str, plain_decimals: bool, drop_nulls: bool
+        self,
+        data_type: FormatType,
+        *,
+        style: str,
+        null_key_mode: str,
+        null_key: str,
+        plain_decimals: bool,
+        drop_nulls: bool,
     ) -> None:
         self._style, self._plain, self._drop_nulls = style, plain_decimals, drop_nulls
         self._null_key_mode, self._null_key = null_key_mode, null_key
-        self.row = self._writer(shape)
+        self.row = self._writer(data_type)
 
-    def writer(self, shape: Shape) -> Callable[[Any], str]:
-        """What writes a value of the shape, or null."""
-        write = self._writer(shape)
+    def writer(self, data_type: FormatType) -> Callable[[Any], str]:
+        """Return the formatter of values of a type."""
+        write = self._writer(data_type)
         return lambda value: "null" if value is None else write(value)
 
-    def _writer(self, shape: Shape) -> Callable[[Any], str]:
-        kind, precision, style = shape.kind, shape.precision, self._style
-        if kind in BITS or kind is Kind.BIG_INTEGER:
+    def _writer(self, data_type: FormatType) -> Callable[[Any], str]:
+        root, precision, style = data_type.root, data_type.precision, self._style
+        if root in BITS or root is TypeRoot.BIG_INTEGER:
             return lambda value: str(int(value))
-        if kind is Kind.FLOAT or kind is Kind.DOUBLE:
-            return lambda value: _number_text(texts.write_float(value, kind))
-        if kind is Kind.DECIMAL:
-            return lambda value: texts.write_decimal(value, shape, self._plain, short=True)
-        if kind is Kind.TIME:
+        if root is TypeRoot.FLOAT or root is TypeRoot.DOUBLE:
+            return lambda value: _number_text(texts.write_float(value, root))
+        if root is TypeRoot.DECIMAL:
+            return lambda value: texts.write_decimal(value, data_type, self._plain, short=True)
+        if root is TypeRoot.TIME:
             end = "Z" if style == texts.RFC else ""
             return lambda value: f'"{texts.write_time(value, precision)}{end}"'
-        if kind is Kind.TIMESTAMP:
+        if root is TypeRoot.TIMESTAMP:
             return lambda value: f'"{texts.write_timestamp(value, style, precision)}"'
-        if kind is Kind.TIMESTAMP_LTZ:
+        if root is TypeRoot.TIMESTAMP_LTZ:
             return lambda value: f'"{texts.write_instant(value, style, precision)}"'
-        if kind is Kind.ARRAY:
-            element = self.writer(shape.children[0])
+        if root is TypeRoot.ARRAY:
+            element = self.writer(data_type.children[0])
             return lambda value: "[" + ",".join([element(item) for item in value]) + "]"
-        if kind is Kind.MAP:
-            return self._map_writer(shape)
-        if kind is Kind.ROW:
-            return self._row_writer(shape)
-        return _TEXTS[kind]
+        if root is TypeRoot.MAP:
+            return self._map_writer(data_type)
+        if root is TypeRoot.ROW:
+            return self._row_writer(data_type)
+        return _TEXTS[root]
 
-    def _row_writer(self, shape: Shape) -> Callable[[Any], str]:
-        split, drop = shape.splitter(), self._drop_nulls
-        heads = [f"{quoted(name)}:" for name in shape.names]
-        writers = [self.writer(child) for child in shape.children]
+    def _row_writer(self, data_type: FormatType) -> Callable[[Any], str]:
+        split, drop = data_type.splitter(), self._drop_nulls
+        heads = [f"{quoted(name)}:" for name in data_type.names]
+        writers = [self.writer(child) for child in data_type.children]
 
         def write(value: Any) -> str:
             fields = zip(heads, writers, split(value), strict=True)
@@ -66,8 +73,8 @@ class JsonWriter:
 
         return write
 
-    def _map_writer(self, shape: Shape) -> Callable[[Any], str]:
-        item_writer = self.writer(shape.children[1])
+    def _map_writer(self, data_type: FormatType) -> Callable[[Any], str]:
+        item_writer = self.writer(data_type.children[1])
 
         def write(value: Any) -> str:
             members = []
@@ -76,7 +83,7 @@ class JsonWriter:
                     if self._null_key_mode == "DROP":
                         continue
                     if self._null_key_mode == "FAIL":
-                        message = "JSON has no map with a null key; see map-null-key.mode"
+                        message = "a map with a NULL key cannot be written as JSON; see the option map-null-key.mode"
                         raise ValueError(message)
                     key = self._null_key
                 members.append(f"{quoted(str(key))}:{item_writer(item)}")
@@ -90,7 +97,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, escaped as Java's writer does: its surrogates one by one, hexadecimal digits in capitals."""
+    """Quote a text and escape it as Java does: surrogates one by one, hexadecimal digits in upper case."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_ESCAPES.sub(_escape, plain)}"' if _ESCAPES.search(plain) else f'"{plain}"'
 
@@ -107,10 +114,10 @@ def _number_text(text: str) -> str:
     return f'"{text}"' if text[-1] in "yN" else text
 
 
-_TEXTS: dict[Kind, Callable[[Any], str]] = {
-    Kind.STRING: quoted,
-    Kind.BOOLEAN: lambda value: "true" if value else "false",
-    Kind.BYTES: lambda value: f'"{base64.b64encode(value).decode()}"',
-    Kind.DATE: lambda value: f'"{value.isoformat()}"',
-    Kind.ANY: lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
+_TEXTS: dict[TypeRoot, Callable[[Any], str]] = {
+    TypeRoot.STRING: quoted,
+    TypeRoot.BOOLEAN: lambda value: "true" if value else "false",
+    TypeRoot.BYTES: lambda value: f'"{base64.b64encode(value).decode()}"',
+    TypeRoot.DATE: lambda value: f'"{value.isoformat()}"',
+    TypeRoot.ANY: lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
 }

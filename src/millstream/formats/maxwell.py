@@ -1,4 +1,4 @@
-"""Maxwell's messages about changes of MySQL tables: a row, and the old values of what changed.
+"""Changelog messages of Maxwell for MySQL tables: a row, and the old values of changed columns.
 
 Promises: what Flink's maxwell-json reads and writes.
 Does not know: Maxwell's other outputs."""
@@ -27,7 +27,7 @@ OPTIONS: tuple[ConfigOption[Any], ...] = SHARED_OPTIONS
 
 
 class MaxwellJson(ChangelogFormat):
-    """Flink's `maxwell-json`: data, old and type."""
+    """The format `maxwell-json`: data, old and type."""
 
     name = "maxwell-json"
     options = OPTIONS
@@ -41,17 +41,17 @@ class MaxwellJson(ChangelogFormat):
     )
 
     def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
-        kind, data = message.get("type"), message.get("data")
-        if kind == "insert":
+        operation, data = message.get("type"), message.get("data")
+        if operation == "insert":
             yield RowKind.INSERT, self._row(data)
-        elif kind == "update":
+        elif operation == "update":
             after = self._row(data)
             yield RowKind.UPDATE_BEFORE, self._old_row(object_of(message.get("old")), after)
             yield RowKind.UPDATE_AFTER, after
-        elif kind == "delete":
+        elif operation == "delete":
             yield RowKind.DELETE, self._row(data)
         else:
-            message_ = f'unknown "type" value {kind!r}'
+            message_ = f'unknown "type" value {operation!r}'
             raise BadEnvelope(message_)
 
     def _message(self, row: str, added: bool) -> str:

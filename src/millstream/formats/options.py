@@ -17,15 +17,18 @@ from millstream.formats.contract import BadFormat, OnError
 _log = logging.getLogger("millstream.formats")
 
 ON_ERROR = ConfigOption(
-    "on-error", None, "What is done about a record that cannot be read: fail, skip or dead-letter.", str
+    "on-error", None, "What happens to a record that cannot be decoded: fail, skip or dead-letter.", str
 )
 IGNORE_PARSE_ERRORS = ConfigOption(
-    "ignore-parse-errors", False, "Whether fields that cannot be read are null, and records are skipped.", bool
+    "ignore-parse-errors",
+    False,
+    "Whether fields that cannot be parsed are set to NULL and records that cannot be parsed are skipped.",
+    bool,
 )
 TIMESTAMP_FORMAT = ConfigOption(
     "timestamp-format.standard",
     "SQL",
-    "How timestamps are written: SQL (2020-12-30 12:13:14.123), ISO-8601 (2020-12-30T12:13:14.123) or RFC-3339 "
+    "The format of timestamps: SQL (2020-12-30 12:13:14.123), ISO-8601 (2020-12-30T12:13:14.123) or RFC-3339 "
     "(2020-12-30T12:13:14.123Z).",
     str,
     choices=("SQL", "ISO-8601", "RFC-3339"),
@@ -33,21 +36,23 @@ TIMESTAMP_FORMAT = ConfigOption(
 MAP_NULL_KEY_MODE = ConfigOption(
     "map-null-key.mode",
     "FAIL",
-    "What is done about a null key of a map: FAIL, DROP the entry, or write LITERAL.",
+    "What happens to a NULL key of a map: FAIL, DROP the entry, or replace the key by a LITERAL.",
     str,
     choices=("FAIL", "DROP", "LITERAL"),
 )
-MAP_NULL_KEY_LITERAL = ConfigOption("map-null-key.literal", "null", "What is written for a null key of a map.", str)
+MAP_NULL_KEY_LITERAL = ConfigOption(
+    "map-null-key.literal", "null", "The text that replaces NULL keys of maps in the mode LITERAL.", str
+)
 DECIMAL_AS_PLAIN_NUMBER = ConfigOption(
-    "encode.decimal-as-plain-number", False, "Whether decimals are never written with an exponent.", bool
+    "encode.decimal-as-plain-number", False, "Whether decimals are written without an exponent.", bool
 )
 IGNORE_NULL_FIELDS = ConfigOption(
-    "encode.ignore-null-fields", False, "Whether fields that are null are left out.", bool
+    "encode.ignore-null-fields", False, "Whether fields that are NULL are left out.", bool
 )
 
 
 class Settings:
-    """The options given to one format, read by their constants."""
+    """The options of one format, read by their constants."""
 
     def __init__(self, format_name: str, known: Sequence[ConfigOption[Any]], given: Mapping[str, Any]) -> None:
         self._format = format_name
@@ -64,28 +69,28 @@ class Settings:
             self._values[option.key] = option.parse(value)
 
     def get(self, option: ConfigOption[Any]) -> Any:
-        """The value given, or the default."""
+        """Return the value of an option, or its default."""
         return self._values.get(option.key, option.default)
 
     def is_set(self, option: ConfigOption[Any]) -> bool:
-        """Whether a value was given."""
+        """Whether an option is set."""
         return option.key in self._values
 
     def required(self, option: ConfigOption[Any]) -> Any:
-        """The value given; refuses to go on without."""
+        """Return the value of an option; raises if it is not set."""
         if option.key not in self._values:
             message = f"the format {self._format} needs the option {self._format}.{option.key}"
             raise BadFormat(message, hint=option.description)
         return self._values[option.key]
 
     def without_effect(self, *options: ConfigOption[Any]) -> None:
-        """Say so for each of these options that was given."""
+        """Log a warning for each of these options that is set."""
         for option in options:
             if self.is_set(option):
                 _log.warning("%s.%s has no effect: %s", self._format, option.key, option.description)
 
     def on_error(self) -> OnError:
-        """The policy for bad records: as asked for, else skip if parse errors are to be ignored, else fail."""
+        """Return the error policy: `on-error` if set, else skip if ignore-parse-errors is set, else fail."""
         if self.is_set(ON_ERROR):
             return OnError.of(self.get(ON_ERROR))
         return OnError.SKIP if self._values.get(IGNORE_PARSE_ERRORS.key) else OnError.FAIL

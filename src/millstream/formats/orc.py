@@ -14,30 +14,30 @@ from pyarrow import orc as arrow_orc
 from millstream.config.configuration import ConfigOption
 from millstream.formats.columnar import file_schema, records_of, table_of
 from millstream.formats.contract import BadFormat, Decoded
+from millstream.formats.format_types import FormatType
 from millstream.formats.parquet import columns_of, renamed
-from millstream.formats.shapes import Shape
 
-COMPRESSION = ConfigOption("compress", "ZLIB", "How stripes are compressed: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
+COMPRESSION = ConfigOption("compress", "ZLIB", "The compression of stripes: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION,)
 _HELD = 1 << 16
 
 
-def read(stream: BinaryIO, shape: Shape, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
-    """The records of a file."""
+def read(stream: BinaryIO, data_type: FormatType, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
+    """Return the records of a file."""
     file = arrow_orc.ORCFile(pa.PythonFile(stream, "r"))
-    names = columns_of(file.schema.names, shape.names, case_sensitive)
+    names = columns_of(file.schema.names, data_type.names, case_sensitive)
     wanted = [each for each in names.values() if each is not None]
     for index in range(file.nstripes):
         stripe = pa.Table.from_batches([file.read_stripe(index, wanted)])
         for part in stripe.to_batches(batch):
-            yield records_of(shape, renamed(pa.Table.from_batches([part]), names))
+            yield records_of(data_type, renamed(pa.Table.from_batches([part]), names))
 
 
 class OrcRows:
     """Writes records into one file. The stream stays open."""
 
-    def __init__(self, stream: BinaryIO, shape: Shape, compression: str = "ZLIB") -> None:
-        self._shape = shape
+    def __init__(self, stream: BinaryIO, data_type: FormatType, compression: str = "ZLIB") -> None:
+        self._shape = data_type
         self._held: list[Any] = []
         self._empty = True
         codec = "UNCOMPRESSED" if compression.upper() == "NONE" else compression.upper()
@@ -48,7 +48,7 @@ class OrcRows:
             raise BadFormat(message, hint=COMPRESSION.description) from None
 
     def add(self, values: Sequence[Any]) -> None:
-        """Add records."""
+        """Append records."""
         self._held += values
         if len(self._held) >= _HELD:
             self._table()
@@ -60,7 +60,7 @@ class OrcRows:
             self._empty = False
 
     def finish(self) -> None:
-        """Write what is held back, and the footer."""
+        """Write the buffered records and the footer."""
         self._table()
         if self._empty:
             self._writer.write(file_schema(self._shape).empty_table())
@@ -68,7 +68,7 @@ class OrcRows:
 
 
 def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-    """All stripes of files of one schema as one file."""
+    """Concatenate files of one schema, stripe by stripe."""
     writer: Any = None
     for stream in streams:
         file = arrow_orc.ORCFile(pa.PythonFile(stream, "r"))

@@ -15,19 +15,21 @@ import pyarrow.parquet as pq
 from millstream.config.configuration import ConfigOption
 from millstream.formats.columnar import file_schema, records_of, table_of
 from millstream.formats.contract import BadFormat, Decoded
-from millstream.formats.shapes import Shape
+from millstream.formats.format_types import FormatType
 
 COMPRESSION = ConfigOption(
-    "compression", "SNAPPY", "How pages are compressed: UNCOMPRESSED, SNAPPY, GZIP, ZSTD, LZ4 or BROTLI.", str
+    "compression", "SNAPPY", "The compression of pages: UNCOMPRESSED, SNAPPY, GZIP, ZSTD, LZ4 or BROTLI.", str
 )
-UTC_TIMEZONE = ConfigOption("utc-timezone", True, "Ignored: timestamps are written as they are, in UTC.", bool)
-BLOCK_SIZE = ConfigOption("block.size", 128 << 20, "About how many bytes a row group has before compression.", int)
+UTC_TIMEZONE = ConfigOption("utc-timezone", True, "Ignored: timestamps are written in UTC.", bool)
+BLOCK_SIZE = ConfigOption(
+    "block.size", 128 << 20, "The approximate size of a row group in bytes, before compression.", int
+)
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION, UTC_TIMEZONE, BLOCK_SIZE)
 _HELD = 1 << 16
 
 
 def layout(stream: BinaryIO) -> list[tuple[int, int]]:
-    """Where each row group begins, and how many rows it has."""
+    """Return the offset and the number of rows of each row group."""
     meta = pq.ParquetFile(stream).metadata
     return [(_start(meta.row_group(index)), meta.row_group(index).num_rows) for index in range(meta.num_row_groups)]
 
@@ -40,19 +42,21 @@ def _start(group: Any) -> int:
     return min(starts, default=0)
 
 
-def read(stream: BinaryIO, shape: Shape, start: int, end: int, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
-    """The records of the row groups that begin from `start` to before `end`."""
+def read(
+    stream: BinaryIO, data_type: FormatType, start: int, end: int, batch: int, case_sensitive: bool
+) -> Iterator[Decoded]:
+    """Return the records of the row groups that start in the range from `start` to `end`."""
     file = pq.ParquetFile(stream)
     meta = file.metadata
-    names = columns_of(file.schema_arrow.names, shape.names, case_sensitive)
+    names = columns_of(file.schema_arrow.names, data_type.names, case_sensitive)
     groups = [index for index in range(meta.num_row_groups) if start <= _start(meta.row_group(index)) < end]
     if groups:
         for part in file.iter_batches(batch, groups, [each for each in names.values() if each is not None]):
-            yield records_of(shape, renamed(pa.Table.from_batches([part]), names))
+            yield records_of(data_type, renamed(pa.Table.from_batches([part]), names))
 
 
 def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -> dict[str, str | None]:
-    """Which column of the file each field is; None for one that is not there."""
+    """Return the column of the file for each field; None if it is missing."""
     if case_sensitive:
         return {name: name if name in have else None for name in want}
     lower: dict[str, list[str]] = {}
@@ -62,14 +66,14 @@ def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -
     for name in want:
         candidates = lower.get(name.lower(), [])
         if len(candidates) > 1:
-            message = f"the field {name!r} may be any of the columns {candidates}"
+            message = f"the field {name!r} is ambiguous: it matches the columns {candidates}"
             raise BadFormat(message, hint="read with is_case_sensitive=True")
         found[name] = candidates[0] if candidates else None
     return found
 
 
 def renamed(table: pa.Table, names: dict[str, str | None]) -> pa.Table:
-    """The table with the fields' names instead of its columns'."""
+    """Rename the columns of a table to the names of the fields."""
     back = {column: name for name, column in names.items() if column is not None}
     return table.rename_columns([back.get(name, name) for name in table.column_names])
 
@@ -78,22 +82,22 @@ class ParquetRows:
     """Writes records into one file. The stream stays open."""
 
     def __init__(
-        self, stream: BinaryIO, shape: Shape, compression: str = "SNAPPY", block_size: int = 128 << 20
+        self, stream: BinaryIO, data_type: FormatType, compression: str = "SNAPPY", block_size: int = 128 << 20
     ) -> None:
         codec = "NONE" if compression.upper() == "UNCOMPRESSED" else compression.upper()
-        self._shape, self._bytes, self._block_size = shape, 0, block_size
+        self._shape, self._bytes, self._block_size = data_type, 0, block_size
         self._tables: list[pa.Table] = []
         self._held: list[Any] = []
         try:
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(stream, "w"), file_schema(shape), compression=codec, coerce_timestamps=None
+                pa.PythonFile(stream, "w"), file_schema(data_type), compression=codec, coerce_timestamps=None
             )
         except (pa.ArrowException, ValueError, OSError) as problem:
             message = f"parquet cannot be written: {problem}"
             raise BadFormat(message, hint=COMPRESSION.description) from None
 
     def add(self, values: Sequence[Any]) -> None:
-        """Add records."""
+        """Append records."""
         self._held += values
         if len(self._held) >= _HELD:
             self._table()
@@ -116,14 +120,14 @@ class ParquetRows:
             self._writer.write_table(whole, row_group_size=max(whole.num_rows, 1))
 
     def finish(self) -> None:
-        """Write what is held back, and the footer."""
+        """Write the buffered records and the footer."""
         self._table()
         self._group()
         self._writer.close()
 
 
 def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-    """All row groups of files of one schema as one file, neighbours together as far as they are small."""
+    """Concatenate files of one schema; small adjacent row groups are merged."""
     writer: Any = None
     held: list[pa.Table] = []
     for stream in streams:

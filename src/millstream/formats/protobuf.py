@@ -1,4 +1,4 @@
-"""Protocol Buffers: messages of a class that the program has, or of a file of descriptors.
+"""Protocol Buffers: messages of a generated class or of a descriptor set file.
 
 Promises: fields by name, nested messages as rows, repeated fields as arrays, maps as maps, enums by name or number;
 what Flink's protobuf format does about fields that are not set.
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from millstream.config.configuration import ConfigOption
-from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, each
+from millstream.formats.contract import BadFormat, Decoded, Format, MissingLibrary, UnencodableRecord, decode_each
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.formats.options import IGNORE_PARSE_ERRORS, Settings
-from millstream.formats.shapes import BITS, Kind, Shape
 from millstream.times import Instant
 
 MESSAGE_CLASS = ConfigOption(
@@ -27,18 +27,23 @@ MESSAGE_CLASS = ConfigOption(
     str,
 )
 DESCRIPTORS = ConfigOption(
-    "descriptor-set-file", None, "A file that protoc --include_imports --descriptor_set_out wrote.", str
+    "descriptor-set-file", None, "A descriptor set file, written by protoc --include_imports --descriptor_set_out.", str
 )
 READ_DEFAULTS = ConfigOption(
-    "read-default-values", False, "Whether a field that is not set has its default; else it is null.", bool
+    "read-default-values",
+    False,
+    "Whether fields that are not set have their default values. If false, they are NULL.",
+    bool,
 )
-NULL_STRING = ConfigOption("write-null-string-literal", "", "What is written for a null inside an array or a map.", str)
+NULL_STRING = ConfigOption(
+    "write-null-string-literal", "", "The text that is written for NULL in an array or map of strings.", str
+)
 OPTIONS: tuple[ConfigOption[Any], ...] = (MESSAGE_CLASS, DESCRIPTORS, IGNORE_PARSE_ERRORS, READ_DEFAULTS, NULL_STRING)
 _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class MessageClassRefused(BadFormat):
-    """A table names a class that it may not have imported, or that is none of a message."""
+    """The option message-class-name names a class that cannot be used."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
@@ -50,7 +55,7 @@ class MessageClassRefused(BadFormat):
 
 
 def message_class(name: str, descriptors: str | None, *, trusted: bool = False) -> Any:
-    """The class of a message: imported by its name, or made from a file of descriptors.
+    """Return the class of a message: imported by its name, or created from a descriptor set file.
 
     A name may come from a catalog or a compiled plan, and importing a module runs it. So only modules named `..._pb2`,
     as protoc names them, are imported for a table; any other must have been imported by the program. `trusted` is for
@@ -74,7 +79,7 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
             raise MessageClassRefused(name, "there is no such class") from None
         message_type = importlib.import_module("google.protobuf.message").Message
         if not (isinstance(found, type) and issubclass(found, message_type)):
-            raise MessageClassRefused(name, "it is no message")
+            raise MessageClassRefused(name, "it is not a message class")
         return found
     pool = pool_module.DescriptorPool()
     try:
@@ -87,7 +92,7 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
 
 
 def _is_there(module: str) -> bool:
-    """Whether a module can be imported, found out without importing the packages it is in."""
+    """Whether a module exists, without importing its parent packages."""
     path, name = None, ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
@@ -99,31 +104,31 @@ def _is_there(module: str) -> bool:
 
 
 class ProtobufFormat(Format):
-    """Flink's `protobuf`."""
+    """The format `protobuf`."""
 
     name = "protobuf"
 
-    def __init__(self, shape: Shape, options: Mapping[str, Any], trusted: bool = False) -> None:
+    def __init__(self, data_type: FormatType, options: Mapping[str, Any], trusted: bool = False) -> None:
         self._given = dict(options)
         settings = Settings(self.name, OPTIONS, options)
-        super().__init__(shape, settings.on_error())
+        super().__init__(data_type, settings.on_error())
         self._class = message_class(settings.required(MESSAGE_CLASS), settings.get(DESCRIPTORS), trusted=trusted)
         self._errors = (importlib.import_module("google.protobuf.message").Error, ValueError, TypeError, OverflowError)
         self._defaults = bool(settings.get(READ_DEFAULTS))
         self._null: str = settings.get(NULL_STRING)
-        self._read = self._reader(shape, self._class.DESCRIPTOR)
-        self._fill = self._writer(shape, self._class.DESCRIPTOR)
+        self._read = self._reader(data_type, self._class.DESCRIPTOR)
+        self._fill = self._writer(data_type, self._class.DESCRIPTOR)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.shape, self._given, True)
+        return type(self), (self.data_type, self._given, True)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the contract promises."""
+        """As `Format` promises."""
         parse, read = self._class.FromString, self._read
-        return each(records, lambda data: read(parse(bytes(data))), self._errors)
+        return decode_each(records, lambda data: read(parse(bytes(data))), self._errors)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As the contract promises; a field that is null is not set."""
+        """As `Format` promises; a field that is null is not set."""
         encoded = []
         for value in values:
             made = self._class()
@@ -134,42 +139,42 @@ class ProtobufFormat(Format):
                 raise UnencodableRecord(self.name, value, str(problem)) from None
         return encoded
 
-    def _reader(self, shape: Shape, descriptor: Any) -> Callable[[Any], Any]:
-        make = shape.maker()
-        members = [self._member(name, child, _field(descriptor, name)) for name, child in shape.fields()]
+    def _reader(self, data_type: FormatType, descriptor: Any) -> Callable[[Any], Any]:
+        make = data_type.maker()
+        members = [self._member(name, child, _field(descriptor, name)) for name, child in data_type.fields()]
         return lambda message: make([read(message) for read in members])
 
-    def _member(self, name: str, shape: Shape, field: Any) -> Callable[[Any], Any]:
+    def _member(self, name: str, data_type: FormatType, field: Any) -> Callable[[Any], Any]:
         if _is_map(field):
             entry = field.message_type.fields_by_name
-            key = self._value(shape.children[0], entry["key"])
-            item = self._value(shape.children[1], entry["value"])
+            key = self._value(data_type.children[0], entry["key"])
+            item = self._value(data_type.children[1], entry["value"])
             return lambda message: {key(k): item(v) for k, v in getattr(message, name).items()}
         if _repeated(field):
-            element = self._value(shape.children[0], field)
+            element = self._value(data_type.children[0], field)
             return lambda message: [element(value) for value in getattr(message, name)]
-        value = self._value(shape, field)
+        value = self._value(data_type, field)
         # without presence a field always has a value; with it, one that is not set is null unless defaults are wanted
         if not field.has_presence or (self._defaults and field.message_type is None):
             return lambda message: value(getattr(message, name))
         return lambda message: value(getattr(message, name)) if message.HasField(name) else None
 
-    def _value(self, shape: Shape, field: Any) -> Callable[[Any], Any]:
+    def _value(self, data_type: FormatType, field: Any) -> Callable[[Any], Any]:
         if field.message_type is not None:
-            if field.message_type.full_name == _TIMESTAMP and shape.kind is Kind.TIMESTAMP_LTZ:
+            if field.message_type.full_name == _TIMESTAMP and data_type.root is TypeRoot.TIMESTAMP_LTZ:
                 return lambda value: Instant(value.seconds, value.nanos)
-            return self._reader(shape, field.message_type)
-        if field.enum_type is not None and shape.kind is Kind.STRING:
+            return self._reader(data_type, field.message_type)
+        if field.enum_type is not None and data_type.root is TypeRoot.STRING:
             numbers = field.enum_type.values_by_number
             return lambda value: numbers[value].name if value in numbers else "UNRECOGNIZED"
-        if shape.kind in BITS:
-            limit = 1 << (BITS[shape.kind] - 1)
+        if data_type.root in BITS:
+            limit = 1 << (BITS[data_type.root] - 1)
             return lambda value: _wrapped(value, limit)
         return lambda value: value
 
-    def _writer(self, shape: Shape, descriptor: Any) -> Callable[[Any, Any], None]:
-        split = shape.splitter()
-        setters = [self._setter(name, child, _field(descriptor, name)) for name, child in shape.fields()]
+    def _writer(self, data_type: FormatType, descriptor: Any) -> Callable[[Any, Any], None]:
+        split = data_type.splitter()
+        setters = [self._setter(name, child, _field(descriptor, name)) for name, child in data_type.fields()]
 
         def fill(message: Any, value: Any) -> None:
             for put, item in zip(setters, split(value), strict=True):
@@ -178,11 +183,11 @@ class ProtobufFormat(Format):
 
         return fill
 
-    def _setter(self, name: str, shape: Shape, field: Any) -> Callable[[Any, Any], None]:
+    def _setter(self, name: str, data_type: FormatType, field: Any) -> Callable[[Any, Any], None]:
         if _is_map(field):
             inner = field.message_type.fields_by_name["value"]
             if inner.message_type is not None:
-                fill = self._writer(shape.children[1], inner.message_type)
+                fill = self._writer(data_type.children[1], inner.message_type)
 
                 def fill_map(message: Any, value: Any) -> None:
                     for key, item in value.items():
@@ -193,7 +198,7 @@ class ProtobufFormat(Format):
             return lambda message, value: getattr(message, name).update({k: entry(v) for k, v in value.items()})
         if _repeated(field):
             if field.message_type is not None:
-                fill_one = self._writer(shape.children[0], field.message_type)
+                fill_one = self._writer(data_type.children[0], field.message_type)
 
                 def fill_list(message: Any, value: Any) -> None:
                     for item in value:
@@ -203,9 +208,9 @@ class ProtobufFormat(Format):
             element = self._plain(field, self._null)
             return lambda message, value: getattr(message, name).extend([element(item) for item in value])
         if field.message_type is not None:
-            if field.message_type.full_name == _TIMESTAMP and shape.kind is Kind.TIMESTAMP_LTZ:
+            if field.message_type.full_name == _TIMESTAMP and data_type.root is TypeRoot.TIMESTAMP_LTZ:
                 return lambda message, value: _set_timestamp(getattr(message, name), value)
-            fill_member = self._writer(shape, field.message_type)
+            fill_member = self._writer(data_type, field.message_type)
 
             def set_message(message: Any, value: Any) -> None:
                 inner_message = getattr(message, name)
@@ -218,7 +223,7 @@ class ProtobufFormat(Format):
 
     @staticmethod
     def _plain(field: Any, null: str) -> Callable[[Any], Any]:
-        """What makes a scalar that the library takes; a null inside a collection becomes the default."""
+        """Return the conversion to a scalar of the library; null in a collection becomes the default value."""
         if field.enum_type is not None:
             names = field.enum_type.values_by_name
             first = field.enum_type.values[0].number
@@ -241,12 +246,12 @@ def _repeated(field: Any) -> bool:
 
 
 def _is_map(field: Any) -> bool:
-    kind = field.message_type
-    return kind is not None and bool(kind.GetOptions().map_entry)
+    root = field.message_type
+    return root is not None and bool(root.GetOptions().map_entry)
 
 
 def _wrapped(value: int, limit: int) -> int:
-    """Unsigned numbers as Java holds them."""
+    """Convert unsigned integers to the signed ones that Java has."""
     if -limit <= value < limit:
         return value
     if value < 2 * limit:

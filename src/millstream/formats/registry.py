@@ -16,11 +16,11 @@ from millstream.config.configuration import ConfigOption
 from millstream.formats import avro, avro_confluent, canal, csv, debezium, json, maxwell, orc, parquet, protobuf, raw
 from millstream.formats.changelog import ChangelogFormat
 from millstream.formats.contract import BadFormat, Format
+from millstream.formats.format_types import FormatType
 from millstream.formats.options import ON_ERROR
-from millstream.formats.shapes import Shape
 from millstream.types.factory import TypeInformation
 
-_FORMATS: dict[str, tuple[Callable[[Shape, Mapping[str, Any]], Format], tuple[ConfigOption[Any], ...]]] = {
+_FORMATS: dict[str, tuple[Callable[[FormatType, Mapping[str, Any]], Format], tuple[ConfigOption[Any], ...]]] = {
     "json": (json.JsonFormat, json.OPTIONS),
     "csv": (csv.CsvFormat, csv.OPTIONS),
     "raw": (raw.RawFormat, raw.OPTIONS),
@@ -41,11 +41,11 @@ _FILES: dict[str, tuple[ConfigOption[Any], ...]] = {"parquet": parquet.OPTIONS, 
 
 def format_named(
     name: str,
-    schema: TypeInformation | pa.Schema | Shape,
+    schema: TypeInformation | pa.Schema | FormatType,
     options: Mapping[str, Any] | None = None,
     metadata: Sequence[str] = (),
 ) -> Format:
-    """The format of that name for records of a type.
+    """Create the format of a name for records of a type.
 
     `options` are those of the format, with its name before them ("json.ignore-parse-errors") or without, and
     "on-error": "fail" (the default), "skip" or "dead-letter". `metadata` names what changelog formats tell beside their
@@ -58,20 +58,20 @@ def format_named(
         raise BadFormat(message, hint=f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(_FORMATS)}")
     if metadata:
         if name not in _CHANGELOGS:
-            message = f"messages of {name} tell nothing beside their records"
-            raise BadFormat(message, hint=f"asked for was {', '.join(metadata)}")
-        return _CHANGELOGS[name](Shape.of(schema), dict(options or {}), metadata)
-    return _FORMATS[name][0](Shape.of(schema), dict(options or {}))
+            message = f"messages of {name} have no metadata"
+            raise BadFormat(message, hint=f"remove the metadata columns {', '.join(metadata)}")
+        return _CHANGELOGS[name](FormatType.of(schema), dict(options or {}), metadata)
+    return _FORMATS[name][0](FormatType.of(schema), dict(options or {}))
 
 
 def format_metadata(name: str) -> dict[str, TypeInformation]:
-    """What messages of a format tell beside their records, with its type."""
+    """Return the metadata fields of a format, with their types."""
     found = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
-    return {key: each.shape.type_info() for key, each in found.items()}
+    return {key: each.data_type.type_info() for key, each in found.items()}
 
 
 def format_options(name: str) -> tuple[ConfigOption[Any], ...]:
-    """The options of a format, for messages or for files; without its name before their keys."""
+    """Return the options of a format; their keys have no prefix."""
     if name in _FILES:
         return (*_FILES[name], ON_ERROR)
     if name not in _FORMATS:
@@ -82,5 +82,5 @@ def format_options(name: str) -> tuple[ConfigOption[Any], ...]:
 
 
 def format_names() -> list[str]:
-    """The names of all formats."""
+    """Return the names of all formats."""
     return sorted((*_FORMATS, *_FILES))

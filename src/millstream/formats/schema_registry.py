@@ -1,4 +1,4 @@
-"""A client of a schema registry: schemas by their id, ids by subject and schema.
+"""Client of a schema registry: schemas by their id, ids by subject and schema.
 
 Promises: the documented REST protocol (`/schemas/ids/{id}`, `/subjects/{subject}/versions`), each answer asked for once
 and kept; every request has a deadline; several registries are tried in turn; an answer is data, never executed.
@@ -26,17 +26,17 @@ _LARGEST = 16 << 20
 
 
 class RegistryUnreachable(ExternalError):
-    """No registry answered."""
+    """The schema registry cannot be reached."""
 
-    hint = "is the schema registry running, and reachable from driver and executors?"
+    hint = "check that the schema registry runs and that driver and executors can reach it"
 
     def __init__(self, url: str, reason: str) -> None:
         self.url = url
-        super().__init__(f"the schema registry at {url} cannot be asked: {reason}")
+        super().__init__(f"the schema registry at {url} cannot be reached: {reason}")
 
 
 class RegistryRefused(UserError):
-    """The registry answered, and said no."""
+    """The schema registry refused a request."""
 
     def __init__(self, url: str, status: int, code: int | None, reason: str) -> None:
         self.url, self.status, self.code, self.reason = url, status, code, reason
@@ -45,13 +45,13 @@ class RegistryRefused(UserError):
             409: "the new schema is incompatible with an earlier one of the subject",
             404: "no such schema or subject: is this the registry the messages were written with?",
         }
-        super().__init__(f"the schema registry at {url} says {status} ({reason})", hint=hints.get(status))
+        super().__init__(f"the schema registry at {url} returned {status} ({reason})", hint=hints.get(status))
 
 
 class RedirectRefused(ExternalError):
-    """The registry sends its clients to another server."""
+    """The schema registry redirects to another server."""
 
-    hint = "give the address that the schema registry is really at"
+    hint = "give the URL of the server to which the schema registry redirects"
 
     def __init__(self, url: str, target: str) -> None:
         self.url, self.target = url, target
@@ -61,7 +61,7 @@ class RedirectRefused(ExternalError):
 
 
 class _SameServer(urllib.request.HTTPRedirectHandler):
-    """Follows a redirect to the same scheme, host and port only."""
+    """Follows redirects to the same scheme, host and port only, because requests carry credentials."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if _server(newurl) != _server(req.full_url):
@@ -70,20 +70,20 @@ class _SameServer(urllib.request.HTTPRedirectHandler):
 
 
 def _server(url: str) -> str:
-    """Scheme, host and port of an address, without the user."""
+    """Return scheme, host and port of a URL."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     return f"{parts.scheme}://{_host(parts)}:{port}"
 
 
 def _host(parts: SplitResult) -> str:
-    """The host of an address; an address of IPv6 has brackets, which `hostname` leaves out."""
+    """Return the host of a URL; an IPv6 address keeps its brackets, which `hostname` removes."""
     host = parts.hostname or ""
     return f"[{host}]" if ":" in host else host
 
 
 class SchemaRegistry:
-    """Asks one registry, which may be reachable under several addresses. Answers are kept for its life."""
+    """A client of one registry, which can have several URLs. Responses are cached."""
 
     def __init__(
         self,
@@ -107,21 +107,21 @@ class SchemaRegistry:
         self._ids: dict[tuple[str, str], int] = {}
 
     def schema(self, schema_id: int) -> str:
-        """The schema with this id, as text."""
+        """Return the schema with an id, as text."""
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{int(schema_id)}")
             self._schemas[schema_id] = _member(answer, "schema", str)
         return self._schemas[schema_id]
 
     def register(self, subject: str, schema: str) -> int:
-        """The id of a schema under a subject; it is registered there if it is not yet."""
+        """Return the id of a schema under a subject; it is registered if it is new."""
         if (subject, schema) not in self._ids:
             answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema})
             self._ids[subject, schema] = _member(answer, "id", int)
         return self._ids[subject, schema]
 
     def latest(self, subject: str) -> tuple[int, str]:
-        """Id and text of the latest schema of a subject."""
+        """Return id and text of the latest schema of a subject."""
         answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return _member(answer, "id", int), _member(answer, "schema", str)
 
@@ -153,7 +153,7 @@ def _basic(user: str) -> str:
 
 
 def _cleaned(url: str) -> tuple[str, str | None]:
-    """The address without the user in it, and the header that names the user; messages have the address only."""
+    """Split a URL into the URL without the user and the authorization header; errors show the URL only."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -168,11 +168,11 @@ def _cleaned(url: str) -> tuple[str, str | None]:
 
 
 def parse_answer(data: bytes) -> Any:
-    """An answer's JSON; a `ValueError` if it is none."""
+    """Parse a response as JSON; raises ValueError."""
     try:
         return json.loads(data)
     except RecursionError:
-        message = "the answer is nested too deep"
+        message = "the response is nested too deeply"
         raise ValueError(message) from None
 
 
@@ -187,6 +187,6 @@ def _refusal(url: str, problem: urllib.error.HTTPError) -> RegistryRefused:
 def _member(answer: Any, name: str, kind: type) -> Any:
     found = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(found, kind):
-        message = f"the schema registry answered without {name}: {answer!r:.200}"
+        message = f"the response of the schema registry has no field {name}: {answer!r:.200}"
         raise ExternalError(message, hint="is there a schema registry at this address?")
     return found

@@ -1,4 +1,4 @@
-"""Values as text, by Flink's rules: what JSON strings and CSV fields mean, and how values are written.
+"""Parsing and formatting of values as text, by Flink's rules for JSON strings and CSV fields.
 
 Promises: a text means what it means to Flink's formats; any other text is a ValueError that says what was expected.
 Does not know: quotes, escapes or separators."""
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from millstream.connector.serialization_schema import text_of
-from millstream.formats.shapes import BITS, Kind, Shape
+from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.times import Instant
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
@@ -37,30 +37,30 @@ _ONE_SECOND = datetime.timedelta(seconds=1)
 
 
 class BadText(ValueError):
-    """A text that is no value of the kind."""
+    """A text is not a value of the type."""
 
     def __init__(self, text: object, expected: str) -> None:
-        super().__init__(f"{text!r:.100} is no {expected}")
+        super().__init__(f"{text!r:.100} is not a {expected}")
 
 
-def integer_reader(kind: Kind) -> Callable[[str], int]:
-    """Reads whole numbers that fit."""
-    limit = 1 << (BITS[kind] - 1)
+def integer_reader(root: TypeRoot) -> Callable[[str], int]:
+    """Return the parser of integers that fit the type."""
+    limit = 1 << (BITS[root] - 1)
 
     def read(text: str) -> int:
         text = text.strip(BLANKS)
         if not _INTEGER.fullmatch(text) or len(text) > 40:
-            raise BadText(text, kind.value)
+            raise BadText(text, root.value)
         number = int(text)
         if not -limit <= number < limit:
-            raise BadText(text, kind.value)
+            raise BadText(text, root.value)
         return number
 
     return read
 
 
 def read_float(text: str) -> float:
-    """Java's spelling of a floating point number."""
+    """Parse a floating-point number as Java does."""
     if not _FLOAT.fullmatch(text):
         raise BadText(text, "number")
     plain = text.strip(BLANKS)
@@ -72,32 +72,32 @@ def read_boolean(text: str) -> bool:
     return text.strip(BLANKS).lower() == "true"
 
 
-def decimal_reader(shape: Shape) -> Callable[[str], Decimal | None]:
-    """Reads decimals, rounded to the scale; None for one that has too many digits, as in Flink."""
+def decimal_reader(data_type: FormatType) -> Callable[[str], Decimal | None]:
+    """Return the parser of decimals: rounded to the scale, None if there are too many digits, as in Flink."""
 
     def read(text: str) -> Decimal | None:
         if not _DECIMAL.fullmatch(text):
             raise BadText(text, "decimal")
-        return fitted(Decimal(text), shape)
+        return fitted(Decimal(text), data_type)
 
     return read
 
 
-def fitted(number: Decimal, shape: Shape) -> Decimal | None:
-    """The number with the scale of the shape; None if it has more digits than the shape allows."""
-    if shape.precision is None or shape.scale is None:
+def fitted(number: Decimal, data_type: FormatType) -> Decimal | None:
+    """Return the number with the scale of the type; None if it has too many digits."""
+    if data_type.precision is None or data_type.scale is None:
         return number
-    if number.adjusted() > shape.precision:  # a huge exponent must not become digits
+    if number.adjusted() > data_type.precision:  # a huge exponent must not become digits
         return None
     try:
-        rounded = number.quantize(Decimal(1).scaleb(-shape.scale), ROUND_HALF_UP, _WIDE)
+        rounded = number.quantize(Decimal(1).scaleb(-data_type.scale), ROUND_HALF_UP, _WIDE)
     except InvalidOperation:
         return None
-    return rounded if len(rounded.as_tuple().digits) <= shape.precision else None
+    return rounded if len(rounded.as_tuple().digits) <= data_type.precision else None
 
 
 def read_date(text: str) -> datetime.date:
-    """A date as 2020-12-30, strictly."""
+    """Parse a date such as 2020-12-30, strictly."""
     found = _DATE.fullmatch(text)
     if found is None:
         raise BadText(text, "date")
@@ -105,7 +105,8 @@ def read_date(text: str) -> datetime.date:
 
 
 def read_sql_date(text: str) -> datetime.date:
-    """A date as java.sql.Date reads it: one or two digits for month and day, days behind a month's end go on."""
+    """Parse a date as java.sql.Date does: month and day have one or two digits, and days after the end of a month are
+    counted into the next month."""
     found = _LOOSE_DATE.fullmatch(text)
     if found is None or not 1 <= int(found[2]) <= 12 or not 1 <= int(found[3]) <= 31:
         raise BadText(text, "date")
@@ -113,7 +114,7 @@ def read_sql_date(text: str) -> datetime.date:
 
 
 def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
-    """Reads times of day with or without seconds, cut to a number of digits."""
+    """Return the parser of times with or without seconds, truncated to a number of digits."""
     unit = 10 ** (6 - min(precision or 0, 6))
 
     def read(text: str) -> datetime.time:
@@ -127,7 +128,7 @@ def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
 
 
 def read_time(text: str) -> datetime.time:
-    """A time of day as 12:13:14, with up to nine digits behind the seconds."""
+    """Parse a time such as 12:13:14, with up to nine digits of a fractional second."""
     found = _TIME.fullmatch(text)
     if found is None:
         raise BadText(text, "time of day")
@@ -135,7 +136,7 @@ def read_time(text: str) -> datetime.time:
 
 
 def _time(found: re.Match[str]) -> tuple[datetime.time, int]:
-    """The time, and the days that 24:00:00 stands for."""
+    """Parse a time; return it and the number of days to add for 24:00:00."""
     hour, minute, second, fraction = found.groups()
     micros = int((fraction or "").ljust(9, "0")) // 1000
     if hour == "24" and int(minute) == int(second or 0) == micros == 0:
@@ -144,7 +145,7 @@ def _time(found: re.Match[str]) -> tuple[datetime.time, int]:
 
 
 def time_reader(style: str) -> Callable[[str], datetime.time]:
-    """Reads times of day; in RFC 3339's style they end with Z."""
+    """Return the parser of times; in the RFC 3339 style they end with Z."""
     if style != RFC:
         return read_time
 
@@ -157,7 +158,7 @@ def time_reader(style: str) -> Callable[[str], datetime.time]:
 
 
 def timestamp_reader(style: str, zoned: bool) -> Callable[[str], Any]:
-    """Reads timestamps in a style; those with a zone become instants, and end with Z as all of RFC 3339's do."""
+    """Return the parser of timestamps in a style. Instants end with Z; in the RFC 3339 style, all do."""
     between, times = (" " if style == SQL else "T"), (_ISO_TIME if style == ISO else _TIME)
     marked = zoned or style == RFC
 
@@ -177,7 +178,7 @@ def timestamp_reader(style: str, zoned: bool) -> Callable[[str], Any]:
 
 
 def _smart_date(year: int, month: int, day: int) -> datetime.date:
-    """The date; a day that its month does not have, up to 31, is the month's last, as Java's smart mode has it."""
+    """Return a date; a day up to 31 that the month does not have is its last day, as in Java's smart mode."""
     if 28 < day <= 31 and 1 <= month <= 12 and 1 <= year <= 9999:
         after = datetime.date(year + month // 12, month % 12 + 1, 1) if (year, month) != (9999, 12) else None
         last = 31 if after is None else (after - datetime.timedelta(1)).day
@@ -185,17 +186,17 @@ def _smart_date(year: int, month: int, day: int) -> datetime.date:
     return datetime.date(year, month, day)
 
 
-def write_float(value: float, kind: Kind) -> str:
-    """The shortest text that Java writes for the number; the narrow kind needs fewer digits."""
-    narrow = kind is Kind.FLOAT and abs(value) <= _GREATEST_FLOAT
+def write_float(value: float, root: TypeRoot) -> str:
+    """Format a floating-point number as Java does; FLOAT needs fewer digits than DOUBLE."""
+    narrow = root is TypeRoot.FLOAT and abs(value) <= _GREATEST_FLOAT
     return text_of(float(str(np.float32(value))) if narrow else float(value))
 
 
-def write_decimal(value: Decimal, shape: Shape, plain: bool, short: bool = False) -> str:
-    """A decimal with its scale, with an exponent where Java has one unless `plain`; `short` drops zeros at its end."""
-    number = value if shape.scale is None else fitted(Decimal(value), shape)
+def write_decimal(value: Decimal, data_type: FormatType, plain: bool, short: bool = False) -> str:
+    """Format a decimal, with an exponent where Java has one unless `plain`; `short` drops trailing zeros."""
+    number = value if data_type.scale is None else fitted(Decimal(value), data_type)
     if number is None:
-        raise BadText(value, f"decimal of {shape.precision} digits")
+        raise BadText(value, f"decimal of {data_type.precision} digits")
     if short and not plain:
         number = number.normalize(_WIDE) if number else Decimal(0)
     return f"{number:f}" if plain else _java_decimal(number)
@@ -213,18 +214,18 @@ def _java_decimal(number: Decimal) -> str:
 
 
 def write_time(value: datetime.time, precision: int | None) -> str:
-    """A time of day as 12:13:14 with the digits behind the seconds that it has."""
+    """Format a time such as 12:13:14.5, without trailing zeros."""
     return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}{_fraction(value.microsecond * 1000, precision)}"
 
 
 def write_timestamp(value: datetime.datetime, style: str, precision: int | None) -> str:
-    """A timestamp in a style."""
+    """Format a timestamp in a style."""
     between, end = (" " if style == SQL else "T"), ("Z" if style == RFC else "")
     return f"{value.date().isoformat()}{between}{write_time(value.time(), precision)}{end}"
 
 
 def write_instant(value: Instant, style: str, precision: int | None) -> str:
-    """An instant in a style, with Z."""
+    """Format an instant in a style, with Z."""
     moment = _EPOCH + datetime.timedelta(seconds=value.seconds)
     head = f"{moment.date().isoformat()}{' ' if style == SQL else 'T'}{moment.time().isoformat()}"
     return f"{head}{_fraction(value.nanos, precision)}Z"

@@ -1,4 +1,4 @@
-"""Batches read at once by Arrow, and columns of text that become values of another kind.
+"""Batches parsed by Arrow, and columns of strings converted to other types.
 
 Promises: what is read here equals what is read record by record; where that is not certain, nothing is read here.
 Does not know: how the text came about."""
@@ -14,20 +14,20 @@ import pyarrow.compute as pc
 
 from millstream.formats import texts
 from millstream.formats.contract import BadRecord, Decoded
-from millstream.formats.shapes import Kind, Shape
+from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.types.arrow_types import python_values
 from millstream.types.factory import TypeInformation
 
 _PIECE = 2048
 _LEAVES = {
-    Kind.STRING: pa.string(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INT: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
+    TypeRoot.STRING: pa.string(),
+    TypeRoot.BOOLEAN: pa.bool_(),
+    TypeRoot.TINYINT: pa.int8(),
+    TypeRoot.SMALLINT: pa.int16(),
+    TypeRoot.INT: pa.int32(),
+    TypeRoot.BIGINT: pa.int64(),
+    TypeRoot.FLOAT: pa.float32(),
+    TypeRoot.DOUBLE: pa.float64(),
 }
 _PLAIN_TIMESTAMP = r"^[12]\d{3}-\d\d-\d\d%s\d\d:\d\d:\d\d(\.\d{1,%d})?$"
 _LEAST_TIMESTAMP = "1000-00-00%s00:00:00.000000"
@@ -39,29 +39,31 @@ Together = Callable[[Sequence[bytes | None]], pa.Array | None]
 OneByOne = Callable[[Sequence[bytes | None]], Decoded]
 
 
-def arrow_leaf(shape: Shape) -> pa.DataType | None:
-    """The Arrow type of values that Arrow reads from text as Flink does; None for other kinds."""
-    return _LEAVES.get(shape.kind)
+def arrow_leaf(data_type: FormatType) -> pa.DataType | None:
+    """Return the Arrow type of values that Arrow parses as Flink does; None for other types."""
+    return _LEAVES.get(data_type.root)
 
 
-def array_of_texts(shape: Shape, column: pa.Array, read: Callable[[str], Any], style: str = texts.SQL) -> pa.Array:
-    """The values that a column of texts spells, as an array of the kind; timestamps are in a style."""
+def array_of_texts(
+    data_type: FormatType, column: pa.Array, read: Callable[[str], Any], style: str = texts.SQL
+) -> pa.Array:
+    """Parse a column of strings to an array of the type; timestamps are in a style."""
     found = None
-    if shape.kind is Kind.TIMESTAMP and style in _BETWEEN:
-        wanted = shape.type_info().arrow_type
+    if data_type.root is TypeRoot.TIMESTAMP and style in _BETWEEN:
+        wanted = data_type.type_info().arrow_type
         # no more digits than are kept: before 1970 Arrow cuts to the other side
         digits, between = 3 if wanted.unit == "ms" else 6, _BETWEEN[style]
         least = (_LEAST_TIMESTAMP % between)[: 20 + digits]
         found = _plain(column, least, _PLAIN_TIMESTAMP % (between, digits), wanted)
-    elif shape.kind is Kind.DATE:
+    elif data_type.root is TypeRoot.DATE:
         found = _plain(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
     if found is not None:
         return found
-    return shape.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
+    return data_type.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
 
 
 def _plain(column: pa.Array, least: str, pattern: str, wanted: pa.DataType) -> pa.Array | None:
-    """The column read by Arrow, if every text has the plain form that means the same to everyone."""
+    """Parse the column with Arrow if every string has a form that Arrow and Flink parse alike."""
     if not _all_alike(column, least):
         matches = pc.sum(pc.match_substring_regex(column, pattern))
         if matches != pa.scalar(len(column) - column.null_count, pa.uint64()):
@@ -73,8 +75,8 @@ def _plain(column: pa.Array, least: str, pattern: str, wanted: pa.DataType) -> p
 
 
 def _all_alike(column: pa.Array, least: str) -> bool:
-    """Whether all texts have the length of `least`, a digit where it has one (first of all a 1 or a 2), and else its
-    signs. A pattern says the same in five times as long."""
+    """Whether all strings have the length of `least`, a digit where it has one (the first is 1 or 2), and else the same
+    characters. A regular expression takes five times as long."""
     count, width = len(column) - column.null_count, len(least)
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
     lengths = np.diff(offsets)
@@ -83,14 +85,15 @@ def _all_alike(column: pa.Array, least: str) -> bool:
     low = np.frombuffer(least.encode(), np.uint8)
     spans = np.where((low >= ord("0")) & (low <= ord("9")), np.uint8(9), np.uint8(0))
     spans[0] = 1
-    signs = np.frombuffer(column.buffers()[2], np.uint8, count * width, offsets[0]).reshape(count, width)
-    return bool((signs - low <= spans).all())  # what is below wraps around to far above
+    text_search = np.frombuffer(column.buffers()[2], np.uint8, count * width, offsets[0]).reshape(count, width)
+    return bool((text_search - low <= spans).all())  # what is below wraps around to far above
 
 
 def decode_in_pieces(
-    records: Sequence[bytes | None], together: Together, one_by_one: OneByOne, kind: TypeInformation
+    records: Sequence[bytes | None], together: Together, one_by_one: OneByOne, root: TypeInformation
 ) -> Decoded:
-    """Read a batch at once; if some record forbids it, read small pieces at once and only those with one singly."""
+    """Parse a batch at once; if a record prevents that, parse small pieces at once, and those with such a record one by
+    one."""
     if len(records) < 2:
         return one_by_one(records)
     array = together(records)
@@ -108,7 +111,7 @@ def decode_in_pieces(
     errors: list[BadRecord] = []
     for start, piece, array in zip(starts, pieces, arrays, strict=True):
         decoded = one_by_one(piece) if array is None else Decoded(array)
-        parts.append(kind.to_arrow(decoded.values) if isinstance(decoded.values, list) else decoded.values)
+        parts.append(root.to_arrow(decoded.values) if isinstance(decoded.values, list) else decoded.values)
         origins += [start + decoded.origin_of(index) for index in range(len(decoded.values))]
         errors += [BadRecord(start + bad.index, bad.data, bad.reason) for bad in decoded.errors]
     return Decoded(pa.concat_arrays(parts), origins if len(origins) != len(records) else None, tuple(errors))

@@ -37,16 +37,16 @@ from millstream.connectors.files.rolling import BadOutputFile
 from millstream.files import remote
 from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.remote import RemoteFileSystem, get_file_system
-from millstream.formats import Shape, avro_schemas, format_named
+from millstream.formats import FormatType, avro_schemas, format_named
 from millstream.types.factory import Types
 from millstream.types.row import Row
 
 KIND = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
-SCHEMA = avro_schemas.record_schema(Shape.of(KIND))
+SCHEMA = avro_schemas.record_schema(FormatType.of(KIND))
 FACTORIES = {
     "parquet": ParquetWriterFactory(KIND),
     "orc": OrcWriterFactory(KIND),
-    "avro": AvroWriterFactory(SCHEMA, Shape.of(KIND)),
+    "avro": AvroWriterFactory(SCHEMA, FormatType.of(KIND)),
     "csv": LineWriterFactory(KIND, format_named("csv", KIND), head=b"k,v"),
 }
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rejected
 from millstream.errors import UserError
-from millstream.formats import OnError, Shape, avro, avro_schemas, orc, parquet
+from millstream.formats import FormatType, OnError, avro, avro_schemas, orc, parquet
 from millstream.formats.contract import BadRecord, Decoded, reason_of
 from millstream.types.factory import TypeInformation, TypeMismatch
 
@@ -35,13 +35,15 @@ class BulkFormat(FileFormat):
 
     unpacks = False
 
-    def __init__(self, schema: TypeInformation | pa.Schema | Shape, on_error: str | OnError = OnError.FAIL) -> None:
-        self.shape = Shape.of(schema)
+    def __init__(
+        self, schema: TypeInformation | pa.Schema | FormatType, on_error: str | OnError = OnError.FAIL
+    ) -> None:
+        self.data_type = FormatType.of(schema)
         self.on_error = OnError.of(on_error)
 
     def type_info(self) -> TypeInformation:
         """Rows of the declared type."""
-        return self.shape.type_info()
+        return self.data_type.type_info()
 
     def read(self, part: OpenRange, block: int) -> Iterator[Found]:
         """As FileFormat promises."""
@@ -71,7 +73,7 @@ class ParquetFiles(BulkFormat):
 
     def __init__(
         self,
-        schema: TypeInformation | pa.Schema | Shape,
+        schema: TypeInformation | pa.Schema | FormatType,
         on_error: str | OnError = OnError.FAIL,
         *,
         case_sensitive: bool = True,
@@ -91,13 +93,13 @@ class ParquetFiles(BulkFormat):
 
     def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
         end = part.end if part.end is not None else 1 << 62
-        return parquet.read(part.stream, self.shape, part.start, end, max(self._batch, block), self._case_sensitive)
+        return parquet.read(part.stream, self.data_type, part.start, end, max(self._batch, block), self._case_sensitive)
 
 
 class ParquetRecords(ParquetFiles, StreamFormat):
     """Parquet files, each record a dict."""
 
-    def __init__(self, schema: Shape, kind: TypeInformation) -> None:
+    def __init__(self, schema: FormatType, kind: TypeInformation) -> None:
         super().__init__(schema)
         self._kind = kind
 
@@ -106,7 +108,7 @@ class ParquetRecords(ParquetFiles, StreamFormat):
         return self._kind
 
     def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        kind = self.shape.type_info()
+        kind = self.data_type.type_info()
         for decoded in super()._decoded(part, block):
             rows = decoded.rows(kind)
             yield Decoded([row.as_dict(True) for row in rows], decoded.origins, decoded.errors)
@@ -116,7 +118,7 @@ class OrcFiles(BulkFormat):
     """ORC files; only the columns of the type are read."""
 
     def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        return orc.read(part.stream, self.shape, max(_BATCH, block), True)
+        return orc.read(part.stream, self.data_type, max(_BATCH, block), True)
 
 
 class AvroFiles(BulkFormat):
@@ -134,7 +136,7 @@ class AvroFiles(BulkFormat):
         return avro.ContainerFile(stream, 1 << 62).record_size()
 
     def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        convert, kind = avro_schemas.from_avro(self.shape), self.shape.type_info()
+        convert, kind = avro_schemas.from_avro(self.data_type), self.data_type.type_info()
         file = avro.ContainerFile(part.stream, _size(part))
         for records in file.records(part.start, part.end if part.end is not None else 1 << 62):
             yield _converted(records, convert, kind)
@@ -144,7 +146,7 @@ class AvroRecords(AvroFiles):
     """Avro container files, each record a dict as its schema has it."""
 
     def __init__(self, schema: Any, kind: TypeInformation) -> None:
-        super().__init__(avro_schemas.shape_of(schema))
+        super().__init__(avro_schemas.format_type_of(schema))
         self._kind = kind
 
     def type_info(self) -> TypeInformation:

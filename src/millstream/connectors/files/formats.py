@@ -22,7 +22,7 @@ from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rej
 from millstream.errors import UserError
 from millstream.formats import Format, OnError
 from millstream.formats.contract import reason_of
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.types.factory import DataclassTypeInfo, NamedTupleTypeInfo, TypeInformation, TypeMismatch, Types
 
 
@@ -123,7 +123,7 @@ class FormatLines(LineFormat):
         """That of the format."""
         return self._format.type_info
 
-    def only(self, wanted: Wanted) -> FormatLines | None:
+    def only(self, wanted: FieldSelection) -> FormatLines | None:
         """As FileFormat promises."""
         line_format = self._format.only(wanted)
         return None if line_format is None else FormatLines(line_format)

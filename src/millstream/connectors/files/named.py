@@ -18,7 +18,7 @@ from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.ranges import FileFormat
 from millstream.connectors.files.writers import AvroWriterFactory, OrcWriterFactory, ParquetWriterFactory
-from millstream.formats import Shape, avro, avro_schemas, csv, format_named, orc, parquet
+from millstream.formats import FormatType, avro, avro_schemas, csv, format_named, orc, parquet
 from millstream.formats.options import Settings
 from millstream.types.factory import TypeInformation
 
@@ -30,7 +30,7 @@ _BULK: dict[str, tuple[type[BulkFormat], tuple[ConfigOption[Any], ...]]] = {
 
 
 def reader_named(
-    name: str, schema: TypeInformation | pa.Schema | Shape, options: Mapping[str, Any] | None = None
+    name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> FileFormat:
     """What reads files of a format; `options` are those of the format, and "on-error"."""
     given = dict(options or {})
@@ -45,7 +45,7 @@ def reader_named(
 
 
 def writer_named(
-    name: str, schema: TypeInformation | pa.Schema | Shape, options: Mapping[str, Any] | None = None
+    name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> Encoder | BulkWriterFactory:
     """What writes files of a format: a bulk writer for `FileSink.for_bulk_format`, or an encoder of lines."""
     given = dict(options or {})
@@ -53,11 +53,11 @@ def writer_named(
         return FormatEncoder(format_named(name, schema, given))
     settings = Settings(name, _BULK[name][1], given)
     settings.without_effect(parquet.UTC_TIMEZONE)
-    shape = Shape.of(schema)
+    data_type = FormatType.of(schema)
     if name == "avro":
-        return AvroWriterFactory(avro_schemas.record_schema(shape), shape, codec=settings.get(avro.CODEC))
+        return AvroWriterFactory(avro_schemas.record_schema(data_type), data_type, codec=settings.get(avro.CODEC))
     if name == "orc":
-        return OrcWriterFactory(shape, compression=settings.get(orc.COMPRESSION))
+        return OrcWriterFactory(data_type, compression=settings.get(orc.COMPRESSION))
     return ParquetWriterFactory(
-        shape, compression=settings.get(parquet.COMPRESSION), block_size=settings.get(parquet.BLOCK_SIZE)
+        data_type, compression=settings.get(parquet.COMPRESSION), block_size=settings.get(parquet.BLOCK_SIZE)
     )

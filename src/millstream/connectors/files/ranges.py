@@ -15,7 +15,7 @@ import pyarrow as pa
 from millstream.errors import UserError
 from millstream.formats import OnError
 from millstream.formats.contract import shown
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.types.factory import TypeInformation
 
 _SAMPLE = 1 << 16
@@ -92,7 +92,7 @@ class FileFormat(ABC):
         sample = stream.read(_SAMPLE)
         return max(len(sample), 1) / max(sample.count(b"\n"), 1)
 
-    def only(self, wanted: Wanted) -> FileFormat | None:
+    def only(self, wanted: FieldSelection) -> FileFormat | None:
         """The format of the same records with some of their fields only; None if it must read all of them."""
         return None
 

@@ -34,7 +34,7 @@ from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
 from millstream.files.remote import get_file_system
 from millstream.formats import OnError
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.times import Duration, Time, millis
 from millstream.types.factory import TypeInformation
 
@@ -100,7 +100,7 @@ class FileSource(Source):
         """That of the format."""
         return self.format.type_info()
 
-    def only(self, wanted: Wanted) -> FileSource | None:
+    def only(self, wanted: FieldSelection) -> FileSource | None:
         """The source of the same records with some of their fields only; None if it must read all of them."""
         narrower = self.format.only(wanted)
         return None if narrower is None else replace(self, format=narrower)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from millstream.connector.serialization_schema import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
-from millstream.formats import Format, Shape, avro, avro_schemas, orc, parquet
+from millstream.formats import Format, FormatType, avro, avro_schemas, orc, parquet
 from millstream.formats.contract import BadFormat, UnencodableRecord
 from millstream.types.factory import RowTypeInfo, TypeMismatch
 from millstream.types.row import Row, RowKind
@@ -38,7 +38,9 @@ class _Added(BulkWriter):
         """As BulkWriter promises; a row that is a change is refused."""
         for element in elements:
             if isinstance(element, Row) and element.get_row_kind() is not RowKind.INSERT:
-                raise UnencodableRecord(self._name, element, "it is a change", hint="write a changelog as JSON lines")
+                raise UnencodableRecord(
+                    self._name, element, "it is not an insert-only row", hint="write a changelog as JSON lines"
+                )
         self._told(self._rows.add, elements)
 
     def finish(self) -> None:
@@ -52,8 +54,8 @@ class _Added(BulkWriter):
             raise UnencodableRecord(self._name, mismatch.value, mismatch.message) from None
 
 
-def _rows(shape: Shape) -> RowTypeInfo:
-    kind = shape.type_info()
+def _rows(data_type: FormatType) -> RowTypeInfo:
+    kind = data_type.type_info()
     if not isinstance(kind, RowTypeInfo):
         message = f"files of columns hold rows, not {kind}"
         raise BadFormat(message)
@@ -64,15 +66,15 @@ class ParquetWriterFactory(RowDataBulkWriterFactory, MergingFactory):
     """Rows as Parquet."""
 
     def __init__(
-        self, row_type: RowTypeInfo | Shape, *, compression: str = "SNAPPY", block_size: int = 128 << 20
+        self, row_type: RowTypeInfo | FormatType, *, compression: str = "SNAPPY", block_size: int = 128 << 20
     ) -> None:
-        self._shape = Shape.of(row_type)
-        super().__init__(_rows(self._shape))
+        self._data_type = FormatType.of(row_type)
+        super().__init__(_rows(self._data_type))
         self._compression, self._block_size = compression, block_size
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """As BulkWriterFactory promises."""
-        return _Added(parquet.ParquetRows(stream, self._shape, self._compression, self._block_size), "parquet")
+        return _Added(parquet.ParquetRows(stream, self._data_type, self._compression, self._block_size), "parquet")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
         """As MergingFactory promises."""
@@ -82,14 +84,14 @@ class ParquetWriterFactory(RowDataBulkWriterFactory, MergingFactory):
 class OrcWriterFactory(RowDataBulkWriterFactory, MergingFactory):
     """Rows as ORC."""
 
-    def __init__(self, row_type: RowTypeInfo | Shape, *, compression: str = "ZLIB") -> None:
-        self._shape = Shape.of(row_type)
-        super().__init__(_rows(self._shape))
+    def __init__(self, row_type: RowTypeInfo | FormatType, *, compression: str = "ZLIB") -> None:
+        self._data_type = FormatType.of(row_type)
+        super().__init__(_rows(self._data_type))
         self._compression = compression
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """As BulkWriterFactory promises."""
-        return _Added(orc.OrcRows(stream, self._shape, self._compression), "orc")
+        return _Added(orc.OrcRows(stream, self._data_type, self._compression), "orc")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
         """As MergingFactory promises."""
@@ -120,12 +122,12 @@ class _AvroRecords:
 class AvroWriterFactory(MergingFactory):
     """Records as Avro: dicts as the schema has them, or rows of the type it was made for."""
 
-    def __init__(self, schema: Any, shape: Shape | None = None, *, codec: str = "null") -> None:
-        self._schema, self._shape, self._codec = schema, shape, codec
+    def __init__(self, schema: Any, data_type: FormatType | None = None, *, codec: str = "null") -> None:
+        self._schema, self._data_type, self._codec = schema, data_type, codec
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """As BulkWriterFactory promises."""
-        convert = _as_dict if self._shape is None else avro_schemas.to_avro(self._shape)
+        convert = _as_dict if self._data_type is None else avro_schemas.to_avro(self._data_type)
         return _Added(_AvroRecords(stream, self._schema, self._codec, convert), "avro")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
@@ -150,7 +152,7 @@ class AvroParquetWriterFactory(MergingFactory):
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """As BulkWriterFactory promises."""
-        return _Added(parquet.ParquetRows(stream, avro_schemas.shape_of(self._schema)), "parquet")
+        return _Added(parquet.ParquetRows(stream, avro_schemas.format_type_of(self._schema)), "parquet")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
         """As MergingFactory promises."""

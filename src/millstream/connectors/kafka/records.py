@@ -21,7 +21,7 @@ from millstream.connector.source import Records, Rejected
 from millstream.connectors.kafka.client import library
 from millstream.errors import MillstreamError, UserError
 from millstream.event_time.watermarks import MIN_WATERMARK
-from millstream.formats.contract import Decoded, Format, OnError, settle
+from millstream.formats.contract import Decoded, Format, OnError, apply_error_policy
 from millstream.types.factory import TypeInformation, Types
 from millstream.types.row import Row
 
@@ -141,7 +141,7 @@ class FormattedMessages(KafkaRecordDeserializationSchema):
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
         """The records in one message."""
         decoded = self.decode([record])
-        settle(self.format, decoded, lambda _: "the message")
+        apply_error_policy(self.format, decoded, lambda _: "the message")
         return decoded.rows(self.get_produced_type())
 
 
@@ -179,7 +179,7 @@ class Decoder:
         return self._one_by_one(messages, times)
 
     def _settled(self, found: Format, decoded: Decoded, messages: Sequence[Any], times: Any) -> Records:
-        bad = settle(found, decoded, lambda index: _name(messages[index]))
+        bad = apply_error_policy(found, decoded, lambda index: _name(messages[index]))
         self._skipped += len(bad)
         if found.on_error is OnError.DEAD_LETTER:
             self._letters += [(each.data, f"{_name(messages[each.index])}: {each.reason}") for each in bad]

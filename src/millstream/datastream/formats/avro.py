@@ -148,4 +148,4 @@ def _format(record_class: str | None, avro_schema_string: str | None) -> AvroFor
     if record_class is not None:
         raise NoJavaClass(record_class)
     schema = AvroSchema(avro_schema_string).schema
-    return AvroFormat(avro_schemas.shape_of(schema), {}, schema)
+    return AvroFormat(avro_schemas.format_type_of(schema), {}, schema)

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.connector import source
 from millstream.datastream.data_stream import DataStream
-from millstream.formats import Format, OnError, settle
+from millstream.formats import Format, OnError, apply_error_policy
 from millstream.functions import ProcessFunction, RuntimeContext
 from millstream.job.metrics import Counter
 from millstream.state_descriptors.output_tag import OutputTag
@@ -41,7 +41,7 @@ class Decode(ProcessFunction):
     def process_element(self, value: bytes, ctx: ProcessFunction.Context) -> Iterable[Any]:
         """The records in some bytes."""
         decoded = self._format.decode([value])
-        for bad in settle(self._format, decoded, lambda _: "a record"):
+        for bad in apply_error_policy(self._format, decoded, lambda _: "a record"):
             if self._skipped is not None:
                 self._skipped.inc()
             if self._format.on_error is OnError.DEAD_LETTER:

@@ -29,7 +29,7 @@ class AvroParquetReaders:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
         """Records as dicts."""
-        return ParquetRecords(avro_schemas.shape_of(schema.schema), GenericRecordAvroTypeInfo(schema))
+        return ParquetRecords(avro_schemas.format_type_of(schema.schema), GenericRecordAvroTypeInfo(schema))
 
 
 class AvroParquetWriters:

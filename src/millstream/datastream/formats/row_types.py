@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.formats import Shape
+from millstream.formats import FormatType
 from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 
 
@@ -29,7 +29,7 @@ def type_of(given: Any) -> TypeInformation:
     if isinstance(given, TypeInformation):
         return given
     if isinstance(given, (pa.DataType, pa.Schema)):
-        return Shape.of(given).type_info()
+        return FormatType.of(given).type_info()
     # the table API's types are of a higher layer: they say themselves what they are
     convert = getattr(given, "to_type_info", None)
     found = convert() if callable(convert) else None

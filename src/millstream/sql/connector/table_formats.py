@@ -169,7 +169,7 @@ class ColumnsFormat(Format):
     """A format that is given some columns of a table's rows; `tombstones` are written for rows that are taken away."""
 
     def __init__(self, inner: Format, columns: Columns, *, tombstones: bool = False) -> None:
-        super().__init__(inner.shape, inner.on_error)
+        super().__init__(inner.data_type, inner.on_error)
         self.name = inner.name
         self._inner, self._chosen, self._tombstones = inner, columns, tombstones
 

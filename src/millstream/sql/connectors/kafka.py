@@ -12,7 +12,7 @@ from millstream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsIn
 from millstream.connectors.kafka.offsets import KafkaTopicPartition
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
 from millstream.connectors.kafka.sink import Delivery
-from millstream.formats import Kind, Shape, format_metadata
+from millstream.formats import FormatType, TypeRoot, format_metadata
 from millstream.sql.catalog.catalog import ColumnDefinition
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import (
@@ -209,7 +209,7 @@ def _messages(table: _Table) -> tuple[t.RowType, KafkaRecordDeserializationSchem
         return physical, ValueOnly(value)
     kinds = format_metadata(table.value_format.name)
     extra = [(each.name, METADATA[key]) for each, key in own]
-    extra += [(each.name, _sql_type(Shape.of(kinds[key]))) for each, key in beside]
+    extra += [(each.name, _sql_type(FormatType.of(kinds[key]))) for each, key in beside]
     schema = t.row_of(
         [*physical.names, *(name for name, _ in extra)], [*physical.types, *(kind for _, kind in extra)], null=False
     )
@@ -226,19 +226,19 @@ def _messages(table: _Table) -> tuple[t.RowType, KafkaRecordDeserializationSchem
     return schema, TableMessages(schema, (value, places(names)), keyed, pairs, upserts=table.upserts)
 
 
-def _sql_type(shape: Shape) -> t.DataType:
+def _sql_type(data_type: FormatType) -> t.DataType:
     """The type of what a format tells beside its records."""
-    match shape.kind:
-        case Kind.TIMESTAMP_LTZ:
+    match data_type.root:
+        case TypeRoot.TIMESTAMP_LTZ:
             return t.LocalZonedTimestampType(3)
-        case Kind.INT:
+        case TypeRoot.INT:
             return t.INT
-        case Kind.BIGINT:
+        case TypeRoot.BIGINT:
             return t.BIGINT
-        case Kind.MAP:
-            return t.MapType(_sql_type(shape.children[0]), _sql_type(shape.children[1]))
-        case Kind.ARRAY:
-            return t.ArrayType(_sql_type(shape.children[0]))
+        case TypeRoot.MAP:
+            return t.MapType(_sql_type(data_type.children[0]), _sql_type(data_type.children[1]))
+        case TypeRoot.ARRAY:
+            return t.ArrayType(_sql_type(data_type.children[0]))
     return t.STRING
 
 

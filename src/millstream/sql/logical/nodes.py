@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import AggregateCall, Expression, Ref
 from millstream.sql.types import data_types as t
@@ -43,7 +43,7 @@ class Scan(Plan):
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    wanted: Wanted | None = None
+    wanted: FieldSelection | None = None
 
 
 @dataclass(frozen=True)

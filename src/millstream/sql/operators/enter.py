@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type, row_type_info, struct_of
@@ -100,7 +100,7 @@ def taken_over(arrays: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[
     return None if len(found) != len(kinds) or any(each is None for each in found) else found
 
 
-def narrowed(row: t.RowType, wanted: Wanted) -> t.RowType:
+def narrowed(row: t.RowType, wanted: FieldSelection) -> t.RowType:
     """The row type with some of its fields only, and some of theirs."""
     kinds = []
     for place, part in wanted:

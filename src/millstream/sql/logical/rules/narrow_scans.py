@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.formats.shapes import Wanted
+from millstream.formats.format_types import FieldSelection
 from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.expressions.fields import FieldRef
 from millstream.sql.expressions.nodes import Expression, Ref
@@ -93,5 +93,5 @@ def _merge(need: Need, more: Need) -> None:
             need[place] = merged
 
 
-def _frozen(need: Need) -> Wanted:
+def _frozen(need: Need) -> FieldSelection:
     return tuple((place, None if part is None else _frozen(part)) for place, part in sorted(need.items()))
