@@ -254,7 +254,7 @@ def test_the_command_says_which_jobs_there_are_and_what_is_wrong(tmp_path, capsy
     assert main(["rescale", str(tmp_path), "3"]) == 1
     assert "one (no checkpoint), two (no checkpoint)" in capsys.readouterr().err
     assert main(["rescale", str(tmp_path), "3", "x=2"]) == 1
-    assert "give one number for all operators" in capsys.readouterr().err
+    assert "name one parallelism for all operators" in capsys.readouterr().err
     assert main(["rescale", str(tmp_path), "3", "--job", "one", "--timeout", "0.2"]) == 1
     assert "has not answered within 0.2 s" in capsys.readouterr().err
     for word in ("0", "x=", "=3", "three"):

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from millstream.cli.shell.pages import Columns
-from millstream.cli.shell.results import Kept
+from millstream.cli.shell.results import Columns, QueryRows
 from millstream.cli.shell.screen import Screen
-from millstream.cli.shell.script import pieces
 from millstream.cli.shell.shell import Shell
+from millstream.cli.shell.statements import split_statements
 from millstream.client.progress import Progress
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import StreamTableEnvironment
@@ -31,7 +30,7 @@ class Reader:
     def __init__(self) -> None:
         self.seen: list[list[str]] = []
 
-    def __call__(self, result: TableResult, columns: Columns, kept: Kept, progress: Progress) -> None:
+    def __call__(self, result: TableResult, columns: Columns, kept: QueryRows, progress: Progress) -> None:
         pages: Counter[str] = Counter()
         place = columns.names.index("page")
         late = Timer(PATIENCE, result.get_job_client().cancel)  # type: ignore[union-attr]
@@ -61,7 +60,7 @@ def test_every_statement_of_the_tour_does_what_the_page_says(broker: Any) -> Non
     job, seen = "", []
     try:
         for block in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-            for piece in pieces(block.replace("localhost:9092", broker.bootstrap_servers)):
+            for piece in split_statements(block.replace("localhost:9092", broker.bootstrap_servers)):
                 look.seen = []
                 shell.handle(f"{piece.text.replace('<job id>', job)};")
                 said = told.getvalue()

@@ -198,7 +198,7 @@ def test_the_job_of_the_savepoint_is_chosen_among_several(record: Any, saved: st
     assert main(["savepoint", "check", str(script), saved]) == 0
     assert "the job can start from it" in capsys.readouterr().out
     assert main(["savepoint", "check", "--job", "other", str(script), saved]) == 1
-    assert "refused: the job would not start from it" in capsys.readouterr().out
+    assert "refused: the job cannot start from it" in capsys.readouterr().out
 
 
 def test_compiled_plans_and_table_programs_are_checked_too(

@@ -1,8 +1,8 @@
-"""`millstream chaos CASE --seed S`: things go wrong on purpose, and everything must hold.
+"""`millstream chaos CASE --seed S`: injects faults into jobs and checks their results.
 
-Promises: prints what was done and measured; the exit code is 0 when all held; the trace of a run that did not hold is
-kept, and `--replay` plays it again.
-Does not know: any case."""
+Promises: prints the faults and the measurements; the exit code is 0 if all checks passed; the trace of a failed run is
+written to a file, and `--replay` repeats it.
+Does not know: the cases."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class NoCase(UserError):
-    """Neither a case nor a trace was named."""
+    """Neither a case nor a trace is named."""
 
     def __init__(self) -> None:
         known = "; ".join(f"{name} ({text})" for name, (_, text) in chaos.CASES.items())
-        super().__init__("no case was named", hint=f"there are: {known}")
+        super().__init__("no chaos case is named", hint=f"name one of: {known}")
 
 
 class MinutesForSoakOnly(UserError):
-    """A duration was given to a case that has none."""
+    """--minutes is used with a case that has no duration."""
 
     def __init__(self) -> None:
         super().__init__("--minutes is for the case soak", hint="the other cases take --size")
@@ -37,21 +37,21 @@ class MinutesForSoakOnly(UserError):
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("chaos", help="break things on purpose, and see that all holds")
+    parser = subparsers.add_parser("chaos", help="inject faults into jobs and check their results")
     add = parser.add_argument
     add("case", nargs="?", metavar="CASE", help=f"one of {', '.join(chaos.CASES)}, or all")
-    add("--seed", type=int, default=1, metavar="S", help="what goes wrong is drawn from it (default: 1)")
-    add("--size", choices=chaos.SIZES, default="normal", help="how much is done (default: normal)")
-    add("--minutes", type=float, metavar="N", help="how long the case soak runs, in place of --size")
-    add("--steps", type=_slice, metavar="A:B", help="only these steps of the trace, counted from 0")
-    add("--replay", type=Path, metavar="TRACE", help="do again what a trace says")
-    add("--trace", type=Path, metavar="FILE", help="write the trace there, whether all held or not")
-    add("--keep", action="store_true", help="keep the directory that the case worked in")
+    add("--seed", type=int, default=1, metavar="S", help="seed of the random faults (default: 1)")
+    add("--size", choices=chaos.SIZES, default="normal", help="amount of work (default: normal)")
+    add("--minutes", type=float, metavar="N", help="duration of the case soak, instead of --size")
+    add("--steps", type=_parse_range, metavar="A:B", help="run only these steps of the trace, counted from 0")
+    add("--replay", type=Path, metavar="TRACE", help="repeat the run of a trace file")
+    add("--trace", type=Path, metavar="FILE", help="write the trace to this file, also if all checks pass")
+    add("--keep", action="store_true", help="keep the working directory of the case")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play cases; the exit code."""
+    """Run the cases; returns the exit code."""
     if args.replay is not None:
         traces = [chaos.Trace.load(args.replay)]
     elif args.case is None:
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
         traces = [chaos.planned(name, args.seed, args.size, **parameters) for name in names]
     if args.steps is not None:
         traces = [trace.sliced(*args.steps) for trace in traces]
-    return max(_play(trace, args) for trace in traces)
+    return max(_run_trace(trace, args) for trace in traces)
 
 
-def _slice(word: str) -> tuple[int, int | None]:
+def _parse_range(word: str) -> tuple[int, int | None]:
     first, colon, last = word.partition(":")
     if not (colon and (first.isdecimal() or not first) and (last.isdecimal() or not last)):
         message = f"{word!r} is not of the form A:B, A: or :B"
@@ -75,15 +75,15 @@ def _slice(word: str) -> tuple[int, int | None]:
     return int(first or 0), int(last) if last else None
 
 
-def _play(trace: chaos.Trace, args: argparse.Namespace) -> int:
+def _run_trace(trace: chaos.Trace, args: argparse.Namespace) -> int:
     directory = Path(tempfile.mkdtemp(prefix=f"millstream-chaos-{trace.case}-"))
     if args.trace is not None:
         trace.save(args.trace)
-    logging.disable(logging.WARNING)  # things go wrong on purpose, and the job says so every time
+    logging.disable(logging.WARNING)  # the job logs every injected fault
     try:
         report = chaos.played(trace, directory)
     except BaseException:
-        _keep(trace)
+        _save_trace(trace)
         raise
     finally:
         logging.disable(logging.NOTSET)
@@ -94,11 +94,11 @@ def _play(trace: chaos.Trace, args: argparse.Namespace) -> int:
     print("\n".join(report.lines()), flush=True)
     if report.ok:
         return 0
-    _keep(trace)
+    _save_trace(trace)
     return 1
 
 
-def _keep(trace: chaos.Trace) -> None:
+def _save_trace(trace: chaos.Trace) -> None:
     path = Path(f"chaos-{trace.case}-{trace.seed}.json")
     trace.save(path)
-    print(f"  play it again: millstream chaos --replay {path}", flush=True)
+    print(f"  to repeat the run: millstream chaos --replay {path}", flush=True)

@@ -1,7 +1,7 @@
-"""`millstream info job.py`: the plan of a program that is not run.
+"""`millstream info job.py`: shows the plan of a program without running its job.
 
-Promises: no job starts; standard output holds the plan and nothing else, whatever the program prints.
-Does not know: how a plan is made or shown."""
+Promises: no job is started; only the plan is printed to standard output, whatever the program prints.
+Does not know: how a plan is computed or formatted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.cli.run import add_program, guarded, take_program
+from millstream.cli.run import add_program, run_guarded, split_program
 from millstream.client.program import run_program
 from millstream.config.configuration import Configuration
 from millstream.errors import ExternalError, UserError
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 class NothingPlanned(UserError):
-    """The program ended without a job."""
+    """The program ended without executing a job."""
 
-    hint = "a job begins with execute(); did the program end before it?"
+    hint = "check that the program calls execute()"
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the program '{path}' did not execute a job")
 
 
-class OneFormAtATime(UserError):
-    """Several forms were asked for."""
+class SeveralFormats(UserError):
+    """Several output formats are requested."""
 
     def __init__(self) -> None:
-        super().__init__("--json, --mermaid and --svg exclude one another", hint="run the command once for each")
+        super().__init__("--json, --mermaid and --svg cannot be combined", hint="run the command once for each")
 
 
 class CannotWrite(ExternalError):
-    """The picture could not be stored."""
+    """The diagram cannot be written to its file."""
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(f"cannot write {path}: {(error.strerror or str(error)).lower()}", hint="name another file")
@@ -51,35 +51,35 @@ class CannotWrite(ExternalError):
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
     usage = "millstream info [--json | --mermaid | --svg FILE] job.py [arguments]"
-    told = "show the plan of a program without running it"
-    parser = subparsers.add_parser("info", usage=usage, help=told, allow_abbrev=False)
-    declare(parser)
+    description = "show the plan of a program without running it"
+    parser = subparsers.add_parser("info", usage=usage, help=description, allow_abbrev=False)
+    declare_options(parser)
     add_program(parser)
     parser.set_defaults(run=run)
 
 
-def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Declare the options."""
+def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Declare the options of the command."""
     add = parser.add_argument
     return [
-        add("--json", action="store_true", help="as JSON, in the format of Flink's plan visualizer"),
-        add("--mermaid", action="store_true", help="as a Mermaid flowchart"),
-        add("--svg", metavar="FILE", help="as a picture"),
+        add("--json", action="store_true", help="print JSON in the format of Flink's plan visualizer"),
+        add("--mermaid", action="store_true", help="print a Mermaid flowchart"),
+        add("--svg", metavar="FILE", help="write an SVG diagram to FILE"),
     ]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program up to its job, and show the plan."""
-    path, arguments = take_program(args, declare)
+    """Run the program up to its job and show the plan."""
+    path, arguments = split_program(args, declare_options)
     if args.json + args.mermaid + (args.svg is not None) > 1:
-        raise OneFormAtATime
+        raise SeveralFormats
     planned: list[tuple[StreamGraph, str]] = []
 
     def keep(graph: StreamGraph, _: Configuration, name: str) -> None:
         planned.append((graph, name))
 
     with contextlib.redirect_stdout(sys.stderr):
-        code = guarded(path, lambda: run_program(path, arguments, on_execute=keep))
+        code = run_guarded(path, lambda: run_program(path, arguments, on_execute=keep))
     if code:
         return code
     if not planned:

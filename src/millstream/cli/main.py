@@ -1,7 +1,7 @@
-"""Sends `millstream <command>` to the module of that command.
+"""The command line `millstream <command>`: parses the arguments and calls the module of the command.
 
-Promises: an error of millstream's own is one sentence on standard error and exit code 1, never a traceback.
-Does not know: what any command does. A command is a module with `add_parser(subparsers)` and `run(args) -> int`."""
+Promises: a user error or external error is printed to standard error without a traceback, with exit code 1.
+Does not know: what a command does. A command is a module with `add_parser(subparsers)` and `run(args) -> int`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = (run, sql, info, rescale, checkpoints, savepoint, state, txn, doctor,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="millstream", description="Stream processing in Python, on Spark.")
     parser.add_argument("--version", action="version", version=f"millstream {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="<command>", required=True)

@@ -1,8 +1,8 @@
-"""`millstream rescale DIR N`: another parallelism for a job that runs in another process.
+"""`millstream rescale DIR N`: changes the parallelism of a job that runs in another process.
 
-Promises: waits until the job runs at the new parallelism, and says so, or says why it does not; a job that does not
-answer is left as it is.
-Does not know: how a job is rescaled, or where it runs: it is asked through its checkpoint directory."""
+Promises: waits until the job runs at the new parallelism, or reports why it does not; if the job does not answer in
+time, the request is withdrawn.
+Does not know: how a job is rescaled, or where it runs. Requests go through the checkpoint directory of the job."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _ABOUT = """\
-Give a running job another parallelism. The job is found by its directory below execution.checkpointing.dir, which must
-be set for it, and changes between two epochs; a number is for all operators whose parallelism the program left open,
-UID=N for one operator."""
+Change the parallelism of a running job. The job is found by its directory below execution.checkpointing.dir, which must
+be set for it. The change happens between two epochs. N applies to all operators for which the program sets no
+parallelism, UID=N to one operator."""
 
 
 class NoSuchJob(UserError):
-    """No job's directory is there."""
+    """The directory does not hold a job."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"there is no job in '{directory}'", hint="give the job's execution.checkpointing.dir, and its --job ID"
+            f"there is no job in '{directory}'", hint="name the execution.checkpointing.dir of the job, and --job ID"
         )
 
 
 class SeveralJobs(UserError):
-    """Which of them?"""
+    """The directory holds several jobs."""
 
     def __init__(self, directory: str, jobs: Sequence[str]) -> None:
         self.jobs = tuple(jobs)
@@ -51,79 +51,91 @@ class SeveralJobs(UserError):
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("rescale", help="give a running job another parallelism", description=_ABOUT)
+    parser = subparsers.add_parser("rescale", help="change the parallelism of a running job", description=_ABOUT)
     add = parser.add_argument
-    add("directory", metavar="DIR", help="the job's checkpoint directory, or its own directory in there")
-    add("wanted", nargs="+", metavar="N|UID=N", type=_wanted, help="a parallelism, or those of single operators")
-    add("--job", metavar="ID", help="which job, by id or name, if there are several")
-    add("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for the job (default: 60)")
+    add("directory", metavar="DIR", help="the checkpoint directory, or the directory of the job in it")
+    add(
+        "wanted",
+        nargs="+",
+        metavar="N|UID=N",
+        type=_parse_parallelism,
+        help="the parallelism, or that of single operators",
+    )
+    add("--job", metavar="ID", help="the id or name of the job, if there are several")
+    add(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds to wait for an answer of the job (default: 60)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, wait, and tell."""
-    wanted = _combined(args.wanted)
+    """Send the request, wait for the answer, and print it."""
+    wanted = _combine(args.wanted)
     directory = Path(args.directory.removeprefix("file://")).absolute()
-    found = _chosen(directory, args.job)
-    storage = CheckpointStorage(str(found.parent), found.name)
+    job = _find_job(directory, args.job)
+    storage = CheckpointStorage(str(job.parent), job.name)
     numbers = itertools.count()
-    own = f"{os.uname().nodename}-{os.getpid()}-{time.monotonic_ns()}".translate(_ONLY_PLAIN)
+    prefix = f"{os.uname().nodename}-{os.getpid()}-{time.monotonic_ns()}".translate(_TO_DASHES)
     slots = ask(
         storage,
         wanted,
-        ids=lambda: f"{own}-{next(numbers)}",
+        ids=lambda: f"{prefix}-{next(numbers)}",
         seconds=args.timeout,
         now=time.monotonic,
         sleep=time.sleep,
     )
-    print(f"the job {printable(found.name)} runs with {slots} slots")
+    print(f"the job {printable(job.name)} runs with {slots} slots")
     return 0
 
 
-_ONLY_PLAIN = {code: "-" for code in map(ord, "._ ")}
+_TO_DASHES = {code: "-" for code in map(ord, "._ ")}
 
 
-def _wanted(word: str) -> int | tuple[str, int]:
+def _parse_parallelism(word: str) -> int | tuple[str, int]:
     name, equals, number = word.rpartition("=")
     if not (number.isdecimal() and int(number)) or bool(name) != bool(equals):
-        message = f"{word!r} is neither a whole number above 0 nor UID=N"
+        message = f"{word!r} is neither a positive integer nor UID=N"
         raise argparse.ArgumentTypeError(message)
     return (name, int(number)) if name else int(number)
 
 
-def _combined(words: Sequence[int | tuple[str, int]]) -> Wanted:
+def _combine(words: Sequence[int | tuple[str, int]]) -> Wanted:
     named = dict(word for word in words if isinstance(word, tuple))
     numbers = [word for word in words if isinstance(word, int)]
     if (numbers and named) or len(numbers) > 1:
-        message = "give one number for all operators, or UID=N for each that is to change"
+        message = "name one parallelism for all operators, or UID=N for each operator to change"
         raise UserError(message)
     return named or numbers[0]
 
 
-def _chosen(directory: Path, job: str | None) -> Path:
-    """The directory of the job: the one that is named, or the only one that is there."""
-    if job is None and _is_job(directory):
+def _find_job(directory: Path, name: str | None) -> Path:
+    """The directory of the job with this id or name, or of the only job."""
+    if name is None and _is_job(directory):
         return directory
-    jobs = sorted(each for each in directory.iterdir() if _is_job(each)) if directory.is_dir() else []
-    if job is not None:
-        jobs = [each for each in jobs if each.name == job] or [each for each in jobs if _called(each) == job]
+    jobs = sorted(path for path in directory.iterdir() if _is_job(path)) if directory.is_dir() else []
+    if name is not None:
+        jobs = [job for job in jobs if job.name == name] or [job for job in jobs if _job_name(job) == name]
     if not jobs:
         raise NoSuchJob(str(directory))
     if len(jobs) > 1:
-        found = [f"{each.name} ({printable(_called(each) or 'no checkpoint')})" for each in jobs]
-        raise SeveralJobs(str(directory), found)
+        descriptions = [f"{job.name} ({printable(_job_name(job) or 'no checkpoint')})" for job in jobs]
+        raise SeveralJobs(str(directory), descriptions)
     return jobs[0]
 
 
 def _is_job(directory: Path) -> bool:
-    parts = ("shared", "epochs*.log", "chk-*", "requests")
-    return directory.is_dir() and any(next(directory.glob(part), None) is not None for part in parts)
+    patterns = ("shared", "epochs*.log", "chk-*", "requests")
+    return directory.is_dir() and any(next(directory.glob(pattern), None) is not None for pattern in patterns)
 
 
-def _called(directory: Path) -> str | None:
+def _job_name(directory: Path) -> str | None:
     """The name of the job, from its newest checkpoint that can be read."""
     for path in reversed(checkpoints.find(directory)):
-        found = checkpoints.read(path)
-        if found is not None and found.metadata is not None:
-            return found.metadata.job_name
+        snapshot = checkpoints.read(path)
+        if snapshot is not None and snapshot.metadata is not None:
+            return snapshot.metadata.job_name
     return None

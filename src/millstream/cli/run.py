@@ -1,11 +1,11 @@
-"""`millstream run job.py`: a program with options from the command line.
+"""`millstream run job.py`: runs a program with options from the command line.
 
-Promises: what the command line sets is the default of every environment the program makes; an error begins in the
-program's own file, never in ours; Ctrl-C cancels the job and exits with 130.
+Promises: options of the command line are the defaults of every environment that the program creates; a traceback begins
+in the file of the program; Ctrl-C cancels the job, with exit code 130.
 Does not know: what the program does.
 
-Options stand before the program's file or right behind it; the first word that is none of them, or `--`, begins the
-program's own arguments. `millstream info` reads its command line by the same rule."""
+Options can be before the file of the program or directly after it; the first word that is not an option, or `--`,
+begins the arguments of the program. `millstream info` follows the same rule."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 CANCELLED = 130
 
-Declare = Callable[[argparse.ArgumentParser], list[argparse.Action]]
+DeclareOptions = Callable[[argparse.ArgumentParser], list[argparse.Action]]
 
 
 class NoProgram(UserError):
-    """A command that needs a program was given none."""
+    """The command line names no program."""
 
     def __init__(self) -> None:
-        super().__init__("no program was named", hint="give the path of a Python file: millstream run job.py")
+        super().__init__("no program is named", hint="add the path of a Python file: millstream run job.py")
 
 
 class NotDetached(UserError):
-    """A job lives in the process of its program, so the program cannot be left behind."""
+    """Detached mode is requested; a job runs in the process of its program, so it cannot be detached."""
 
     def __init__(self) -> None:
         super().__init__(
-            "-d is not possible: the job runs in the process of its program",
-            hint="start the command in the background, with nohup or a service manager",
+            "-d is not supported: the job runs in the process of its program",
+            hint="run the command in the background, with nohup or a service manager",
         )
 
 
@@ -51,20 +51,35 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "run", usage="millstream run [options] job.py [arguments]", help="run a program", allow_abbrev=False
     )
-    declare(parser)
+    declare_options(parser)
     add_program(parser)
     parser.set_defaults(run=run)
 
 
-def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Declare the options, with Flink's names."""
+def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Declare the options of the command, with Flink's names."""
     add = parser.add_argument
     return [
-        add("-p", "--parallelism", type=_parallelism, metavar="N", help="the parallelism, unless the program sets one"),
+        add(
+            "-p",
+            "--parallelism",
+            type=positive_integer,
+            metavar="N",
+            help="the default parallelism; the program can override it",
+        ),
         add("-s", "--fromSavepoint", metavar="PATH", help="the checkpoint or savepoint to start from"),
-        add("-n", "--allowNonRestoredState", action="store_true", help="drop state that no operator claims"),
-        add("--ha", metavar="DIR", help="stand by for other drivers of this job; leases are kept in DIR"),
-        add("--savepointOnStop", metavar="DIR", help="Ctrl-C and SIGTERM stop the job with a savepoint in DIR"),
+        add(
+            "-n",
+            "--allowNonRestoredState",
+            action="store_true",
+            help="drop state of operators that the program does not have",
+        ),
+        add(
+            "--ha",
+            metavar="DIR",
+            help="enable high availability: drivers of the same job elect a leader with leases in DIR",
+        ),
+        add("--savepointOnStop", metavar="DIR", help="on Ctrl-C and SIGTERM, stop the job with a savepoint in DIR"),
         add("--master", metavar="URL", help="the Spark master (default: this machine)"),
         add("-D", dest="define", type=setting, action="append", metavar="KEY=VALUE", help="set an option"),
         add("-d", "--detached", action="store_true", help=argparse.SUPPRESS),
@@ -72,17 +87,17 @@ def declare(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program to its end."""
-    path, arguments = take_program(args, declare)
+    """Run the program; returns the exit code."""
+    path, arguments = split_program(args, declare_options)
     if args.detached:
         raise NotDetached
     if args.savepointOnStop is not None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return guarded(path, lambda: run_program(path, arguments, configuration=configuration(args)))
+    return run_guarded(path, lambda: run_program(path, arguments, configuration=configuration(args)))
 
 
 def configuration(args: argparse.Namespace) -> dict[str, str]:
-    """What the command line sets, by option; a flag beats a -D of the same option."""
+    """Return the options that the command line sets; a flag takes precedence over -D with the same option."""
     settings = dict(args.define or ())
     if args.parallelism is not None:
         settings[options.PARALLELISM.key] = str(args.parallelism)
@@ -101,15 +116,16 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _parallelism(word: str) -> int:
+def positive_integer(word: str) -> int:
+    """Parse a positive integer of the command line."""
     if not (word.isdecimal() and int(word)):
-        message = f"{word!r} is not a whole number above 0"
+        message = f"{word!r} is not a positive integer"
         raise argparse.ArgumentTypeError(message)
     return int(word)
 
 
 def setting(word: str) -> tuple[str, str]:
-    """An option as the command line gives it, KEY=VALUE."""
+    """Parse an option of the command line, KEY=VALUE."""
     key, equals, value = word.partition("=")
     if not (key and equals):
         message = f"{word!r} is not of the form key=value"
@@ -121,92 +137,97 @@ def setting(word: str) -> tuple[str, str]:
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    """Declare the program's file and all that follows it, in our spelling and in Flink's."""
+    """Declare the file of the program and the words after it; Flink's option -py is accepted too."""
     rest = argparse.REMAINDER
-    parser.add_argument("program", nargs=rest, metavar="job.py ...", help="the program, then its own arguments")
+    parser.add_argument("program", nargs=rest, metavar="job.py ...", help="the program and its arguments")
     parser.add_argument("-py", "--python", nargs=rest, help=argparse.SUPPRESS)
 
 
-def take_program(args: argparse.Namespace, declare: Declare) -> tuple[str, list[str]]:
-    """The program's file and its own arguments; options that stand between the two are put into `args`."""
+def split_program(args: argparse.Namespace, declare: DeclareOptions) -> tuple[str, list[str]]:
+    """Return the file of the program and its arguments; options between the two are added to `args`."""
     words: list[str] = args.python or args.program
     if not words:
         raise NoProgram
     parser = argparse.ArgumentParser(prog="millstream", add_help=False, allow_abbrev=False)
-    ours = 1 + _leading(words[1:], declare(parser))
-    parser.parse_args(words[1:ours], args)
-    theirs = words[ours:]
-    return words[0], theirs[1:] if theirs[:1] == ["--"] else theirs
+    end = 1 + _count_options(words[1:], declare(parser))
+    parser.parse_args(words[1:end], args)
+    arguments = words[end:]
+    return words[0], arguments[1:] if arguments[:1] == ["--"] else arguments
 
 
-def _leading(words: Sequence[str], actions: Sequence[argparse.Action]) -> int:
-    """How many of the first words are options and their values."""
-    place = 0
-    while place < len(words):
-        word = words[place]
+def _count_options(words: Sequence[str], actions: Sequence[argparse.Action]) -> int:
+    """The number of leading words that are options or their values."""
+    index = 0
+    while index < len(words):
+        word = words[index]
         name = word.partition("=")[0] if word.startswith("--") else word
         exact = next((action for action in actions if name in action.option_strings), None)
         if exact is not None:
-            place += 1 if exact.nargs == 0 or name != word else 2
+            index += 1 if exact.nargs == 0 or name != word else 2
         elif any(word[:2] in action.option_strings and action.nargs != 0 for action in actions) and word[:2] != "--":
-            place += 1  # -p4, -Dkey=value
+            index += 1  # -p4, -Dkey=value
         else:
             break
-    return min(place, len(words))
+    return min(index, len(words))
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
 
 
-def guarded(path: str, work: Callable[[], None]) -> int:
-    """Do something with a program; the exit code. What it raises is told from the program's own first line on."""
+def run_guarded(path: str, run: Callable[[], None]) -> int:
+    """Run a program and print its error; returns the exit code.
+
+    A traceback begins with the first line of the program."""
     try:
-        work()
+        run()
     except InternalError:
         raise
     except KeyboardInterrupt:
         print("millstream: cancelled", file=sys.stderr)
         return CANCELLED
     except Exception as problem:
-        print(told(path, problem), file=sys.stderr)
+        print(format_error(path, problem), file=sys.stderr)
         return 1
     return 0
 
 
-def told(path: str, problem: Exception) -> str:
-    """An error for the program's author: without frames before their file and, if it is ours, without any of ours."""
+def format_error(path: str, problem: Exception) -> str:
+    """Format an error for the author of the program.
+
+    A traceback begins in the file of the program. An error of millstream has no traceback, but the line of the program
+    that caused it."""
     trace = traceback.TracebackException.from_exception(problem)
     if not isinstance(problem, MillstreamError):
-        for each in _chained(trace):
-            each.stack[:] = _from_program(path, each.stack)
+        for link in _chain_of_causes(trace):
+            link.stack[:] = _frames_from_program(path, link.stack)
         return "".join(trace.format()).rstrip()
-    has_own_place = "\n" in problem.message  # it begins with the traceback of a user function
-    lines = [problem.message if has_own_place else f"millstream: {problem.message}"]
-    places = [frame for frame in trace.stack if _is_program(path, frame)]
-    if places and not has_own_place:
-        lines.append(f"  at {places[-1].filename}, line {places[-1].lineno}: {places[-1].line}")
+    has_traceback = "\n" in problem.message  # of a user function
+    lines = [problem.message if has_traceback else f"millstream: {problem.message}"]
+    frames = [frame for frame in trace.stack if _is_program(path, frame)]
+    if frames and not has_traceback:
+        lines.append(f"  at {frames[-1].filename}, line {frames[-1].lineno}: {frames[-1].line}")
     if problem.hint:
         lines.append(f"  hint: {problem.hint}")
     return "\n".join(lines)
 
 
-def _chained(trace: traceback.TracebackException) -> list[traceback.TracebackException]:
-    found = [trace]
-    for each in found:
-        found += [other for other in (each.__cause__, each.__context__) if other is not None]
-    return found
+def _chain_of_causes(trace: traceback.TracebackException) -> list[traceback.TracebackException]:
+    chain = [trace]
+    for link in chain:
+        chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
+    return chain
 
 
-def _from_program(path: str, stack: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
-    first = next((place for place, frame in enumerate(stack) if _is_program(path, frame)), None)
+def _frames_from_program(path: str, stack: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    first = next((index for index, frame in enumerate(stack) if _is_program(path, frame)), None)
     if first is not None:
         return stack[first:]
-    # The file could not be read as Python, or the error is a cause raised below it: nothing before it is theirs.
-    return [frame for frame in stack if "runpy" not in frame.filename and not frame.filename.startswith(_OURS)]
+    # a syntax error in the program, or a cause that was raised elsewhere: no frame is in the file of the program
+    return [frame for frame in stack if "runpy" not in frame.filename and not frame.filename.startswith(_PACKAGE)]
 
 
 def _is_program(path: str, frame: traceback.FrameSummary) -> bool:
     return frame.filename == path or Path(frame.filename) == Path(path)
 
 
-_OURS = str(Path(__file__).parent.parent)
+_PACKAGE = str(Path(__file__).parent.parent)

@@ -19,7 +19,7 @@ def test_a_directory_that_is_a_file_fails_with_how_to_mend_it(tmp_path):
     (tmp_path / "file").write_text("")
     finding = doctor.checkpoints(str(tmp_path / "file"))
     assert finding.status is Status.FAIL
-    assert finding.mend
+    assert finding.remedy
 
 
 def test_a_remote_directory_is_not_called_ok():
@@ -73,9 +73,9 @@ def trial(**settings: str) -> doctor.SparkTrial:
 def test_an_unprotected_network_of_a_cluster_is_a_warning() -> None:
     finding = doctor.network(trial(**{"spark.authenticate": "false"}))
     assert finding.status is Status.WARN
-    assert "spark.authenticate is off" in finding.seen
-    assert "spark.network.crypto.enabled is off" in finding.seen
-    assert "secure.md" in finding.mend
+    assert "spark.authenticate is off" in finding.observed
+    assert "spark.network.crypto.enabled is off" in finding.observed
+    assert "secure.md" in finding.remedy
 
 
 def test_a_protected_network_is_fine() -> None:

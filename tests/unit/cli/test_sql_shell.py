@@ -12,16 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.cli import main
-from millstream.cli.shell import completion, highlighting, settings
-from millstream.cli.shell.commands import command
-from millstream.cli.shell.completion import Names, candidates
-from millstream.cli.shell.interactive import interact
-from millstream.cli.shell.pages import cut
-from millstream.cli.shell.results import Changes, LiveTable
-from millstream.cli.shell.screen import Screen
-from millstream.cli.shell.script import is_complete, pieces
+from millstream.cli.shell import editing, settings
+from millstream.cli.shell.editing import Names, complete
+from millstream.cli.shell.results import Changelog, LiveTable, clip
+from millstream.cli.shell.screen import Screen, StatusLine
 from millstream.cli.shell.shell import Leave, Shell
-from millstream.cli.shell.status import StatusLine
+from millstream.cli.shell.start import interact
+from millstream.cli.shell.statements import is_complete, parse_command, split_statements
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
 from millstream.job.job_status import JobStatus
@@ -61,20 +58,20 @@ SOUP = st.lists(st.sampled_from(PARTS), max_size=25).map("".join) | st.text(max_
     ],
 )
 def test_a_text_is_cut_at_the_semicolons_that_end_statements(text, expected):
-    assert [piece.text for piece in pieces(text)] == expected
-    for piece in pieces(text):
+    assert [piece.text for piece in split_statements(text)] == expected
+    for piece in split_statements(text):
         assert text[piece.start : piece.start + len(piece.text)] == piece.text
 
 
 @given(SOUP)
 def test_any_text_can_be_cut_and_only_its_end_is_open(text):
-    found = pieces(text)
+    found = split_statements(text)
     at = 0
     for piece in found:
         assert piece.start >= at
         assert text[piece.start : piece.start + len(piece.text)] == piece.text
         at = piece.start + len(piece.text)
-    assert all(piece.closed for piece in found[:-1])
+    assert all(piece.is_closed for piece in found[:-1])
 
 
 @pytest.mark.parametrize(
@@ -91,12 +88,12 @@ def test_enter_ends_what_is_complete(text, complete):
 
 @given(SOUP)
 def test_colours_change_no_text(text):
-    assert "".join(part for _, part in highlighting.parts(text)) == text
-    assert "\n".join("".join(part for _, part in line) for line in highlighting.lines(text)) == text
+    assert "".join(part for _, part in editing.highlight(text)) == text
+    assert "\n".join("".join(part for _, part in line) for line in editing.highlight_lines(text)) == text
 
 
 def test_words_have_their_colours():
-    found = dict((part, kind) for kind, part in highlighting.parts("SELECT upper(a), 'x' FROM t -- end"))
+    found = dict((part, kind) for kind, part in editing.highlight("SELECT upper(a), 'x' FROM t -- end"))
     assert (found["SELECT"], found["upper"], found["'x'"], found["-- end"]) == (
         "keyword",
         "function",
@@ -106,15 +103,15 @@ def test_words_have_their_colours():
 
 
 def test_commands_are_told_from_statements():
-    assert command("-- bye\n quit").word == "QUIT"
-    assert command("SOURCE 'it''s.sql'").file == "it's.sql"
-    drawn = command("DRAW PLAN 'p.svg' FOR SELECT 1")
+    assert parse_command("-- bye\n quit").word == "QUIT"
+    assert parse_command("SOURCE 'it''s.sql'").file == "it's.sql"
+    drawn = parse_command("DRAW PLAN 'p.svg' FOR SELECT 1")
     assert (drawn.file, drawn.statement) == ("p.svg", "SELECT 1")
-    assert command("SELECT quit FROM t") is None
-    with pytest.raises(SqlSyntaxError, match="stands alone"):
-        command("QUIT now")
+    assert parse_command("SELECT quit FROM t") is None
+    with pytest.raises(SqlSyntaxError, match="takes no arguments"):
+        parse_command("QUIT now")
     with pytest.raises(SqlSyntaxError, match=r"SOURCE 'file\.sql'"):
-        command("SOURCE file.sql")
+        parse_command("SOURCE file.sql")
 
 
 # ---------------------------------------------------------------------------------------------------------- results
@@ -153,7 +150,7 @@ def test_the_live_table_is_what_the_changes_leave(data):
 
 @given(STEPS, st.integers(1, 5))
 def test_the_live_table_keeps_no_more_rows_than_it_may(data, most):
-    table, log = LiveTable(most), Changes(most)
+    table, log = LiveTable(most), Changelog(most)
     for row in changes(data)[0]:
         table.add(row)
         log.add(row)
@@ -171,8 +168,8 @@ def test_an_updated_row_stays_in_its_place():
 
 
 def test_a_page_cuts_lines_by_places_and_not_by_letters():
-    assert cut("abcdef", 2, 3) == "cde"
-    assert cut("日本語", 0, 5) == "日本"
+    assert clip("abcdef", 2, 3) == "cde"
+    assert clip("日本語", 0, 5) == "日本"
 
 
 class Terminal(StringIO):
@@ -231,24 +228,24 @@ NAMES = Names(
     ],
 )
 def test_what_may_come_next_is_offered(before, after, expected):
-    assert expected in [each.text for each in candidates(before, after, NAMES)]
+    assert expected in [each.text for each in complete(before, after, NAMES)]
 
 
 def test_columns_are_offered_of_tables_that_are_read_only():
-    offered = [each.text for each in candidates("SELECT n", " FROM orders", NAMES) if each.kind == "column"]
+    offered = [each.text for each in complete("SELECT n", " FROM orders", NAMES) if each.kind == "column"]
     assert "name" not in offered
 
 
 @given(SOUP, SOUP)
 def test_every_text_can_be_completed(before, after):
-    for each in candidates(before, after, NAMES):
+    for each in complete(before, after, NAMES):
         assert 0 <= each.replaces <= len(before)
 
 
 def test_every_keyword_of_the_grammar_is_known():
     from millstream.sql.syntax import statements
 
-    unknown = set(statements.STATEMENTS) - completion.KEYWORDS - {"TRUNCATE", "DELETE", "UPDATE", "REMOVE", "CALL"}
+    unknown = set(statements.STATEMENTS) - editing.KEYWORDS - {"TRUNCATE", "DELETE", "UPDATE", "REMOVE", "CALL"}
     assert not unknown
 
 
@@ -259,7 +256,7 @@ def test_every_keyword_of_the_grammar_is_known():
     ("key", "value", "said"),
     [
         ("sql-client.execution.result-mode", "tabel", "one of table, changelog, tableau"),
-        ("sql-client.execution.max-table-result.rows", "0", "above 0"),
+        ("sql-client.execution.max-table-result.rows", "0", "greater than 0"),
         ("sql-client.execution.resultmode", "table", "did you mean 'sql-client.execution.result-mode'"),
         ("sql-client.verbose", "perhaps", "sql-client.verbose"),
     ],
@@ -475,15 +472,15 @@ def test_jobs_are_listed_and_end_with_a_word():
     job = re.search(r"job (\w{32}) was submitted", said)[1]
     session.shell.jobs._jobs[0].client.wait(60)
     assert re.search(rf"{job} .*FINISHED", session.typed("SHOW JOBS;"))
-    session.shell.tell_ended()
+    session.shell.report_ended_jobs()
     assert f"job {job} is finished" in session.said()
-    assert session.shell.jobs.running() is None
+    assert session.shell.jobs.describe_running() is None
 
 
 def test_history_is_kept_for_its_writer_only(tmp_path):
-    prompt = pytest.importorskip("millstream.cli.shell.prompt")
+    prompt = pytest.importorskip("millstream.cli.shell.terminal")
     path = prompt.history_file({"XDG_STATE_HOME": str(tmp_path)})
-    prompt._history(path).append_string("SELECT 1;")
+    prompt._open_history(path).append_string("SELECT 1;")
     assert Path(path).stat().st_mode & 0o777 == 0o600
     assert "SELECT 1;" in path.read_text()
 
@@ -493,7 +490,7 @@ def test_the_statements_of_the_tour_are_right():
     page = (Path(__file__).parent.parent.parent.parent / "docs" / "learn" / "sql-tour.md").read_text(encoding="utf-8")
     tables = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
     for block in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        for piece in pieces(block):
+        for piece in split_statements(block):
             if piece.text.startswith("CREATE"):
                 tables.execute_sql(piece.text)
             elif piece.text.startswith(("SELECT", "INSERT")):
@@ -506,8 +503,7 @@ def test_the_statements_of_the_tour_are_right():
 def test_without_its_package_the_shell_says_what_to_install(monkeypatch):
     from millstream.cli.shell import start
 
-    for name in ("prompt", "view"):
-        monkeypatch.delitem(sys.modules, f"millstream.cli.shell.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "millstream.cli.shell.terminal", raising=False)
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     env = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(start.ShellNotInstalled, match="prompt_toolkit"):
@@ -527,7 +523,7 @@ def test_a_reader_that_has_gone_ends_the_script():
     told = StringIO()
     shell = Shell(env, StreamTableEnvironment.create(env), Screen(interactive=False, out=Gone(), err=told))
     with pytest.raises(BrokenPipeError):
-        shell.script("SELECT 1; SELECT 2;", "-e")
+        shell.run_script("SELECT 1; SELECT 2;", "-e")
     assert told.getvalue() == ""
 
 
@@ -566,13 +562,13 @@ class Typed:
 @pytest.mark.usefixtures("inline_engine")
 def test_ctrl_c_never_leaves_the_shell_wherever_it_is_pressed(monkeypatch):
     session = Session()
-    tell_ended, pressed = session.shell.tell_ended, iter([True, False, True, True])
+    report_ended, pressed = session.shell.report_ended_jobs, iter([True, False, True, True])
 
     def interrupted():
         if next(pressed, False):
             raise KeyboardInterrupt
-        tell_ended()
+        report_ended()
 
-    monkeypatch.setattr(session.shell, "tell_ended", interrupted)
+    monkeypatch.setattr(session.shell, "report_ended_jobs", interrupted)
     interact(session.shell, Typed(None, "SELECT 40 + 2 AS answer;"), lambda: None)
     assert "42" in session.said()

@@ -60,7 +60,7 @@ def test_one_is_shown_with_files_positions_and_staged_output(root, words, capsys
     assert main(["checkpoints", *(word.format(root) for word in words)]) == 0
     shown = capsys.readouterr().out
     assert "checkpoint 10 of job 'totals' (job-1)" in shown
-    assert "subtask 0  base     epoch 9   7 rows  2.0 KiB  job-1/shared/base" in shown
+    assert "subtask 0  base   epoch 9   7 rows  2.0 KiB  job-1/shared/base" in shown
     assert """Source: orders  {"offset": 42}""" in shown
     assert """Window  {"file": "part-0"}""" in shown
 

@@ -124,7 +124,7 @@ def test_detached_is_refused_in_a_sentence(program, capsys):
     assert main(["run", program(DEFAULTS), "-d"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "-d is not possible" in printed.err
+    assert "-d is not supported" in printed.err
 
 
 @pytest.mark.parametrize("words", [["run"], ["info", "--json"], ["run", "no-such.py"]])

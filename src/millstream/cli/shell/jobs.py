@@ -1,7 +1,7 @@
-"""The jobs of a shell: how they are getting on, and what becomes of those that go on behind it.
+"""The jobs of a shell: their progress, and the jobs that run in the background.
 
-Promises: the progress of a job is that of the job a statement started, and of no other; a job that fails is told once,
-by the statement that started it.
+Promises: a progress belongs to the job that a statement started and to no other; the failure of a job is reported once,
+with the statement that started it.
 Does not know: statements."""
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from millstream.cli.shell.failures import Failed, Place
-from millstream.cli.shell.screen import Screen
-from millstream.cli.shell.status import StatusLine
+from millstream.cli.shell.screen import Screen, StatusLine
+from millstream.cli.shell.statements import StatementFailed, StatementLocation
 from millstream.client.job_client import JobCancelled, JobClient
 from millstream.client.progress import Progress
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -20,8 +19,8 @@ from millstream.job.job_status import JobStatus
 
 
 @contextmanager
-def watched(env: StreamExecutionEnvironment, name: str) -> Iterator[Progress]:
-    """Have the progress of the job that is submitted inside."""
+def observe_job(env: StreamExecutionEnvironment, name: str) -> Iterator[Progress]:
+    """Observe the progress of the job that is submitted inside of the context."""
     progress = Progress(name)
     env._listeners.append(progress)
     try:
@@ -30,73 +29,73 @@ def watched(env: StreamExecutionEnvironment, name: str) -> Iterator[Progress]:
         env._listeners.remove(progress)
 
 
-def shown_on(progress: Progress, show: Callable[[str], None]) -> None:
-    """Have a line shown whenever something changes."""
-    progress.on_change = lambda: show(summary(progress))
+def show_progress(progress: Progress, show: Callable[[str], None]) -> None:
+    """Call `show` with a summary whenever the progress changes."""
+    progress.on_change = lambda: show(summarize(progress))
 
 
-def summary(progress: Progress) -> str:
-    """How a job is getting on, on one line."""
-    wanted = ("epoch", "rows", "watermark", "lag")
-    facts = [f"{name} {text}" for name, text in progress.rows() if name in wanted]
+def summarize(progress: Progress) -> str:
+    """Return the progress of a job as one line."""
+    names = ("epoch", "rows", "watermark", "lag")
+    facts = [f"{name} {text}" for name, text in progress.rows() if name in names]
     status = progress.status.name.lower()
     return "; ".join([status if progress.status is not JobStatus.CREATED else "starting", *facts])
 
 
 @dataclass
 class BackgroundJob:
-    """A job that a statement left running."""
+    """A job that runs in the background, and the statement that started it."""
 
     client: JobClient
     progress: Progress
-    place: Place
-    told: bool = False
+    location: StatementLocation
+    is_reported: bool = False
 
     def status(self) -> JobStatus:
-        """Its status now."""
+        """Return the current status."""
         status: JobStatus = self.client.get_job_status().result()
         return status
 
     def check(self) -> None:
-        """Raise what made it fail."""
-        self.told = True
+        """Wait for the end of the job and raise `StatementFailed` if it failed."""
+        self.is_reported = True
         try:
             self.client.get_job_execution_result().result()
         except JobCancelled:
-            return  # by STOP JOB
+            return  # STOP JOB
         except Exception as problem:
-            raise Failed(problem, self.place) from problem
+            raise StatementFailed(problem, self.location) from problem
 
 
 class BackgroundJobs:
-    """The jobs that statements have left running."""
+    """The jobs that statements started and did not wait for."""
 
     def __init__(self, env: StreamExecutionEnvironment, screen: Screen) -> None:
         self._env, self._screen = env, screen
         self._jobs: list[BackgroundJob] = []
 
     def add(self, job: BackgroundJob, *, wait: bool) -> None:
-        """Take a job over, or wait for its end."""
+        """Add a job, or with `wait`, wait for its end."""
         job_id = job.client.get_job_id()
         if wait:
-            self._screen.tell(f"job {job_id} runs, Ctrl-C stops it")
+            self._screen.message(f"job {job_id} is running; Ctrl-C stops it")
             self._wait([job])
-            self._screen.tell(f"job {job_id} has finished")
+            self._screen.message(f"job {job_id} has finished")
             return
         self._jobs.append(job)
-        self._screen.tell(f"job {job_id} was submitted")
+        self._screen.message(f"job {job_id} was submitted")
 
     def wait(self) -> None:
-        """Wait for all jobs; the first that fails raises."""
-        waiting = [job for job in self._jobs if not job.told]
+        """Wait for all jobs; the first failure is raised."""
+        unreported = [job for job in self._jobs if not job.is_reported]
         if self._running():
-            self._screen.tell(f"waiting for {_jobs(len(self._running()))}, Ctrl-C stops")
-        self._wait(waiting)
+            self._screen.message(f"waiting for {_count_jobs(len(self._running()))}; Ctrl-C stops")
+        self._wait(unreported)
 
     def _wait(self, jobs: Sequence[BackgroundJob]) -> None:
         with StatusLine(self._screen.out, self._screen.err) as status:
             for job in jobs:
-                shown_on(job.progress, status.show)
+                show_progress(job.progress, status.show)
             waiting = list(jobs)
             try:
                 while waiting:
@@ -108,36 +107,36 @@ class BackgroundJobs:
                     self._env._interrupt(job.client)
                 raise
 
-    def tell_ended(self, problem: Callable[[Exception, str], None]) -> None:
-        """Tell of jobs that have ended since this was last asked for."""
+    def report_ended(self, report_error: Callable[[Exception, str], None]) -> None:
+        """Report jobs that have ended since the last call."""
         for job in self._jobs:
             status = job.status()
-            if job.told or not status.is_terminal_state():
+            if job.is_reported or not status.is_terminal_state():
                 continue
-            about = f"job {job.client.get_job_id()}"
+            name = f"job {job.client.get_job_id()}"
             try:
                 job.check()
-            except Failed as failed:
-                problem(failed.error, f"{about} failed: ")
+            except StatementFailed as failed:
+                report_error(failed.error, f"{name} failed: ")
             else:
-                self._screen.tell(f"{about} is {status.name.lower()}")
+                self._screen.message(f"{name} is {status.name.lower()}")
 
-    def running(self) -> str | None:
-        """How many jobs run, in words; None for none."""
+    def describe_running(self) -> str | None:
+        """Return the number of running jobs as text, such as "2 jobs"; None if no job is running."""
         count = len(self._running())
-        return _jobs(count) if count else None
+        return _count_jobs(count) if count else None
 
     def _running(self) -> list[BackgroundJob]:
         return [job for job in self._jobs if not job.status().is_terminal_state()]
 
     def end(self) -> None:
-        """End those that still run, as `millstream.on-interrupt` says."""
-        left = self._running()
-        if left:
-            self._screen.tell(f"ending {_jobs(len(left))}")
-        for job in left:
+        """Stop the running jobs, as the option `millstream.on-interrupt` says."""
+        running = self._running()
+        if running:
+            self._screen.message(f"stopping {_count_jobs(len(running))}")
+        for job in running:
             self._env._interrupt(job.client)
 
 
-def _jobs(count: int) -> str:
+def _count_jobs(count: int) -> str:
     return "1 job" if count == 1 else f"{count} jobs"

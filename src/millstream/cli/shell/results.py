@@ -1,46 +1,49 @@
-"""Rows of a running query, kept to be looked at: the changes themselves, or the table they make.
+"""Rows of a running query: the last changes or the table that results from them, and their layout on a page.
 
-Promises: a bounded number of rows, whatever the query sends; an updated row stays in its place. One thread may add
-while another reads.
-Does not know: how rows are read or shown."""
+Promises: the number of rows in memory is limited; an updated row keeps its position; one thread may add rows while
+another reads. Columns keep their width while rows change, and a line is never wider than the page.
+Does not know: queries, terminals."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from millstream.sql import tableau
+from millstream.sql.types import data_types as t
 from millstream.types.row import Row, RowKind
 
-_GAPS = 1000  # updates that are under way at once; an older gap closes
+_MAX_GAPS = 1000  # updates whose new row has not arrived yet; the oldest gap is closed first
 
 
-class Kept(Protocol):
-    """Rows that can be looked at page by page."""
+class QueryRows(Protocol):
+    """The rows of a query, which can be read page by page; `changes` counts the rows that were added."""
 
     changes: int
 
     def add(self, row: Row) -> None:
-        """Take one change."""
+        """Add a row of the changelog."""
 
     def __len__(self) -> int: ...
 
     def page(self, start: int, count: int) -> Sequence[Row]:
-        """Some of the rows, in order."""
+        """Return some of the rows, in order."""
 
 
-class Changes:
-    """The last changes, in the order they came."""
+class Changelog:
+    """The last rows of a changelog, in the order of arrival."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_rows: int) -> None:
         self.changes = 0
-        self._rows: deque[Row] = deque(maxlen=most)
+        self._rows: deque[Row] = deque(maxlen=max_rows)
         self._lock = threading.Lock()
 
     def add(self, row: Row) -> None:
-        """Take one change."""
+        """Add a row of the changelog."""
         with self._lock:
             self._rows.append(row)
             self.changes += 1
@@ -49,78 +52,118 @@ class Changes:
         return len(self._rows)
 
     def page(self, start: int, count: int) -> Sequence[Row]:
-        """Some of the changes."""
+        """Return some of the rows, in order."""
         with self._lock:
             return list(islice(self._rows, start, start + count))
 
 
 class LiveTable:
-    """The rows that the changes leave: equal ones may be there many times."""
+    """The current rows of a table that a changelog describes; equal rows can occur several times."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_rows: int) -> None:
         self.changes = 0
-        self._most = most
-        self._rows: OrderedDict[int, Row | None] = OrderedDict()  # None: an update's old row has gone
-        self._places: dict[str, list[int]] = {}
+        self._max_rows = max_rows
+        self._rows: OrderedDict[int, Row | None] = (
+            OrderedDict()
+        )  # None: the old row of an update whose new row has not arrived
+        self._positions: dict[str, list[int]] = {}
         self._gaps: deque[int] = deque()
         self._next = 0
         self._count = 0
         self._lock = threading.Lock()
 
     def add(self, row: Row) -> None:
-        """Take one change."""
+        """Add a row of the changelog."""
         with self._lock:
             self.changes += 1
             kind = row.get_row_kind()
             if kind in (RowKind.INSERT, RowKind.UPDATE_AFTER):
                 self._put(row, self._gaps.popleft() if kind is RowKind.UPDATE_AFTER and self._gaps else None)
             else:
-                self._take(row, leave_gap=kind is RowKind.UPDATE_BEFORE)
+                self._remove(row, leave_gap=kind is RowKind.UPDATE_BEFORE)
 
-    def _put(self, row: Row, place: int | None) -> None:
-        if place is None:
-            place, self._next = self._next, self._next + 1
-        self._rows[place] = row
-        self._places.setdefault(_key(row), []).append(place)
+    def _put(self, row: Row, position: int | None) -> None:
+        if position is None:
+            position, self._next = self._next, self._next + 1
+        self._rows[position] = row
+        self._positions.setdefault(_key(row), []).append(position)
         self._count += 1
-        while self._count > self._most:
-            oldest, gone = self._rows.popitem(last=False)
-            if gone is None:
+        while self._count > self._max_rows:
+            oldest, removed = self._rows.popitem(last=False)
+            if removed is None:
                 self._gaps.remove(oldest)
             else:
-                self._forget(gone, oldest)
+                self._remove_position(removed, oldest)
 
-    def _take(self, row: Row, *, leave_gap: bool) -> None:
-        places = self._places.get(_key(row))
-        if not places:
-            return  # it was one too many, and went before
-        place = places[-1]
-        self._forget(row, place)
+    def _remove(self, row: Row, *, leave_gap: bool) -> None:
+        positions = self._positions.get(_key(row))
+        if not positions:
+            return  # it was removed before, because there were too many rows
+        position = positions[-1]
+        self._remove_position(row, position)
         if not leave_gap:
-            del self._rows[place]
+            del self._rows[position]
             return
-        self._rows[place] = None
-        self._gaps.append(place)
-        if len(self._gaps) > _GAPS:
+        self._rows[position] = None
+        self._gaps.append(position)
+        if len(self._gaps) > _MAX_GAPS:
             del self._rows[self._gaps.popleft()]
 
-    def _forget(self, row: Row, place: int) -> None:
+    def _remove_position(self, row: Row, position: int) -> None:
         key = _key(row)
-        places = self._places[key]
-        places.remove(place)
-        if not places:
-            del self._places[key]
+        positions = self._positions[key]
+        positions.remove(position)
+        if not positions:
+            del self._positions[key]
         self._count -= 1
 
     def __len__(self) -> int:
         return self._count
 
     def page(self, start: int, count: int) -> Sequence[Row]:
-        """Some of the rows."""
+        """Return some of the rows, in order."""
         with self._lock:
             return list(islice((row for row in self._rows.values() if row is not None), start, start + count))
 
 
 def _key(row: Row) -> str:
-    """Equal for equal rows, of values that need not be hashable, and of NaN too."""
+    """Equal for equal rows, also if values are not hashable or NaN."""
     return repr(list(row))
+
+
+HEAD = 3  # lines: a border, the column names, a border
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How rows are shown: names and types of columns, a function from a row to its cells, the maximal column width.
+
+    With `show_row_kinds`, the first column is the row kind."""
+
+    names: Sequence[str]
+    types: Sequence[t.DataType]
+    cells: Callable[[Row], list[str]]
+    max_width: int = tableau.MAX_WIDTH
+    show_row_kinds: bool = False
+
+    def lines(self, rows: Sequence[Row]) -> list[str]:
+        """Return the lines of a table of rows, with borders and column names."""
+        widths = tableau.stream_widths(self.names, self.types, self.max_width)
+        names = list(self.names)
+        cells = [self.cells(row) for row in rows]
+        if self.show_row_kinds:
+            widths, names = [2, *widths], ["op", *names]
+            cells = [[str(row.get_row_kind()), *row_cells] for row, row_cells in zip(rows, cells, strict=True)]
+        border = tableau.border(widths)
+        return [border, tableau.line(names, widths), border, *(tableau.line(row, widths) for row in cells), border]
+
+
+def clip(text: str, start: int, width: int) -> str:
+    """Return the part of a line that is visible on a page of this width, scrolled to the right by `start` columns."""
+    visible, column = "", 0
+    for character in text:
+        character_width = tableau.text_width(character)
+        if column >= start and column + character_width <= start + width:
+            visible += character
+        column += character_width
+    return visible

@@ -1,25 +1,30 @@
-"""Where the shell writes: results, messages and errors.
+"""The output of the shell: results, messages, errors, and a status line below them.
 
-Promises: results go to standard output; messages of scripts do not mix with them; no text of a user's moves the cursor.
-Does not know: statements."""
+Promises: results go to standard output, and messages of scripts do not; control characters in data are replaced, so
+that they cannot move the cursor. The status line is drawn on terminals only, and never mixes with a line of output.
+Does not know: statements, jobs."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import threading
 import traceback
+from types import TracebackType
 from typing import TextIO
 
 from millstream.errors import MillstreamError
+from millstream.graph.explain import printable
 from millstream.sql.errors import SqlError
 
 _COLOURS = {"ERROR": "31", "WARNING": "33", "INFO": "2"}
 
 
 class Screen:
-    """Where results go, and where errors and what scripts are told.
+    """The output streams of the shell: one for results, one for errors and messages.
 
-    They are those of the moment it is made: threads of jobs may redirect the process's own later."""
+    They are fixed when the object is created, because threads of jobs may redirect those of the process later."""
 
     def __init__(self, *, interactive: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.interactive = interactive
@@ -28,56 +33,99 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         """Write a line of a result."""
-        write(self.out, f"{_visible(text)}\n")
+        write(self.out, f"{_replace_control_characters(text)}\n")
 
-    def tell(self, text: str, level: str = "INFO") -> None:
-        """Tell something that is no result."""
-        where = self.err
-        coloured = where.isatty() and not os.environ.get("NO_COLOR")
-        mark = f"\x1b[{_COLOURS[level]}m[{level}]\x1b[0m" if coloured else f"[{level}]"
-        write(where, f"{mark} {_visible(text)}\n")
+    def message(self, text: str, level: str = "INFO") -> None:
+        """Write a message, which is not part of a result."""
+        stream = self.err
+        has_colours = stream.isatty() and not os.environ.get("NO_COLOR")
+        label = f"\x1b[{_COLOURS[level]}m[{level}]\x1b[0m" if has_colours else f"[{level}]"
+        write(stream, f"{label} {_replace_control_characters(text)}\n")
 
-    def problem(self, error: BaseException, *, verbose: bool, about: str = "") -> None:
-        """Tell an error: one that is the user's by its sentence, its place and its hint."""
-        self.tell(f"{about}{described(error)}", "ERROR")
+    def error(self, error: BaseException, *, verbose: bool, prefix: str = "") -> None:
+        """Write an error with its hint, and if `verbose` with its traceback."""
+        self.message(f"{prefix}{format_error(error)}", "ERROR")
         if verbose:
-            write(self.err, _visible("".join(traceback.format_exception(error))))
+            write(self.err, _replace_control_characters("".join(traceback.format_exception(error))))
 
     def clear(self) -> None:
-        """Empty the screen."""
+        """Clear the terminal."""
         if self.out.isatty():
             write(self.out, "\x1b[2J\x1b[H")
 
 
-def _visible(text: str) -> str:
-    """The text with a mark in place of characters that move the cursor; a caret below it stays in its place."""
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
+def _replace_control_characters(text: str) -> str:
+    """Replace each control character by one visible character, so that a caret in the next line stays aligned."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in text)
 
 
-def write(where: TextIO, text: str) -> None:
-    """Write a text at once; characters that the stream cannot encode are escaped."""
+def write(stream: TextIO, text: str) -> None:
+    """Write a text and flush; characters that the stream cannot encode are escaped."""
     try:
-        where.write(text)
+        stream.write(text)
     except UnicodeEncodeError:
-        encoding = where.encoding or "utf-8"
-        where.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    where.flush()
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
 
 
-def described(error: BaseException) -> str:
-    """An error in words."""
+def format_error(error: BaseException) -> str:
+    """Return the message and the hint of an error."""
     if isinstance(error, MillstreamError):
         text, hint = error.message.rstrip("\n"), error.hint
     else:
-        said = str(error).strip()
-        text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        hint = "this should not happen: please report it, with what SET 'sql-client.verbose' = 'true' shows"
+        message = str(error).strip()
+        text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+        hint = "this is a bug in millstream: please report it with its traceback (SET 'sql-client.verbose' = 'true')"
     return f"{text}\n  hint: {hint}" if hint else text
 
 
-def relocated(error: SqlError, statement: str, start: int, script: str) -> SqlError:
-    """The same error with its place in the script, where it has one in the statement."""
+def relocate(error: SqlError, statement: str, start: int, script: str) -> SqlError:
+    """Change the position of an error in a statement to the position in the script, if it has one."""
     if error.text != statement or error.at is None:
         return error
     error.text, error.at = None, error.at + start
     return error.placed(script).with_traceback(error.__traceback__)
+
+
+_ERASE = "\r\x1b[2K"
+
+
+class StatusLine:
+    """Writes lines to `out`, with a status line below them on `bar` while the context manager is active.
+
+    Thread-safe."""
+
+    def __init__(self, out: TextIO, bar: TextIO) -> None:
+        self._out, self._bar, self._is_terminal = out, bar, bar.isatty()
+        self._is_drawn = False
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def write(self, line: str) -> None:
+        """Write a line of output; the status line is removed until its next text."""
+        with self._lock:
+            self._draw("")
+            write(self._out, f"{line}\n")
+
+    def show(self, text: str) -> None:
+        """Show a text in the status line."""
+        with self._lock:
+            if not self._is_terminal or self._closed:
+                return
+            self._draw(printable(text)[: shutil.get_terminal_size().columns - 1])
+
+    def _draw(self, text: str) -> None:
+        if text or self._is_drawn:
+            write(self._bar, f"{_ERASE}\x1b[2m{text}\x1b[0m" if text else _ERASE)
+        self._is_drawn = bool(text)
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._closed = True
+            self._draw("")

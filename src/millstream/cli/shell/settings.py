@@ -1,6 +1,6 @@
-"""The options of the shell itself, under Flink's names.
+"""Checks of the options of the shell, which have Flink's names.
 
-Promises: a value that cannot be is refused when it is set, and an option that does nothing here is told once.
+Promises: an invalid value is an error when it is set; an option of Flink's client that has no effect here is a warning.
 Does not know: the options of jobs."""
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from millstream.sql_options import (
     VERBOSE,
 )
 
-OWN: tuple[Option[Any], ...] = (RESULT_MODE, MAX_TABLE_ROWS, VERBOSE, MAX_COLUMN_WIDTH, DML_SYNC)
+SHELL_OPTIONS: tuple[Option[Any], ...] = (RESULT_MODE, MAX_TABLE_ROWS, VERBOSE, MAX_COLUMN_WIDTH, DML_SYNC)
 WITHOUT_EFFECT = tuple(option.key for option in (COLOR_SCHEMA, PRINT_TIME_COST, SHOW_LINE_NUMBERS))
 
 
 class UnknownShellOption(UserError):
-    """A key in the shell's own namespace that is none of its options."""
+    """A key begins with `sql-client.` and is not an option of the shell."""
 
     def __init__(self, key: str) -> None:
-        known = [option.key for option in OWN] + list(WITHOUT_EFFECT)
+        known = [option.key for option in SHELL_OPTIONS] + list(WITHOUT_EFFECT)
         super().__init__(f"unknown option '{key}'", hint=nearest(key, known))
 
 
-class NotAbove0(UserError):
-    """A number that must be above 0."""
+class OptionNotPositive(UserError):
+    """The value of an option is 0 or negative."""
 
     def __init__(self, key: str, value: str) -> None:
-        super().__init__(f"option '{key}' cannot be {value}", hint="it must be above 0")
+        super().__init__(f"option '{key}' cannot be {value}", hint="set a value greater than 0")
 
 
 def check(key: str, value: str) -> str | None:
-    """Refuse a value that an option of the shell cannot have; a warning when the option does nothing."""
-    option = next((each for each in OWN if key in (each.key, *each.fallback_keys)), None)
+    """Check a value if its key is an option of the shell; returns a warning if the option has no effect."""
+    option = next((option for option in SHELL_OPTIONS if key in (option.key, *option.fallback_keys)), None)
     if option is not None:
         parsed = option.parse(value)
         if option.type is int and int(parsed) < 1:
-            raise NotAbove0(option.key, value)
+            raise OptionNotPositive(option.key, value)
         return None
     if key in WITHOUT_EFFECT:
         return f"option '{key}' has no effect"

@@ -1,8 +1,8 @@
-"""Statements run one after another, and their results shown.
+"""A session of the SQL shell: runs statements one after another and shows their results.
 
-Promises: a statement that fails says where in the text it stands, stops what follows it in the same text, and leaves
-the shell as it was; Ctrl-C stops the query at hand and nothing else.
-Does not know: how lines are read, or how a live view is drawn."""
+Promises: a statement that fails is reported with its position in the text, and the statements after it in the same text
+are not run; the session stays usable. Ctrl-C stops the current query and nothing else.
+Does not know: how input is read, or how a live view is drawn."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from typing import Any
 
 from millstream import sql_options
 from millstream.cli.shell import settings
-from millstream.cli.shell.commands import HELP, Command, command
-from millstream.cli.shell.failures import Failed, Place
-from millstream.cli.shell.jobs import BackgroundJob, BackgroundJobs, shown_on, watched
-from millstream.cli.shell.pages import Columns
-from millstream.cli.shell.results import Changes, Kept, LiveTable
-from millstream.cli.shell.screen import Screen, relocated
-from millstream.cli.shell.script import Piece, line_of, pieces
-from millstream.cli.shell.status import StatusLine
+from millstream.cli.shell.jobs import BackgroundJob, BackgroundJobs, observe_job, show_progress
+from millstream.cli.shell.results import Changelog, Columns, LiveTable, QueryRows
+from millstream.cli.shell.screen import Screen, StatusLine, relocate
+from millstream.cli.shell.statements import (
+    HELP,
+    Command,
+    Statement,
+    StatementFailed,
+    StatementLocation,
+    line_number,
+    parse_command,
+    split_statements,
+)
 from millstream.client.progress import Progress
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import ExternalError, UserError
@@ -39,9 +44,9 @@ from millstream.table.table_environment import StreamTableEnvironment
 from millstream.table.table_result import TableResult
 from millstream.types.row import Row
 
-View = Callable[[TableResult, Columns, Kept, Progress], None]
-_NESTED = 10
-_TYPED = "the input"
+View = Callable[[TableResult, Columns, QueryRows, Progress], None]
+_MAX_SOURCE_DEPTH = 10
+_INTERACTIVE_INPUT = "the input"
 INTERRUPTED = 130
 
 
@@ -49,23 +54,25 @@ class CannotUseFile(ExternalError):
     """A file that a command names cannot be read or written."""
 
     def __init__(self, path: str, error: Exception) -> None:
-        said = getattr(error, "strerror", None) or str(error)
-        super().__init__(f"cannot use the file '{path}': {said.lower()}", hint="name another file")
+        reason = getattr(error, "strerror", None) or str(error)
+        super().__init__(f"cannot read or write the file '{path}': {reason.lower()}", hint="name another file")
 
 
 class SourcedTooDeep(UserError):
-    """Files that source one another."""
+    """SOURCE commands are nested too deep."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"SOURCE '{path}' is nested more than {_NESTED} deep", hint="a file sources itself?")
+        super().__init__(
+            f"SOURCE '{path}' is nested more than {_MAX_SOURCE_DEPTH} deep", hint="check whether a file sources itself"
+        )
 
 
 class Leave(Exception):
-    """The user wants to leave the shell."""
+    """Raised by QUIT and EXIT."""
 
 
 class Shell:
-    """One session: an environment, a screen, and the jobs it has started."""
+    """One session: an environment, a screen, and the jobs that it started."""
 
     def __init__(
         self,
@@ -81,28 +88,30 @@ class Shell:
     # ------------------------------------------------------------------------------------------------ whole texts
 
     def handle(self, text: str) -> None:
-        """Run what a person typed; whatever is wrong with it is told. Raises Leave."""
+        """Run interactive input and report errors; raises `Leave`."""
         try:
-            self.run(text, _TYPED)
-        except Failed as failed:
-            self._problem(failed.error, failed.where if failed.place.origin != _TYPED else "")
+            self.run(text, _INTERACTIVE_INPUT)
+        except StatementFailed as failed:
+            self._report_error(failed.error, failed.prefix if failed.location.origin != _INTERACTIVE_INPUT else "")
         except KeyboardInterrupt:
-            self._screen.tell("stopped")
+            self._screen.message("stopped")
 
-    def script(self, text: str, origin: str, *, wait: bool = True) -> int:
-        """Run a script, with `wait` to the end of its jobs; its exit code. The first statement that fails ends it."""
+    def run_script(self, text: str, origin: str, *, wait: bool = True) -> int:
+        """Run a script up to the first statement that fails, with `wait` to the end of its jobs.
+
+        Returns the exit code."""
         try:
             with suppress(Leave):
                 self.run(text, origin)
             if wait:
                 with interruptible():
                     self.jobs.wait()
-        except Failed as failed:
-            self._problem(failed.error, failed.where)
+        except StatementFailed as failed:
+            self._report_error(failed.error, failed.prefix)
             self.jobs.end()
             return 1
         except KeyboardInterrupt:
-            self._screen.tell("stopped")
+            self._screen.message("stopped")
             self.jobs.end()
             return INTERRUPTED
         except BrokenPipeError:
@@ -111,54 +120,55 @@ class Shell:
         return 0
 
     def run(self, text: str, origin: str) -> None:
-        """Run the statements of a text up to the first that fails."""
-        for number, piece in enumerate(pieces(text), 1):
-            place = Place(number, line_of(text, piece.start), origin)
+        """Run the statements of a text; the first that fails raises `StatementFailed`."""
+        for number, statement in enumerate(split_statements(text), 1):
+            location = StatementLocation(number, line_number(text, statement.start), origin)
             try:
-                self._execute(piece, place)
+                self._execute(statement, location)
             except SqlError as problem:
-                raise Failed(relocated(problem, piece.text, piece.start, text), place) from problem
-            except (Leave, Failed, BrokenPipeError):
+                relocated = relocate(problem, statement.text, statement.start, text)
+                raise StatementFailed(relocated, location) from problem
+            except (Leave, StatementFailed, BrokenPipeError):
                 raise
             except Exception as problem:
-                raise Failed(problem, place) from problem
+                raise StatementFailed(problem, location) from problem
 
-    def tell_ended(self) -> None:
-        """Tell of jobs that have ended since this was last asked for."""
-        self.jobs.tell_ended(self._problem)
+    def report_ended_jobs(self) -> None:
+        """Report jobs that have ended since the last call."""
+        self.jobs.report_ended(self._report_error)
 
-    def _problem(self, error: Exception, about: str) -> None:
-        self._screen.problem(error, verbose=self._env._configuration.get(sql_options.VERBOSE), about=about)
+    def _report_error(self, error: Exception, prefix: str) -> None:
+        self._screen.error(error, verbose=self._env._configuration.get(sql_options.VERBOSE), prefix=prefix)
 
     # -------------------------------------------------------------------------------------------- single statements
 
-    def _execute(self, piece: Piece, place: Place) -> None:
-        found = command(piece.text)
-        if found is not None:
-            self._command(found, piece.text)
+    def _execute(self, statement: Statement, location: StatementLocation) -> None:
+        command = parse_command(statement.text)
+        if command is not None:
+            self._run_command(command, statement.text)
             return
-        node = parse_statement(piece.text)
+        node = parse_statement(statement.text)
         if isinstance(node, s.SetOption) and node.key is not None:
             warning = settings.check(node.key, node.value or "")
             if warning is not None:
-                self._screen.tell(warning, "WARNING")
-        with interruptible(), watched(self._env, "query") as progress:
-            result = self._tables.execute_sql(piece.text)
+                self._screen.message(warning, "WARNING")
+        with interruptible(), observe_job(self._env, "query") as progress:
+            result = self._tables.execute_sql(statement.text)
             client = result.get_job_client()
             if isinstance(node, s.SelectStatement):
-                with result.collect():  # a query ends with its statement, wherever Ctrl-C finds it
-                    self._query(result, progress)
+                with result.collect():  # the query is cancelled with its statement, whenever Ctrl-C is pressed
+                    self._show_query(result, progress)
             elif client is not None:
                 sync = self._env._configuration.get(sql_options.DML_SYNC)
-                self.jobs.add(BackgroundJob(client, progress, place), wait=sync)
+                self.jobs.add(BackgroundJob(client, progress, location), wait=sync)
             elif result._schema is None:
-                self._screen.tell("done")
+                self._screen.message("done")
             else:
                 for text in result.lines():
                     self._screen.line(text)
 
-    def _command(self, found: Command, text: str) -> None:
-        match found.word:
+    def _run_command(self, command: Command, text: str) -> None:
+        match command.word:
             case "QUIT" | "EXIT":
                 raise Leave
             case "CLEAR":
@@ -166,78 +176,77 @@ class Shell:
             case "HELP":
                 self._screen.line(HELP)
             case "SOURCE":
-                self._source(found.file)
+                self._source(command.file)
             case "DRAW":
                 try:
-                    self._draw(found)
+                    self._draw(command)
                 except SqlError as problem:
-                    raise relocated(problem, found.statement, found.statement_at, text) from None
+                    raise relocate(problem, command.statement, command.statement_offset, text) from None
 
     def _source(self, path: str) -> None:
-        if self._depth >= _NESTED:
+        if self._depth >= _MAX_SOURCE_DEPTH:
             raise SourcedTooDeep(path)
         self._depth += 1
         try:
-            self.run(read(path), path)
+            self.run(read_script(path), path)
         finally:
             self._depth -= 1
 
-    def _draw(self, found: Command) -> None:
-        node = parse_statement(found.statement)
-        plans = self._tables._placed(found.statement, lambda: self._tables._plans_of(node, found.statement))
+    def _draw(self, command: Command) -> None:
+        node = parse_statement(command.statement)
+        plans = self._tables._placed(command.statement, lambda: self._tables._plans_of(node, command.statement))
         plan = execution_plan(job_graph(self._tables._graph_of(plans), "plan"))
-        drawn = explain.mermaid(plan) if found.file.endswith((".mmd", ".md")) else svg(plan)
+        diagram = explain.mermaid(plan) if command.file.endswith((".mmd", ".md")) else svg(plan)
         try:
-            Path(found.file).write_text(drawn, encoding="utf-8")
+            Path(command.file).write_text(diagram, encoding="utf-8")
         except (OSError, ValueError) as problem:
-            raise CannotUseFile(found.file, problem) from None
-        self._screen.tell(f"wrote {found.file}")
+            raise CannotUseFile(command.file, problem) from None
+        self._screen.message(f"wrote {command.file}")
 
     # ------------------------------------------------------------------------------------------------------ queries
 
-    def _query(self, result: TableResult, progress: Progress) -> None:
+    def _show_query(self, result: TableResult, progress: Progress) -> None:
         config = self._env._configuration
-        mode = config.get(sql_options.RESULT_MODE) if self._mode_is_chosen() else "tableau"
-        most = config.get(sql_options.MAX_TABLE_ROWS)
-        columns = self._columns(result, ops=mode == "changelog")
+        mode = config.get(sql_options.RESULT_MODE) if self._has_result_mode() else "tableau"
+        max_rows = config.get(sql_options.MAX_TABLE_ROWS)
+        columns = self._columns(result, show_row_kinds=mode == "changelog")
         if mode != "tableau" and self._view is not None:
-            self._view(result, columns, Changes(most) if mode == "changelog" else LiveTable(most), progress)
+            rows = Changelog(max_rows) if mode == "changelog" else LiveTable(max_rows)
+            self._view(result, columns, rows, progress)
             return
         with StatusLine(self._screen.out, self._screen.err) as status:
-            shown_on(progress, status.show)
+            show_progress(progress, status.show)
             if mode == "table" or not result._streaming:
-                kept = LiveTable(most)
-                self._gather(result, kept)
-                for line in tableau.bounded(
-                    columns.names, [columns.cells(r) for r in kept.page(0, most)], columns.most
-                ):
+                table = LiveTable(max_rows)
+                self._collect(result, table)
+                cells = [columns.cells(row) for row in table.page(0, max_rows)]
+                for line in tableau.bounded(columns.names, cells, columns.max_width):
                     status.write(line)
             else:
                 self._stream(result, columns, status)
 
-    def _mode_is_chosen(self) -> bool:
+    def _has_result_mode(self) -> bool:
         return self._view is not None or self._env._configuration.contains(sql_options.RESULT_MODE)
 
-    def _columns(self, result: TableResult, *, ops: bool) -> Columns:
+    def _columns(self, result: TableResult, *, show_row_kinds: bool) -> Columns:
         schema, cells = result._row_type(), result._cells()
 
-        def safe(row: Row) -> list[str]:
+        def printable_cells(row: Row) -> list[str]:
             return [printable(cell) for cell in cells(row)]
 
-        return Columns(
-            schema.names, schema.types, safe, self._env._configuration.get(sql_options.MAX_COLUMN_WIDTH), ops
-        )
+        max_width = self._env._configuration.get(sql_options.MAX_COLUMN_WIDTH)
+        return Columns(schema.names, schema.types, printable_cells, max_width, show_row_kinds)
 
     @staticmethod
-    def _gather(result: TableResult, kept: Kept) -> None:
+    def _collect(result: TableResult, table: QueryRows) -> None:
         with result.collect() as rows:
             for row in rows:
-                kept.add(row)
+                table.add(row)
 
     def _stream(self, result: TableResult, columns: Columns, status: StatusLine) -> None:
         count = 0
 
-        def counted(rows: Iterator[Row]) -> Iterator[tuple[int, Sequence[str]]]:
+        def count_rows(rows: Iterator[Row]) -> Iterator[tuple[int, Sequence[str]]]:
             nonlocal count
             for row in rows:
                 count += 1
@@ -245,18 +254,19 @@ class Shell:
 
         try:
             with result.collect() as rows:
-                for line in tableau.streamed(columns.names, columns.kinds, counted(rows), columns.most):
+                for line in tableau.streamed(columns.names, columns.types, count_rows(rows), columns.max_width):
                     status.write(line)
         except KeyboardInterrupt:
             if not self._screen.interactive:
                 raise
             if count:
-                status.write(tableau.border([2, *tableau.stream_widths(columns.names, columns.kinds, columns.most)]))
+                widths = tableau.stream_widths(columns.names, columns.types, columns.max_width)
+                status.write(tableau.border([2, *widths]))
             status.write(f"Query terminated, received a total of {count} {'row' if count == 1 else 'rows'}")
 
 
-def read(path: str) -> str:
-    """The text of a script."""
+def read_script(path: str) -> str:
+    """Read the text of a script."""
     try:
         return Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as problem:
@@ -265,7 +275,7 @@ def read(path: str) -> str:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt here, whatever libraries have made of it."""
+    """Let Ctrl-C raise KeyboardInterrupt inside of the context; libraries may have replaced the signal handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
