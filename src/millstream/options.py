@@ -379,7 +379,7 @@ BATCH_RUN_SIZE = Option(
     MemorySize,
 )
 SQL_BATCH_ENGINE = Option(
-    "millstream.sql.catalyst-engine",
+    "millstream.sql.batch-engine",
     "catalyst",
     "Who plans the queries of a batch job: Spark's optimizer, with our operators for what it does not know, or our "
     "operators alone.",

@@ -82,7 +82,7 @@ class Relation:
 class NoOptimizer(UserError):
     """An engine without an optimizer was given a relation."""
 
-    hint = "set millstream.sql.catalyst-engine to operators"
+    hint = "set millstream.sql.batch-engine to operators"
 
     def __init__(self) -> None:
         super().__init__("this engine cannot run queries of tables as a whole")
