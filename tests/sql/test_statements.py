@@ -114,7 +114,7 @@ REFUSED = [
         "a watermark needs TIMESTAMP(3)",
         23,
     ),
-    ("CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('connector' = 'datagen')", "which is no column", 0),
+    ("CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('connector' = 'datagen')", "which is not a column", 0),
     ("CREATE TABLE t (a INT) WITH ('connector' = 'datagen')", "already", 0),
     ("CREATE MODEL m WITH ('a' = 'b')", "models are not supported", 0),
     ("DELETE FROM t", "cannot be changed in place", 0),

@@ -12,7 +12,7 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import UserError
 from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
-from millstream.sql.ddl import Definitions
+from millstream.sql.ddl import DdlExecutor
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.functions.library import built_in_names
 from millstream.sql.logical.bind.expressions import Session
@@ -53,8 +53,8 @@ class NamedObjects:
             self._catalogs, self._config.get_local_timezone(), lambda key: config.get_string(key, "") or None
         )
 
-    def _definitions(self) -> Definitions:
-        return Definitions(self._session(), user_function)
+    def _ddl(self) -> DdlExecutor:
+        return DdlExecutor(self._session(), user_function)
 
     def _definition_of(self, descriptor: TableDescriptor, inferred: t.RowType | None) -> TableDefinition:
         schema = descriptor.get_schema()
@@ -161,23 +161,23 @@ class NamedObjects:
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Give a function a name in this session."""
         parts = object_path(path)
-        self._definitions().register_function(parts, user_function(parts[-1], function), temporary=True)
+        self._ddl().register_function(parts, user_function(parts[-1], function), temporary=True)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Give a function a name that hides all others."""
-        self._definitions().register_function((name,), user_function(name, function), temporary=True, system=True)
+        self._ddl().register_function((name,), user_function(name, function), temporary=True, system=True)
 
     def drop_function(self, path: str) -> bool:
         """Forget a function."""
-        return self._definitions().drop_function(object_path(path), temporary=False, system=False, if_exists=True)
+        return self._ddl().drop_function(object_path(path), temporary=False, system=False, if_exists=True)
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a temporary function."""
-        return self._definitions().drop_function(object_path(path), temporary=True, system=False, if_exists=True)
+        return self._ddl().drop_function(object_path(path), temporary=True, system=False, if_exists=True)
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Forget a temporary system function."""
-        return self._definitions().drop_function((name,), temporary=True, system=True, if_exists=True)
+        return self._ddl().drop_function((name,), temporary=True, system=True, if_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:
         """The users' functions."""
@@ -197,7 +197,7 @@ class NamedObjects:
 
     def load_module(self, module_name: str, module: Module) -> None:
         """Have the functions of a module found, behind those of the modules in use."""
-        self._definitions().load_module(module_name, module.functions())
+        self._ddl().load_module(module_name, module.functions())
 
     def unload_module(self, module_name: str) -> None:
         """Forget a module."""
@@ -220,7 +220,7 @@ class NamedObjects:
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         """A catalog, None where there is none."""
         found = self._catalogs.all.get(catalog_name)
-        return None if found is None else Catalog(found, self._definitions())
+        return None if found is None else Catalog(found, self._ddl())
 
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
         """Make a catalog known."""
@@ -230,15 +230,15 @@ class NamedObjects:
         """Make a catalog."""
         options = tuple(catalog_descriptor.configuration.to_dict().items())
         node = s.CreateNamespace(0, "CATALOG", (catalog_name,), options, catalog_descriptor.comment)
-        self._definitions().execute(node, "")
+        self._ddl().execute(node, "")
 
     def use_catalog(self, catalog_name: str) -> None:
         """Make a catalog the current one."""
-        self._definitions().execute(s.Use(0, "CATALOG", (catalog_name,)), "")
+        self._ddl().execute(s.Use(0, "CATALOG", (catalog_name,)), "")
 
     def use_database(self, database_name: str) -> None:
         """Make a database the current one."""
-        self._definitions().execute(s.Use(0, "DATABASE", (database_name,)), "")
+        self._ddl().execute(s.Use(0, "DATABASE", (database_name,)), "")
 
     def get_current_catalog(self) -> str:
         """The current catalog."""

@@ -115,9 +115,8 @@ class PlanningSession(NamedObjects):
             message = f"there is no table '{'.'.join(node.name)}' to replace"
             raise CatalogError(message, at=node.at, hint="write CREATE OR REPLACE TABLE")
         query = QueryBinder(self._session()).query(node.query)
-        extra = tuple(ColumnDefinition(f.name, t.plain(f.data_type)) for f in query.schema.fields)
-        definitions = self._definitions()
-        definition = definitions.definition(node, text, extra)
+        query_columns = tuple(ColumnDefinition(f.name, t.plain(f.data_type)) for f in query.schema.fields)
+        definition = self._ddl().build_table(node, text, query_columns)
         full = self._catalogs.full_name(node.name, node.at)
         return definition, bind_insert(full, definition, query, query.schema.names)
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
-from millstream.sql.ddl import OK, Answer, table_of
+from millstream.sql.ddl import OK, StatementResult, make_string_result
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -41,15 +41,15 @@ class SessionJobs(JobListener):
     def on_job_executed(self, job_execution_result: JobExecutionResult | None, throwable: BaseException | None) -> None:
         """A job that has ended stays in the list."""
 
-    def shown(self) -> Answer:
+    def shown(self) -> StatementResult:
         """SHOW JOBS."""
-        return Answer(_COLUMNS, tuple(_row(each) for each in self._clients.values()))
+        return StatementResult(_COLUMNS, tuple(_row(each) for each in self._clients.values()))
 
-    def described(self, job: str, at: int | None) -> Answer:
+    def described(self, job: str, at: int | None) -> StatementResult:
         """DESCRIBE JOB."""
-        return Answer(_COLUMNS, (_row(self._client(job, at)),))
+        return StatementResult(_COLUMNS, (_row(self._client(job, at)),))
 
-    def stop(self, node: s.StopJob, directory: str | None) -> Answer:
+    def stop(self, node: s.StopJob, directory: str | None) -> StatementResult:
         """STOP JOB: with a savepoint in `directory` the answer is its path; without one the job is cancelled."""
         client = self._client(node.job, node.at)
         if client._handle.status().is_terminal_state():
@@ -58,7 +58,7 @@ class SessionJobs(JobListener):
         if not node.savepoint:
             client.cancel().result()
             return OK
-        return table_of(["savepoint path"], [(client.stop_with_savepoint(node.drain, directory).result(),)])
+        return make_string_result(["savepoint path"], [(client.stop_with_savepoint(node.drain, directory).result(),)])
 
     def _client(self, job: str, at: int | None) -> JobClient:
         found = self._clients.get(job)

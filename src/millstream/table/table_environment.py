@@ -14,7 +14,7 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.sql.catalog.catalog import StreamTable, TableDefinition
 from millstream.sql.columns import row_type_info
-from millstream.sql.ddl import Answer
+from millstream.sql.ddl import StatementResult
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.inserts import bind_insert
@@ -101,13 +101,13 @@ class TableEnvironment(PlanningSession):
                 return self._answered(self._jobs.stop(node, savepoints))
             case s.PlanFile():
                 return self._plan_file(node, text)
-        answer = self._definitions().execute(node, text)
+        answer = self._ddl().execute(node, text)
         if answer is None:
             message = f"{type(node).__name__} is not supported"
             raise SqlNotSupported(message, at=node.at)
         return self._answered(answer)
 
-    def _answered(self, answer: Answer) -> TableResult:
+    def _answered(self, answer: StatementResult) -> TableResult:
         if answer.schema is None:
             return TableResult(None)
         names = answer.schema.names

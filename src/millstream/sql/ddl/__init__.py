@@ -1,6 +1,6 @@
-"""Statements about catalogs."""
+"""Execution of DDL: CREATE, ALTER, DROP, SHOW, DESCRIBE, USE."""
 
-from millstream.sql.ddl.answers import OK, Answer, table_of
-from millstream.sql.ddl.definitions import Definitions
+from millstream.sql.ddl.executor import DdlExecutor
+from millstream.sql.ddl.results import OK, StatementResult, make_string_result
 
-__all__ = ["OK", "Answer", "Definitions", "table_of"]
+__all__ = ["OK", "DdlExecutor", "StatementResult", "make_string_result"]

@@ -1,7 +1,8 @@
-"""The users' functions and modules under their names.
+"""CREATE, ALTER and DROP FUNCTION, LOAD and UNLOAD MODULE.
 
-Promises: a function that cannot be imported has no name; temporary and system names are apart from a database's.
-Does not know: calls."""
+Promises: a function is imported before it is registered; temporary functions, system functions and functions of a
+database have separate names.
+Does not know: calls of functions."""
 
 from __future__ import annotations
 
@@ -11,25 +12,25 @@ from typing import Any
 
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.catalog.modules import installed
-from millstream.sql.ddl.answers import OK, Answer
+from millstream.sql.ddl.results import OK, StatementResult
 from millstream.sql.errors import CatalogError, SqlNotSupported, nearest
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.syntax import tree as s
 
 
-class NamedFunctions:
-    """Gives functions their names and takes them away; `wrap` makes a user's object a function."""
+class FunctionStatements:
+    """Executes statements about functions and modules; `wrap` turns a Python object into a function."""
 
     def __init__(self, catalogs: Catalogs, wrap: Callable[[str, Any], UserFunction]) -> None:
         self._catalogs = catalogs
         self._wrap = wrap
 
-    def create(self, node: s.CreateFunction) -> Answer:
+    def create(self, node: s.CreateFunction) -> StatementResult:
         """CREATE FUNCTION."""
         if node.language != "PYTHON":
             message = f"functions in {node.language} are not supported"
             raise SqlNotSupported(message, at=node.at, hint="write it in Python: ... AS 'module.name' LANGUAGE PYTHON")
-        function = self.loaded(node.target, node.name[-1], node.at)
+        function = self.load(node.target, node.name[-1], node.at)
         self.register(
             node.name,
             function,
@@ -40,17 +41,17 @@ class NamedFunctions:
         )
         return OK
 
-    def loaded(self, target: str, name: str, at: int | None = None) -> UserFunction:
-        """The function that a Python name stands for."""
+    def load(self, target: str, name: str, at: int | None = None) -> UserFunction:
+        """Import a Python object by its qualified name and return it as a function."""
         module, _, attribute = target.rpartition(".")
         try:
-            found = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError, ValueError) as problem:
-            message = f"function '{target}' cannot be imported: {problem}"
+            target_object = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            message = f"function '{target}' cannot be imported: {error}"
             raise CatalogError(
-                message, at=at, hint="give module.name, and see that the module can be imported"
+                message, at=at, hint="write 'module.name', and check that the module is on the Python path"
             ) from None
-        return self._wrap(name, found)
+        return self._wrap(name, target_object)
 
     def register(
         self,
@@ -62,59 +63,53 @@ class NamedFunctions:
         if_not_exists: bool = False,
         at: int | None = None,
     ) -> None:
-        """Give a user's function its name."""
-        full = self._catalogs.full_name(path, at)
-        key = (full[0], full[1], full[2].lower())
-        table: dict[Any, Any]
-        place: Any
-        if system:
-            table, place = self._catalogs.system_functions, path[-1].lower()
-        elif temporary:
-            table, place = self._catalogs.temporary_functions, key
-        else:
-            table, place = self._catalogs.database(full[0], full[1], at).functions, key[2]
-        if place in table and if_not_exists:
+        """Register a user-defined function."""
+        functions, key = self._find_registry(path, temporary, system, at)
+        if key in functions and if_not_exists:
             return
-        if place in table and not (system or temporary):
-            message = f"there is a function '{'.'.join(path)}' already"
+        if key in functions and not (system or temporary):
+            message = f"function '{'.'.join(path)}' already exists"
             raise CatalogError(message, at=at)
-        table[place] = function
+        functions[key] = function
 
     def drop(
         self, path: tuple[str, ...], *, temporary: bool, system: bool, if_exists: bool, at: int | None = None
     ) -> bool:
-        """Forget a user's function; False when it was not there and need not be."""
-        full = self._catalogs.full_name(path, at)
-        key = (full[0], full[1], full[2].lower())
-        if system:
-            table: dict[Any, Any] = self._catalogs.system_functions
-            place: Any = path[-1].lower()
-        elif temporary:
-            table, place = self._catalogs.temporary_functions, key
-        else:
-            table, place = self._catalogs.database(full[0], full[1], at).functions, key[2]
-        if place not in table:
+        """Drop a user-defined function; return False if it does not exist and `if_exists` is set."""
+        functions, key = self._find_registry(path, temporary, system, at)
+        if key not in functions:
             if if_exists:
                 return False
             message = f"there is no function '{'.'.join(path)}'"
             raise CatalogError(message, at=at, hint=nearest(path[-1], self._catalogs.function_names()))
-        del table[place]
+        del functions[key]
         return True
 
-    def alter(self, node: s.Alter) -> Answer:
+    def _find_registry(
+        self, path: tuple[str, ...], temporary: bool, system: bool, at: int | None
+    ) -> tuple[dict[Any, Any], Any]:
+        """Return the functions among which a name is looked up, and its key there."""
+        catalog, database, name = self._catalogs.full_name(path, at)
+        if system:
+            return self._catalogs.system_functions, path[-1].lower()
+        if temporary:
+            return self._catalogs.temporary_functions, (catalog, database, name.lower())
+        return self._catalogs.database(catalog, database, at).functions, name.lower()
+
+    def alter(self, node: s.Alter) -> StatementResult:
         """ALTER FUNCTION."""
         if node.temporary:
             message = "a temporary function cannot be altered"
-            raise SqlNotSupported(message, at=node.at, hint="drop it and create another")
+            raise SqlNotSupported(message, at=node.at, hint="drop it and create it again")
         full = self._catalogs.full_name(node.name, node.at)
         if node.if_exists and full[2].lower() not in self._catalogs.database(full[0], full[1], node.at).functions:
             return OK
-        found = self.loaded(node.arguments[0], node.name[-1], node.at)
+        function = self.load(node.arguments[0], node.name[-1], node.at)
         self.drop(node.name, temporary=False, system=False, if_exists=node.if_exists, at=node.at)
-        self.register(node.name, found, temporary=False, at=node.at)
+        self.register(node.name, function, temporary=False, at=node.at)
         return OK
 
-    def module(self, node: s.Module) -> Answer:
+    def execute_module(self, node: s.Module) -> StatementResult:
         """LOAD and UNLOAD MODULE."""
         if node.action == "UNLOAD":
             self._catalogs.modules.unload(node.name, node.at)
@@ -124,5 +119,5 @@ class NamedFunctions:
         return OK
 
     def load_module(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:
-        """Add a module of users' functions."""
-        self._catalogs.modules.load(name, {key: self._wrap(key, each) for key, each in functions.items()}, at)
+        """Load a module with user-defined functions."""
+        self._catalogs.modules.load(name, {key: self._wrap(key, function) for key, function in functions.items()}, at)

@@ -1,7 +1,7 @@
-"""CREATE TABLE ... LIKE: what is taken over from another table.
+"""CREATE TABLE ... LIKE: the parts of a definition that are copied from another table.
 
-Promises: Flink's defaults; what both tables say is refused, unless the statement says which of them holds.
-Does not know: how tables are described otherwise."""
+Promises: Flink's defaults; a part that both tables define is an error, unless the statement says which one counts.
+Does not know: the other clauses of CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -15,81 +15,86 @@ _FEATURES = ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", 
 _CAN_OVERWRITE = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
 
-def followed(catalogs: Catalogs, node: s.LikeClause) -> TableDefinition:
-    """What is taken over of the table that a statement follows."""
-    _, found = catalogs.table(node.table, node.at)
-    if not isinstance(found, TableDefinition):
-        message = f"'{'.'.join(node.table)}' is not a table that LIKE can follow"
-        raise SqlValidationError(message, at=node.at, hint="a view can be copied by CREATE TABLE ... AS SELECT")
-    how = _chosen(node)
+def inherit_definition(catalogs: Catalogs, node: s.LikeClause) -> TableDefinition:
+    """Return the parts of the other table that the new table gets."""
+    _, source = catalogs.table(node.table, node.at)
+    if not isinstance(source, TableDefinition):
+        message = f"'{'.'.join(node.table)}' cannot be copied by LIKE, because it is not a table"
+        raise SqlValidationError(message, at=node.at, hint="use CREATE TABLE ... AS SELECT to copy a view")
+    strategies = _read_strategies(node)
     columns = tuple(
-        each
-        for each in found.columns
-        if not (how["GENERATED"] == "EXCLUDING" and each.expr is not None)
-        and not (how["METADATA"] == "EXCLUDING" and each.metadata_key is not None)
+        column
+        for column in source.columns
+        if not (strategies["GENERATED"] == "EXCLUDING" and column.expr is not None)
+        and not (strategies["METADATA"] == "EXCLUDING" and column.metadata_key is not None)
     )
-    keyed = how["CONSTRAINTS"] != "EXCLUDING"
+    keeps_key = strategies["CONSTRAINTS"] != "EXCLUDING"
     return replace(
-        found,
+        source,
         columns=columns,
-        options={} if how["OPTIONS"] == "EXCLUDING" else found.options,
-        primary_key=found.primary_key if keyed else (),
-        constraint=found.constraint if keyed else None,
-        partitions=() if how["PARTITIONS"] == "EXCLUDING" else found.partitions,
-        distribution=None if how["DISTRIBUTION"] == "EXCLUDING" else found.distribution,
-        watermark=None if how["WATERMARKS"] == "EXCLUDING" else found.watermark,
+        options={} if strategies["OPTIONS"] == "EXCLUDING" else source.options,
+        primary_key=source.primary_key if keeps_key else (),
+        constraint=source.constraint if keeps_key else None,
+        partitions=() if strategies["PARTITIONS"] == "EXCLUDING" else source.partitions,
+        distribution=None if strategies["DISTRIBUTION"] == "EXCLUDING" else source.distribution,
+        watermark=None if strategies["WATERMARKS"] == "EXCLUDING" else source.watermark,
     )
 
 
-def _chosen(node: s.LikeClause | None) -> dict[str, str]:
-    """INCLUDING, EXCLUDING or OVERWRITING for each feature of a table."""
-    how = dict.fromkeys(_FEATURES, "INCLUDING") | {"OPTIONS": "OVERWRITING"}
-    given = () if node is None else node.options
-    for word, feature in given:
+def _read_strategies(node: s.LikeClause | None) -> dict[str, str]:
+    """Return INCLUDING, EXCLUDING or OVERWRITING for each feature of a table."""
+    strategies = dict.fromkeys(_FEATURES, "INCLUDING") | {"OPTIONS": "OVERWRITING"}
+    options = () if node is None else node.options
+    for strategy, feature in options:
         if feature == "ALL":
-            how.update(dict.fromkeys(_FEATURES, word))
+            strategies.update(dict.fromkeys(_FEATURES, strategy))
         elif feature not in _FEATURES:
             assert node is not None
-            message = f"LIKE knows no {feature}"
+            message = f"LIKE has no feature {feature}"
             raise SqlValidationError(message, at=node.at, hint=nearest(feature, ("ALL", *_FEATURES)))
-        elif word == "OVERWRITING" and feature not in _CAN_OVERWRITE:
+        elif strategy == "OVERWRITING" and feature not in _CAN_OVERWRITE:
             assert node is not None
             message = f"LIKE cannot overwrite {feature}"
             raise SqlValidationError(message, at=node.at, hint=f"write EXCLUDING {feature}")
-    how.update({feature: word for word, feature in given if feature != "ALL"})
-    return how
+    strategies.update({feature: strategy for strategy, feature in options if feature != "ALL"})
+    return strategies
 
 
-def add_column(columns: list[ColumnDefinition], made: ColumnDefinition, at: int, node: s.LikeClause | None) -> None:
-    """Add a column of the statement; one that is computed, or metadata, may take the place of another of its kind."""
-    names = [each.name for each in columns]
-    if made.name not in names:
-        columns.append(made)
+def add_column(columns: list[ColumnDefinition], column: ColumnDefinition, at: int, node: s.LikeClause | None) -> None:
+    """Add a column of the statement. With OVERWRITING, a computed or metadata column can replace one of its kind."""
+    names = [existing.name for existing in columns]
+    if column.name not in names:
+        columns.append(column)
         return
-    place = names.index(made.name)
-    kind = "GENERATED" if made.expr is not None else "METADATA" if made.metadata_key is not None else ""
-    other = columns[place]
-    same = (other.expr is None) == (made.expr is None) and (other.metadata_key is None) == (made.metadata_key is None)
-    if kind and same and _chosen(node)[kind] == "OVERWRITING":
-        columns[place] = made
+    index = names.index(column.name)
+    feature = "GENERATED" if column.expr is not None else "METADATA" if column.metadata_key is not None else ""
+    other = columns[index]
+    is_same_kind = (other.expr is None, other.metadata_key is None) == (
+        column.expr is None,
+        column.metadata_key is None,
+    )
+    if feature and is_same_kind and _read_strategies(node)[feature] == "OVERWRITING":
+        columns[index] = column
         return
-    message = f"column '{made.name}' is there twice"
-    hint = None if node is None else f"the table of LIKE has it{f'; write OVERWRITING {kind}' if kind else ''}"
+    message = f"column '{column.name}' is defined twice"
+    hint = None
+    if node is not None:
+        hint = "the table in LIKE has this column" + (f"; write OVERWRITING {feature}" if feature else "")
     raise SqlValidationError(message, at=at, hint=hint)
 
 
-def check(node: s.CreateTable, base: TableDefinition) -> None:
-    """Refuse what both tables say."""
-    how = _chosen(node.like)
-    both = {
+def check_conflicts(node: s.CreateTable, base: TableDefinition) -> None:
+    """Raise an error for a feature that both tables define, unless it is overwritten."""
+    strategies = _read_strategies(node.like)
+    in_both = {
         "WATERMARKS": node.watermark is not None and base.watermark is not None,
         "CONSTRAINTS": bool(node.primary_key and base.primary_key),
         "PARTITIONS": bool(node.partitions and base.partitions),
         "DISTRIBUTION": node.distribution is not None and base.distribution is not None,
         "OPTIONS": bool(dict(node.options).keys() & dict(base.options).keys()),
     }
-    for feature, twice in both.items():
-        if twice and how[feature] != "OVERWRITING":
-            message = f"the table of LIKE has {feature} too"
+    for feature, is_in_both in in_both.items():
+        if is_in_both and strategies[feature] != "OVERWRITING":
+            message = f"both tables define {feature}"
             words = " or ".join(["EXCLUDING", *(["OVERWRITING"] if feature in _CAN_OVERWRITE else [])])
             raise SqlValidationError(message, at=node.at, hint=f"write LIKE ... ({words} {feature})")

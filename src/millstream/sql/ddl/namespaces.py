@@ -1,23 +1,23 @@
-"""Catalogs and databases: CREATE, ALTER, DROP, USE.
+"""CREATE, ALTER, DROP and USE for catalogs and databases.
 
-Promises: what is current, or not empty, is not dropped.
+Promises: the current catalog and database are not dropped; a database with tables is dropped only with CASCADE.
 Does not know: tables."""
 
 from __future__ import annotations
 
 from millstream.sql.catalog.catalog import Catalog, Catalogs, Database
-from millstream.sql.ddl.answers import OK, Answer
+from millstream.sql.ddl.results import OK, StatementResult
 from millstream.sql.errors import CatalogError
 from millstream.sql.syntax import tree as s
 
 
-class Namespaces:
+class NamespaceStatements:
     """Executes statements about catalogs and databases."""
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
 
-    def create(self, node: s.CreateNamespace) -> Answer:
+    def create(self, node: s.CreateNamespace) -> StatementResult:
         """CREATE CATALOG and CREATE DATABASE."""
         options = dict(node.options)
         if node.kind == "CATALOG":
@@ -25,27 +25,27 @@ class Namespaces:
             if name in self._catalogs.all:
                 if node.if_not_exists:
                     return OK
-                message = f"there is a catalog '{name}' already"
+                message = f"catalog '{name}' already exists"
                 raise CatalogError(message, at=node.at)
-            kind = options.get("type")
-            if kind is None:
+            catalog_type = options.get("type")
+            if catalog_type is None:
                 message = f"catalog '{name}' has no option 'type'"
                 raise CatalogError(message, at=node.at, hint="write WITH ('type' = 'generic_in_memory')")
-            if kind != "generic_in_memory":
-                message = f"there is no kind of catalog '{kind}'"
+            if catalog_type != "generic_in_memory":
+                message = f"catalogs of type '{catalog_type}' are not supported"
                 raise CatalogError(message, at=node.at, hint="use 'type' = 'generic_in_memory'")
-            made = Catalog(name, options.get("default-database", "default"), options)
-            made.comment = node.comment
-            self._catalogs.all[name] = made
+            new_catalog = Catalog(name, options.get("default-database", "default"), options)
+            new_catalog.comment = node.comment
+            self._catalogs.all[name] = new_catalog
             return OK
         catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
-        known = self._catalogs.catalog(catalog, node.at).databases
-        if name in known:
+        databases = self._catalogs.catalog(catalog, node.at).databases
+        if name in databases:
             if node.if_not_exists:
                 return OK
-            message = f"there is a database '{name}' in catalog '{catalog}' already"
+            message = f"database '{name}' already exists in catalog '{catalog}'"
             raise CatalogError(message, at=node.at)
-        known[name] = Database(node.comment, options)
+        databases[name] = Database(node.comment, options)
         return OK
 
     def drop_catalog(self, node: s.Drop) -> None:
@@ -56,27 +56,27 @@ class Namespaces:
                 return
             self._catalogs.catalog(name, node.at)
         if name == self._catalogs.current_catalog:
-            message = f"catalog '{name}' is the current one"
-            raise CatalogError(message, at=node.at, hint="USE CATALOG another one first")
+            message = f"catalog '{name}' is the current catalog and cannot be dropped"
+            raise CatalogError(message, at=node.at, hint="switch to another catalog with USE CATALOG first")
         del self._catalogs.all[name]
 
     def drop_database(self, node: s.Drop) -> None:
         """DROP DATABASE."""
         catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
-        known = self._catalogs.catalog(catalog, node.at).databases
-        if name not in known:
+        databases = self._catalogs.catalog(catalog, node.at).databases
+        if name not in databases:
             if node.if_exists:
                 return
             self._catalogs.database(catalog, name, node.at)
         if (catalog, name) == (self._catalogs.current_catalog, self._catalogs.current_database):
-            message = f"database '{name}' is the current one"
-            raise CatalogError(message, at=node.at, hint="USE another one first")
-        if known[name].tables and not node.cascade:
+            message = f"database '{name}' is the current database and cannot be dropped"
+            raise CatalogError(message, at=node.at, hint="switch to another database with USE first")
+        if databases[name].tables and not node.cascade:
             message = f"database '{name}' is not empty"
             raise CatalogError(message, at=node.at, hint="drop its tables first, or write CASCADE")
-        del known[name]
+        del databases[name]
 
-    def alter_database(self, node: s.Alter) -> Answer:
+    def alter_database(self, node: s.Alter) -> StatementResult:
         """ALTER DATABASE."""
         names = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
         database = self._catalogs.database(names[0], names[1], node.at)
@@ -84,7 +84,7 @@ class Namespaces:
             database.options.update(dict(node.arguments[0]))
         return OK
 
-    def alter_catalog(self, node: s.Alter) -> Answer:
+    def alter_catalog(self, node: s.Alter) -> StatementResult:
         """ALTER CATALOG."""
         catalog = self._catalogs.catalog(node.name[0], node.at)
         if node.action == "SET":
@@ -99,11 +99,11 @@ class Namespaces:
             catalog.comment = node.arguments[0]
         return OK
 
-    def use(self, node: s.Use) -> Answer:
+    def use(self, node: s.Use) -> StatementResult:
         """USE."""
         if node.kind == "CATALOG":
-            found = self._catalogs.catalog(node.name[0], node.at)
-            self._catalogs.current_catalog, self._catalogs.current_database = found.name, found.default_database
+            used = self._catalogs.catalog(node.name[0], node.at)
+            self._catalogs.current_catalog, self._catalogs.current_database = used.name, used.default_database
         elif node.kind == "DATABASE":
             catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name[:2]
             self._catalogs.database(catalog, name, node.at)

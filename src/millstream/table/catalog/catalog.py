@@ -168,7 +168,7 @@ class Catalog(CatalogTableNotes):
                 return
             msg = f"there is a function '{function_path}' already"
             raise CatalogError(msg)
-        loaded = self._session.loaded_function(function.get_class_name(), function_path.get_object_name())
+        loaded = self._session.load_function(function.get_class_name(), function_path.get_object_name())
         self._database(function_path.get_database_name()).functions[function_path.get_object_name().lower()] = loaded
 
     def alter_function(

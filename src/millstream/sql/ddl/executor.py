@@ -1,7 +1,7 @@
-"""Statements about catalogs: CREATE, ALTER, DROP, SHOW, DESCRIBE, USE.
+"""Executor of DDL statements: CREATE, ALTER, DROP, SHOW, DESCRIBE, USE.
 
-Promises: a statement that fails changes nothing; what SHOW and DESCRIBE answer has Flink's columns.
-Does not know: queries beyond binding those of views, jobs."""
+Promises: a statement that fails changes nothing; the results of SHOW and DESCRIBE have Flink's columns.
+Does not know: jobs, and queries other than those of views."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, ViewDefinition
-from millstream.sql.ddl.alterations import Alterations
-from millstream.sql.ddl.answers import OK, Answer
-from millstream.sql.ddl.descriptions import Descriptions
-from millstream.sql.ddl.functions import NamedFunctions
-from millstream.sql.ddl.namespaces import Namespaces
-from millstream.sql.ddl.shows import Shows
-from millstream.sql.ddl.tables import DescribedTables
+from millstream.sql.ddl.alter import AlterStatements
+from millstream.sql.ddl.describe import DescribeStatements
+from millstream.sql.ddl.functions import FunctionStatements
+from millstream.sql.ddl.namespaces import NamespaceStatements
+from millstream.sql.ddl.results import OK, StatementResult
+from millstream.sql.ddl.show import ShowStatements
+from millstream.sql.ddl.tables import TableBuilder
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical.bind.expressions import Session
@@ -24,18 +24,18 @@ from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 
 
-class Definitions:
+class DdlExecutor:
     """Executes statements about catalogs in one session; `text` is the statement as written."""
 
     def __init__(self, session: Session, wrap: Callable[[str, Any], UserFunction]) -> None:
         self._session = session
         self._catalogs = session.catalogs
-        self._namespaces = Namespaces(session.catalogs)
-        self._functions = NamedFunctions(session.catalogs, wrap)
-        self._descriptions = Descriptions(session.catalogs)
+        self._namespaces = NamespaceStatements(session.catalogs)
+        self._functions = FunctionStatements(session.catalogs, wrap)
+        self._descriptions = DescribeStatements(session.catalogs)
 
-    def execute(self, node: s.Statement, text: str) -> Answer | None:
-        """The answer; None for a statement that is not about catalogs."""
+    def execute(self, node: s.Statement, text: str) -> StatementResult | None:
+        """Execute a statement; return None if it is not about catalogs."""
         match node:
             case s.CreateTable(query=None):
                 return self.create_table(node, text)
@@ -54,9 +54,9 @@ class Definitions:
             case s.Alter(kind="FUNCTION"):
                 return self._functions.alter(node)
             case s.Alter():
-                return Alterations(self._session).alter(node, text)
+                return AlterStatements(self._session).alter(node, text)
             case s.Show():
-                return Shows(self._catalogs, self._descriptions).show(node)
+                return ShowStatements(self._catalogs, self._descriptions).show(node)
             case s.Describe():
                 return self._descriptions.describe(node)
             case s.Use():
@@ -65,12 +65,12 @@ class Definitions:
                 message = f"{node.what} is not supported: {node.reason}"
                 raise SqlNotSupported(message, at=node.at)
             case s.Module():
-                return self._functions.module(node)
+                return self._functions.execute_module(node)
         return None
 
-    def create_table(self, node: s.CreateTable, text: str) -> Answer:
-        """CREATE TABLE."""
-        definition = self.definition(node, text)
+    def create_table(self, node: s.CreateTable, text: str) -> StatementResult:
+        """CREATE TABLE without a query."""
+        definition = self.build_table(node, text)
         self._catalogs.add_table(
             node.name,
             definition,
@@ -81,16 +81,18 @@ class Definitions:
         )
         return OK
 
-    def definition(self, node: s.CreateTable, text: str, extra: tuple[ColumnDefinition, ...] = ()) -> TableDefinition:
-        """The table that CREATE TABLE describes, `extra` columns first."""
-        return DescribedTables(self._session).definition(node, text, extra)
+    def build_table(
+        self, node: s.CreateTable, text: str, query_columns: tuple[ColumnDefinition, ...] = ()
+    ) -> TableDefinition:
+        """Return the table that CREATE TABLE defines; `query_columns` are those of its query."""
+        return TableBuilder(self._session).build(node, text, query_columns)
 
-    def _create_view(self, node: s.CreateView) -> Answer:
+    def _create_view(self, node: s.CreateView) -> StatementResult:
         plan = QueryBinder(self._session).query(node.query)
         names = list(plan.schema.names)
         if node.columns:
             if len(node.columns) != len(names):
-                message = f"{len(node.columns)} names for {len(names)} columns"
+                message = f"the view has {len(node.columns)} column names, but its query has {len(names)} columns"
                 raise SqlValidationError(message, at=node.at)
             names = list(node.columns)
         schema = t.row_of(names, plan.schema.types, null=False)
@@ -104,7 +106,7 @@ class Definitions:
         )
         return OK
 
-    def _drop(self, node: s.Drop) -> Answer:
+    def _drop(self, node: s.Drop) -> StatementResult:
         match node.kind:
             case "TABLE" | "VIEW":
                 self._catalogs.drop_table(
@@ -120,20 +122,20 @@ class Definitions:
                 self._namespaces.drop_database(node)
         return OK
 
-    def loaded_function(self, target: str, name: str) -> UserFunction:
-        """The function that a Python name stands for."""
-        return self._functions.loaded(target, name)
+    def load_function(self, target: str, name: str) -> UserFunction:
+        """Import the Python object `target` as a function."""
+        return self._functions.load(target, name)
 
     def register_function(
         self, path: tuple[str, ...], function: UserFunction, *, temporary: bool, system: bool = False
     ) -> None:
-        """Give a user's function its name."""
+        """Register a user-defined function."""
         self._functions.register(path, function, temporary=temporary, system=system)
 
     def drop_function(self, path: tuple[str, ...], *, temporary: bool, system: bool, if_exists: bool) -> bool:
-        """Forget a user's function; False when it was not there and need not be."""
+        """Drop a user-defined function; return False if it does not exist and `if_exists` is set."""
         return self._functions.drop(path, temporary=temporary, system=system, if_exists=if_exists)
 
     def load_module(self, name: str, functions: Mapping[str, Any]) -> None:
-        """Add a module of users' functions."""
+        """Load a module with user-defined functions."""
         self._functions.load_module(name, functions)

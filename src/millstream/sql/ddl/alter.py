@@ -1,7 +1,7 @@
 """ALTER TABLE and ALTER VIEW.
 
-Promises: a table that cannot become what is asked stays as it is; what is asked for must change something, as in Flink.
-Does not know: rows; what a table has already is not touched."""
+Promises: a statement that fails changes nothing; a statement that would change nothing is an error, as in Flink.
+Does not know: rows; the data of a table is not changed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from millstream.sql.catalog.catalog import TableDefinition, ViewDefinition
 from millstream.sql.ddl import partitions
-from millstream.sql.ddl.answers import OK, Answer
-from millstream.sql.ddl.tables import DescribedTables, checked, distributed
+from millstream.sql.ddl.results import OK, StatementResult
+from millstream.sql.ddl.tables import TableBuilder, build_distribution, validate_table
 from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.logical.bind.queries import QueryBinder
@@ -19,18 +19,17 @@ from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import tokenize
 
 
-class Alterations:
+class AlterStatements:
     """Changes definitions in one session; `text` is the statement as written."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._catalogs = session.catalogs
-        self._tables = DescribedTables(session)
+        self._tables = TableBuilder(session)
 
-    def alter(self, node: s.Alter, text: str) -> Answer:
+    def alter(self, node: s.Alter, text: str) -> StatementResult:
         """ALTER TABLE and ALTER VIEW."""
-        found_table = self._catalogs.find(node.name, node.at)
-        if found_table is None and node.if_exists:
+        if node.if_exists and self._catalogs.find(node.name, node.at) is None:
             return OK
         full, table = self._catalogs.table(node.name, node.at)
         if node.kind == "VIEW":
@@ -41,11 +40,11 @@ class Alterations:
         if node.action == "RENAME":
             return self._rename(node, full, table)
         if node.action.endswith(" PARTITIONS"):
-            return partitions.alter(node, ".".join(full), table, self._catalogs.notes(full, node.at))
-        self._catalogs.set_table(full, checked(self._altered(node, table, text), node.at))
+            return partitions.alter_partitions(node, ".".join(full), table, self._catalogs.notes(full, node.at))
+        self._catalogs.set_table(full, validate_table(self._apply(node, table, text), node.at))
         return OK
 
-    def _alter_view(self, node: s.Alter, full: tuple[str, str, str], view: Any) -> Answer:
+    def _alter_view(self, node: s.Alter, full: tuple[str, str, str], view: Any) -> StatementResult:
         if not isinstance(view, ViewDefinition):
             message = f"'{'.'.join(node.name)}' is not a view"
             raise CatalogError(message, at=node.at)
@@ -53,15 +52,15 @@ class Alterations:
             return self._rename(node, full, view)
         if node.action == "AS":
             plan = QueryBinder(self._session).query(node.arguments[0])
-            made = ViewDefinition(node.arguments[1], plan.schema, view.comment, home=self._catalogs.home())
-            self._catalogs.set_table(full, made)
+            changed = ViewDefinition(node.arguments[1], plan.schema, view.comment, home=self._catalogs.home())
+            self._catalogs.set_table(full, changed)
         return OK
 
-    def _rename(self, node: s.Alter, full: tuple[str, str, str], what: Any) -> Answer:
+    def _rename(self, node: s.Alter, full: tuple[str, str, str], table: Any) -> StatementResult:
         target = node.arguments[0]
         new = (*full[:2], target[-1]) if len(target) == 1 else self._catalogs.full_name(target, node.at)
         temporary = full in self._catalogs.temporary
-        self._catalogs.add_table(new, what, temporary=temporary, at=node.at)
+        self._catalogs.add_table(new, table, temporary=temporary, at=node.at)
         if temporary:
             del self._catalogs.temporary[full]
         else:
@@ -69,8 +68,8 @@ class Alterations:
             self._catalogs.database(new[0], new[1]).notes[new[2]] = notes
         return OK
 
-    def _altered(self, node: s.Alter, table: TableDefinition, text: str) -> TableDefinition:
-        names = [each.name for each in table.columns]
+    def _apply(self, node: s.Alter, table: TableDefinition, text: str) -> TableDefinition:
+        names = [column.name for column in table.columns]
         match node.action:
             case "SET":
                 return replace(table, options={**table.options, **dict(node.arguments[0])})
@@ -81,19 +80,19 @@ class Alterations:
                 return replace(table, options={k: v for k, v in table.options.items() if k not in node.arguments[0]})
             case "RENAME COLUMN":
                 old, new = node.arguments
-                self._known(old, names, node.at)
+                self._check_column_exists(old, names, node.at)
                 if new in names:
-                    message = f"there is a column '{new}' already"
+                    message = f"column '{new}' already exists"
                     raise CatalogError(message, at=node.at)
-                self._unused(table, old, (), node.at)
+                self._check_unused(table, old, (), node.at)
                 columns = tuple(replace(c, name=new) if c.name == old else c for c in table.columns)
                 key = tuple(new if k == old else k for k in table.primary_key)
                 return replace(table, columns=columns, primary_key=key)
             case "DROP WATERMARK":
-                self._there(table.watermark is not None, "watermark", node)
+                self._check_exists(table.watermark is not None, "watermark", node)
                 return replace(table, watermark=None)
             case "DROP KEY":
-                self._there(bool(table.primary_key), "primary key", node)
+                self._check_exists(bool(table.primary_key), "primary key", node)
                 name = table.constraint or f"PK_{'_'.join(table.primary_key)}"
                 if node.arguments and node.arguments[0] != name:
                     message = f"there is no constraint '{node.arguments[0]}'"
@@ -101,94 +100,94 @@ class Alterations:
                 return replace(table, primary_key=(), constraint=None)
             case "DROP COLUMNS":
                 if len(set(node.arguments)) != len(node.arguments):
-                    message = "a column is to be dropped twice"
+                    message = f"a column is listed twice: {', '.join(node.arguments)}"
                     raise CatalogError(message, at=node.at)
                 for name in node.arguments:
-                    self._known(name, names, node.at)
+                    self._check_column_exists(name, names, node.at)
                     if name in table.primary_key:
                         message = f"column '{name}' is part of the primary key"
                         raise CatalogError(message, at=node.at, hint="ALTER TABLE ... DROP PRIMARY KEY first")
-                    self._unused(table, name, node.arguments, node.at)
+                    self._check_unused(table, name, node.arguments, node.at)
                 return replace(table, columns=tuple(c for c in table.columns if c.name not in node.arguments))
             case "ADD DISTRIBUTION" | "MODIFY DISTRIBUTION":
-                self._adds(node, table.distribution is not None, "distribution")
-                return replace(table, distribution=distributed(node.arguments[0]))
+                self._check_add_or_modify(node, table.distribution is not None, "distribution")
+                return replace(table, distribution=build_distribution(node.arguments[0]))
             case "DROP DISTRIBUTION":
-                self._there(table.distribution is not None, "distribution", node)
+                self._check_exists(table.distribution is not None, "distribution", node)
                 return replace(table, distribution=None)
         for part in node.arguments:
-            table = self._changed(node, table, part, text)
-        return self._tables.bound_again(table, node.at)
+            table = self._apply_part(node, table, part, text)
+        return self._tables.rebind(table, node.at)
 
     @staticmethod
-    def _there(there: bool, what: str, node: s.Alter) -> None:
-        if not there:
+    def _check_exists(exists: bool, what: str, node: s.Alter) -> None:
+        if not exists:
             message = f"'{'.'.join(node.name)}' has no {what} to drop"
             raise CatalogError(message, at=node.at)
 
     @staticmethod
-    def _adds(node: s.Alter, there: bool, what: str) -> None:
-        """ADD is for what is not there yet, MODIFY for what is."""
+    def _check_add_or_modify(node: s.Alter, exists: bool, what: str) -> None:
+        """Check that ADD does not replace anything, and that MODIFY does."""
         word = node.action.split()[0]
-        if there and word == "ADD":
-            message = f"'{'.'.join(node.name)}' has a {what} already"
+        if exists and word == "ADD":
+            message = f"'{'.'.join(node.name)}' already has a {what}"
             raise CatalogError(message, at=node.at, hint="write MODIFY, or drop it first")
-        if not there and word == "MODIFY":
-            message = f"'{'.'.join(node.name)}' has no {what} yet"
+        if not exists and word == "MODIFY":
+            message = f"'{'.'.join(node.name)}' has no {what} to modify"
             raise CatalogError(message, at=node.at, hint="write ADD")
 
     @staticmethod
-    def _unused(table: TableDefinition, name: str, gone: tuple[str, ...], at: int | None) -> None:
-        """Refuse to take away a column that others are made of, unless they go too."""
-        users = {each.name: each.expr for each in table.columns if each.expr is not None and each.name not in gone}
-        used = [f"column '{user}'" for user, text in users.items() if name in _words(text)]
-        if table.watermark is not None and (name == table.watermark[0] or name in _words(table.watermark[1])):
-            used.append("the watermark")
+    def _check_unused(table: TableDefinition, name: str, dropped: tuple[str, ...], at: int | None) -> None:
+        """Check that a column is not used by other columns, unless they are dropped too, or by clauses of the table."""
+        computed = [column for column in table.columns if column.expr is not None and column.name not in dropped]
+        users = [f"column '{column.name}'" for column in computed if name in _find_names(column.expr)]
+        if table.watermark is not None and (name == table.watermark[0] or name in _find_names(table.watermark[1])):
+            users.append("the watermark")
         if name in table.partitions:
-            used.append("PARTITIONED BY")
+            users.append("PARTITIONED BY")
         if table.distribution is not None and name in table.distribution.columns:
-            used.append("DISTRIBUTED BY")
-        if used:
-            message = f"column '{name}' is used by {' and '.join(used)}"
+            users.append("DISTRIBUTED BY")
+        if users:
+            message = f"column '{name}' is used by {' and '.join(users)}"
             raise CatalogError(message, at=at)
 
     @staticmethod
-    def _known(name: str, names: list[str], at: int | None) -> None:
+    def _check_column_exists(name: str, names: list[str], at: int | None) -> None:
         if name not in names:
             message = f"there is no column '{name}'"
             raise CatalogError(message, at=at, hint=nearest(name, names))
 
-    def _changed(self, node: s.Alter, table: TableDefinition, part: Any, text: str) -> TableDefinition:
+    def _apply_part(self, node: s.Alter, table: TableDefinition, part: Any, text: str) -> TableDefinition:
         if isinstance(part, s.WatermarkDef):
-            self._adds(node, table.watermark is not None, "watermark")
-            return self._tables.with_watermark(table, part, text)
+            self._check_add_or_modify(node, table.watermark is not None, "watermark")
+            return self._tables.set_watermark(table, part, text)
         first, second = part
         if not isinstance(first, s.ColumnDef):
-            self._adds(node, bool(table.primary_key), "primary key")
+            self._check_add_or_modify(node, bool(table.primary_key), "primary key")
             return replace(table, constraint=first, primary_key=second)
-        names = [each.name for each in table.columns]
-        made = self._tables.column(first, text, names)
-        if node.action == "ADD" and made.name in names:
-            message = f"there is a column '{made.name}' already"
+        names = [other.name for other in table.columns]
+        column = self._tables.build_column(first, text, names)
+        if node.action == "ADD" and column.name in names:
+            message = f"column '{column.name}' already exists"
             raise CatalogError(message, at=first.at)
         if node.action == "MODIFY":
-            self._known(made.name, names, first.at)
-        columns = [each for each in table.columns if each.name != made.name]
+            self._check_column_exists(column.name, names, first.at)
+        columns = [other for other in table.columns if other.name != column.name]
         if second == "":
-            columns.insert(0, made)
+            columns.insert(0, column)
         elif second is not None:
-            self._known(second, names, first.at)
-            columns.insert([each.name for each in columns].index(second) + 1, made)
+            self._check_column_exists(second, names, first.at)
+            columns.insert([other.name for other in columns].index(second) + 1, column)
         elif node.action == "MODIFY":
-            columns.insert(names.index(made.name), made)
+            columns.insert(names.index(column.name), column)
         else:
-            columns.append(made)
+            columns.append(column)
         changed = replace(table, columns=tuple(columns))
         if first.primary_key:
-            self._adds(node, bool(table.primary_key), "primary key")
-            changed = replace(changed, primary_key=(made.name,), constraint=None)
-        return self._tables.with_computed(changed, [first]) if first.expr is not None else changed
+            self._check_add_or_modify(node, bool(table.primary_key), "primary key")
+            changed = replace(changed, primary_key=(column.name,), constraint=None)
+        return self._tables.bind_computed_columns(changed, [first]) if first.expr is not None else changed
 
 
-def _words(text: str | None) -> set[str]:
+def _find_names(text: str | None) -> set[str]:
     return {token.text for token in tokenize(text or "") if token.kind in ("word", "quoted")}

@@ -1,0 +1,128 @@
+"""SHOW: lists of objects, and the statements that create them.
+
+Promises: results have Flink's columns; LIKE and ILIKE filter by name.
+Does not know: how objects are created."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from millstream.config.secrets import hidden_in
+from millstream.sql.catalog.catalog import Catalogs, TableDefinition, ViewDefinition
+from millstream.sql.catalog.partitions import partitions
+from millstream.sql.ddl.describe import DescribeStatements
+from millstream.sql.ddl.formatting import format_create_table, format_options, quote_name, quote_string
+from millstream.sql.ddl.partitions import format_partition, read_literals
+from millstream.sql.ddl.results import StatementResult, make_string_result
+from millstream.sql.errors import CatalogError, SqlNotSupported
+from millstream.sql.functions.library import built_in_names
+from millstream.sql.functions.logic import like_pattern
+from millstream.sql.syntax import tree as s
+from millstream.sql.types import data_types as t
+
+
+class ShowStatements:
+    """Executes SHOW."""
+
+    def __init__(self, catalogs: Catalogs, descriptions: DescribeStatements) -> None:
+        self._catalogs = catalogs
+        self._descriptions = descriptions
+
+    def show(self, node: s.Show) -> StatementResult:
+        """SHOW."""
+        catalogs = self._catalogs
+        match node.kind:
+            case "CATALOGS":
+                return self._list_names("catalog name", sorted(catalogs.all), node)
+            case "CURRENT CATALOG":
+                return make_string_result(["current catalog name"], [(catalogs.current_catalog,)])
+            case "CURRENT DATABASE":
+                return make_string_result(["current database name"], [(catalogs.current_database,)])
+            case "DATABASES":
+                name = node.name[0] if node.name else catalogs.current_catalog
+                return self._list_names("database name", sorted(catalogs.catalog(name, node.at).databases), node)
+            case "TABLES" | "VIEWS":
+                catalog, database = catalogs.current_catalog, catalogs.current_database
+                if len(node.name) == 1:
+                    database = node.name[0]
+                elif node.name:
+                    catalog, database = node.name[0], node.name[1]
+                catalogs.database(catalog, database, node.at)
+                names = catalogs.table_names(catalog, database)
+                if node.kind == "VIEWS":
+                    names = [
+                        n for n in names if not isinstance(catalogs.table((catalog, database, n))[1], TableDefinition)
+                    ]
+                return self._list_names(f"{node.kind[:-1].lower()} name", names, node)
+            case "COLUMNS":
+                result = self._descriptions.describe(s.Describe(node.at, node.name))
+                kept = self._match_names([row[0] for row in result.rows], node)
+                return replace(result, rows=tuple(row for row in result.rows if row[0] in kept))
+            case "FUNCTIONS":
+                return self._list_names("function name", sorted({*built_in_names(), *catalogs.function_names()}), node)
+            case "USER FUNCTIONS":
+                return self._list_names("function name", sorted(set(catalogs.function_names())), node)
+            case "MODULES":
+                return self._list_names("module name", [name for name, used in catalogs.modules.listed() if used], node)
+            case "FULL MODULES":
+                schema = t.row_of(["module name", "used"], [t.STRING, t.BOOLEAN], null=False)
+                return StatementResult(schema, tuple(catalogs.modules.listed()))
+            case "PARTITIONS":
+                return self._show_partitions(node)
+            case "JARS":
+                return make_string_result(["jars"], [])
+            case "CREATE TABLE" | "CREATE VIEW":
+                return self._show_create(node)
+            case "CREATE CATALOG":
+                shown = catalogs.catalog(node.name[0], node.at)
+                comment = f" COMMENT {quote_string(shown.comment)}" if shown.comment else ""
+                statement = f"CREATE CATALOG {quote_name(shown.name)}{comment}"
+                return make_string_result(
+                    ["result"], [(f"{statement} WITH (\n  {format_options(shown.options)}\n)\n",)]
+                )
+        message = f"SHOW {node.kind} is not supported"
+        raise SqlNotSupported(message, at=node.at)
+
+    def _list_names(self, column: str, names: list[str], node: s.Show) -> StatementResult:
+        kept = self._match_names(names, node)
+        return make_string_result([column], [(name,) for name in names if name in kept])
+
+    @staticmethod
+    def _match_names(names: list[str], node: s.Show) -> set[str]:
+        if node.like is None:
+            return set(names)
+        pattern = like_pattern(node.like)
+        if node.ignore_case:
+            pattern = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
+        return {name for name in names if (pattern.fullmatch(name) is not None) != node.negated}
+
+    def _show_create(self, node: s.Show) -> StatementResult:
+        full, table = self._catalogs.table(node.name, node.at)
+        if node.kind == "CREATE VIEW":
+            if not isinstance(table, ViewDefinition):
+                message = f"'{'.'.join(node.name)}' is not a view"
+                raise CatalogError(message, at=node.at)
+            name = ".".join(map(quote_name, full))
+            columns = ",\n  ".join(map(quote_name, table.schema.names))
+            word = "TEMPORARY VIEW" if full in self._catalogs.temporary else "VIEW"
+            return make_string_result(
+                ["result"], [(f"CREATE {word} {name} (\n  {columns}\n)\nAS {hidden_in(table.text)[0]}\n",)]
+            )
+        if not isinstance(table, TableDefinition):
+            message = f"'{'.'.join(node.name)}' is not a table"
+            raise CatalogError(message, at=node.at, hint="use SHOW CREATE VIEW")
+        return make_string_result(
+            ["result"], [(format_create_table(full, table, temporary=full in self._catalogs.temporary),)]
+        )
+
+    def _show_partitions(self, node: s.Show) -> StatementResult:
+        full, table = self._catalogs.table(node.name, node.at)
+        if not isinstance(table, TableDefinition):
+            message = f"'{'.'.join(node.name)}' is not a table"
+            raise CatalogError(message, at=node.at)
+        wanted = read_literals(node.partition, node.at)
+        specs = [] if full in self._catalogs.temporary else list(self._catalogs.notes(full).partitions)
+        registered = [format_partition(table, spec) for spec in specs if wanted.items() <= set(spec)]
+        names = partitions(".".join(full), table, wanted, node.at, registered)
+        return make_string_result(["partition name"], [(name,) for name in names])
