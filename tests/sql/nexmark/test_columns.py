@@ -18,7 +18,7 @@ from millstream.connectors.files.source import FileSource
 from millstream.formats import format_named
 from millstream.sql.columns import arrow_type
 from millstream.sql.evaluation.evaluate import Frame
-from millstream.sql.functions import plain_regex
+from millstream.sql.functions import regexes
 from millstream.sql.functions.library import function_named
 from millstream.sql.types import data_types as t
 
@@ -42,16 +42,16 @@ TEXTS = [
 @pytest.mark.parametrize("regex", ["(&|^)channel_id=([^&]*)", "(a*)/(b+)?", "((a)b)", "([^/]*)/([^/]*)"])
 def test_a_plain_regex_finds_what_python_finds(regex: str, group: int) -> None:
     matches = [None if text is None else re.search(regex, text) for text in TEXTS]
-    named = plain_regex.naming(regex, group)
+    named = regexes.name_group(regex, group)
     if named is not None:
         found = pc.struct_field(pc.extract_regex(pa.array(TEXTS), named), [0]).to_pylist()
         assert found == [None if match is None else match.group(group) for match in matches]
 
 
 def test_doubtful_regexes_are_not_plain() -> None:
-    assert plain_regex.naming("(&|^)channel_id=([^&]*)", 2) == "(?:&|^)channel_id=(?P<found>[^&]*)"
+    assert regexes.name_group("(&|^)channel_id=([^&]*)", 2) == "(?:&|^)channel_id=(?P<found>[^&]*)"
     for doubtful in ("(a)?b", "a|(b)", "((a)|b)c", "(.)", r"(\d+)", "(a)$", "(?:a)(b)", "(a)*", "(a", "a**", "(a)|b"):
-        assert plain_regex.naming(doubtful, 1 if doubtful != "((a)|b)c" else 2) is None, doubtful
+        assert regexes.name_group(doubtful, 1 if doubtful != "((a)|b)c" else 2) is None, doubtful
 
 
 def applied(name: str, column: list[Any], kind: t.DataType, *constants: Any) -> tuple[list[Any], list[Any]]:

@@ -1,6 +1,6 @@
-"""All aggregate functions, loaded, and the aggregation of a call.
+"""All aggregate functions, and the aggregation of a call.
 
-Promises: a call with DISTINCT sees each value once; what a function cannot take is refused with its syntax.
+Promises: with DISTINCT, each value is aggregated once; arguments that do not fit are refused with the syntax.
 Does not know: how a function computes; groups, windows, state."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Distinct(Aggregation):
-    """Another aggregation over each value once."""
+    """DISTINCT: another aggregation over distinct values."""
 
     name = "DISTINCT"
     doc = ""
@@ -36,16 +36,16 @@ class Distinct(Aggregation):
         self._inner = inner
 
     @classmethod
-    def result_type(cls, _kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """Never asked for."""
+    def result_type(cls, _arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Not used: the type is that of the inner aggregation."""
         return None
 
     def create(self) -> Accumulator:
-        """The values seen, and the inner accumulator."""
+        """Return the counts of values and the inner accumulator."""
         return [{}, self._inner.create()]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Pass a value on when it is new."""
+        """Add a value to the inner accumulator if it is new."""
         seen = acc[0].get(values, 0)
         acc[0][values] = seen + 1
         if seen == 0:
@@ -54,7 +54,7 @@ class Distinct(Aggregation):
             del acc[0][values]
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take a value back when it is gone."""
+        """Retract a value from the inner accumulator if no equal value is left."""
         seen = acc[0].get(values, 0)
         acc[0][values] = seen - 1
         if seen == 1:
@@ -62,32 +62,32 @@ class Distinct(Aggregation):
             self._inner.retract(acc[1], values)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Both together."""
+        """Merge."""
         for values, count in other[0].items():
             if values not in acc[0]:
                 self._inner.add(acc[1], values)
             acc[0][values] = acc[0].get(values, 0) + count
 
     def value(self, acc: Accumulator) -> Any:
-        """The inner result."""
+        """Return the inner result."""
         return self._inner.value(acc[1])
 
 
 def aggregation(call: AggregateCall, *, retracts: bool) -> Aggregation:
-    """The aggregation of a call."""
+    """Create the aggregation of a call."""
     if call.user is not None:
-        found: Aggregation = UserAggregation(call, retracts=retracts)
+        result: Aggregation = UserAggregation(call, retracts=retracts)
     else:
-        found = AGGREGATES[call.function](call, retracts=retracts)
-    return Distinct(found) if call.distinct and call.function not in ("MIN", "MAX") else found
+        result = AGGREGATES[call.function](call, retracts=retracts)
+    return Distinct(result) if call.distinct and call.function not in ("MIN", "MAX") else result
 
 
-def resolve_aggregate(name: str, kinds: Sequence[t.DataType], at: int | None) -> t.DataType:
-    """The type of an aggregate's result."""
+def resolve_aggregate(name: str, arg_types: Sequence[t.DataType], at: int | None) -> t.DataType:
+    """Return the type of the result of an aggregate function; raises if the arguments do not fit."""
     cls = AGGREGATES[name]
-    found = cls.result_type([t.plain(kind) for kind in kinds])
-    if found is None:
-        given = ", ".join(kind.text() for kind in kinds)
+    result = cls.result_type([t.plain(data_type) for data_type in arg_types])
+    if result is None:
+        given = ", ".join(data_type.text() for data_type in arg_types)
         message = f"{name} cannot be applied to ({given})"
         raise SqlValidationError(message, at=at, hint=f"it is used as {cls.syntax or f'{name}(value)'}")
-    return found
+    return result

@@ -1,10 +1,10 @@
-"""What an aggregate function is, and the table in which each is declared once.
+"""The interface of aggregate functions, and their registry.
 
-Promises: an accumulator is a list of plain values, so it can be state; adding and taking back the same values in
-any order leaves what never was. NULLs do not count unless the function says so.
-Does not know: groups, windows, state; the functions themselves, which `aggregates` loads.
+Promises: an accumulator is a list of plain values, so it can be state. Adding and retracting the same values in any
+order leaves the accumulator as it was. NULLs are ignored unless the function says otherwise.
+Does not know: groups, windows, state; the functions themselves, which `aggregates` imports.
 
-Who makes one says whether values will ever be taken back: MIN, MAX and their kin remember all values only then."""
+The creator of an aggregation says whether values can be retracted: MIN, MAX and others keep all values only then."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Accumulator = list[Any]
 
 
 class Aggregation(ABC):
-    """One aggregate call, ready to compute."""
+    """An aggregate call with its logic."""
 
     name: ClassVar[str]
     doc: ClassVar[str]
@@ -33,8 +33,8 @@ class Aggregation(ABC):
 
     @classmethod
     @abstractmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """The type of the result, None when the arguments do not fit."""
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the result; None if the arguments do not fit."""
 
     @classmethod
     def spark(cls, _call: SparkAggregate) -> str | None:
@@ -43,23 +43,23 @@ class Aggregation(ABC):
 
     @abstractmethod
     def create(self) -> Accumulator:
-        """The accumulator of nothing."""
+        """Return an empty accumulator."""
 
     @abstractmethod
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take values in."""
+        """Add values."""
 
     @abstractmethod
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take values back."""
+        """Retract values."""
 
     @abstractmethod
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Take another accumulator in."""
+        """Merge another accumulator into this one."""
 
     @abstractmethod
     def value(self, acc: Accumulator) -> Any:
-        """The result."""
+        """Return the result."""
 
 
 AGGREGATES: dict[str, type[Aggregation]] = {}

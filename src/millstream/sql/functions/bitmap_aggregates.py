@@ -1,7 +1,7 @@
-"""Aggregates that give a bitmap, or only how many numbers it has.
+"""Aggregates that return a bitmap or its cardinality.
 
-Promises: NULLs are passed over; with nothing else there the result is NULL. Values that are taken back leave no trace.
-Does not know: how a set becomes bytes; groups, windows, state."""
+Promises: NULLs are ignored; without other values the result is NULL. Retracted values leave no trace.
+Does not know: how a bitmap is stored as bytes; groups, windows, state."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
-from millstream.sql.functions.bitmaps import built, put_together
+from millstream.sql.functions.bitmaps import build, combine
 from millstream.sql.types import data_types as t
 from millstream.types.roaring import decode
 
-_MOST_WAITING = 1024  # numbers that wait to be put into the bitmap together
+_BUFFER_SIZE = 1024  # integers that are added to the bitmap together
 
 
 class _Bitmaps(Aggregation):
-    """The result is the bitmap of `_bitmap`, or how many numbers it has."""
+    """The result is the bitmap of `_bitmap`, or its cardinality."""
 
     counted: ClassVar[bool] = False
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """A bitmap, or a number."""
-        return (t.BIGINT if cls.counted else t.BITMAP) if len(kinds) == 1 and cls._takes(kinds[0]) else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return BITMAP or BIGINT."""
+        return (t.BIGINT if cls.counted else t.BITMAP) if len(arg_types) == 1 and cls._takes(arg_types[0]) else None
 
     @classmethod
-    def _takes(cls, kind: t.DataType) -> bool:
-        return isinstance(kind, t.BitmapType)
+    def _takes(cls, data_type: t.DataType) -> bool:
+        return isinstance(data_type, t.BitmapType)
 
     @abstractmethod
     def _bitmap(self, acc: Accumulator) -> bytes | None:
-        """The bitmap, None for nothing."""
+        """Return the bitmap; None if there are no values."""
 
     def value(self, acc: Accumulator) -> Any:
-        """The bitmap, or its size."""
-        found = self._bitmap(acc)
-        return decode(found).cardinality() if self.counted and found is not None else found
+        """Return the bitmap or its cardinality."""
+        result = self._bitmap(acc)
+        return decode(result).cardinality() if self.counted and result is not None else result
 
 
 def _change(counts: dict[int, int], numbers: Iterable[int], by: int) -> None:
@@ -51,19 +51,18 @@ def _change(counts: dict[int, int], numbers: Iterable[int], by: int) -> None:
 
 
 class _Build(_Bitmaps):
-    """A bitmap and the numbers that wait to be put into it; how often each number is there when they may be taken
-    back."""
+    """A bitmap and a buffer of integers to add to it; with retractions, the count of each integer."""
 
     @classmethod
-    def _takes(cls, kind: t.DataType) -> bool:
-        return isinstance(kind, t.TinyIntType | t.SmallIntType | t.IntType)
+    def _takes(cls, data_type: t.DataType) -> bool:
+        return isinstance(data_type, t.TinyIntType | t.SmallIntType | t.IntType)
 
     def create(self) -> Accumulator:
         """No numbers."""
         return [{}] if self.retracts else [None, []]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One more."""
+        """Add a value."""
         number = values[0]
         if number is None:
             return
@@ -71,11 +70,11 @@ class _Build(_Bitmaps):
             _change(acc[0], (number,), 1)
             return
         acc[1].append(number)
-        if len(acc[1]) >= _MOST_WAITING:
+        if len(acc[1]) >= _BUFFER_SIZE:
             acc[:] = [self._bitmap(acc), []]
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One less."""
+        """Retract a value."""
         if values[0] is not None:
             _change(acc[0], values, -1)
 
@@ -86,18 +85,18 @@ class _Build(_Bitmaps):
                 _change(acc[0], (number,), count)
             return
         if other[0] is not None:
-            acc[0] = other[0] if acc[0] is None else put_together("OR", acc[0], other[0])
+            acc[0] = other[0] if acc[0] is None else combine("OR", acc[0], other[0])
         for number in other[1]:
             self.add(acc, (number,))
 
     def _bitmap(self, acc: Accumulator) -> bytes | None:
         if self.retracts:
             known = [number for number, count in acc[0].items() if count > 0]
-            return built(known) if known else None
+            return build(known) if known else None
         if not acc[1]:
             return None if acc[0] is None else bytes(acc[0])
-        waiting = built(acc[1])
-        return waiting if acc[0] is None else put_together("OR", acc[0], waiting)
+        waiting = build(acc[1])
+        return waiting if acc[0] is None else combine("OR", acc[0], waiting)
 
 
 class _Merged(_Bitmaps):
@@ -111,23 +110,23 @@ class _Merged(_Bitmaps):
         return [0, {}] if self.retracts else [None]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One more."""
-        found = values[0]
-        if found is None:
+        """Add a value."""
+        result = values[0]
+        if result is None:
             return
         if self.retracts:
-            self._counted(acc, found, 1)
+            self._counted(acc, result, 1)
         else:
-            acc[0] = found if acc[0] is None else put_together(self.how, acc[0], found)
+            acc[0] = result if acc[0] is None else combine(self.how, acc[0], result)
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One less."""
+        """Retract a value."""
         if values[0] is not None:
             self._counted(acc, values[0], -1)
 
-    def _counted(self, acc: Accumulator, found: bytes, by: int) -> None:
+    def _counted(self, acc: Accumulator, result: bytes, by: int) -> None:
         acc[0] += by
-        _change(acc[1], decode(found).values().tolist(), by)
+        _change(acc[1], decode(result).values().tolist(), by)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         """The bitmaps of both."""
@@ -145,10 +144,10 @@ class _Merged(_Bitmaps):
             return None
         match self.how:
             case "AND":
-                return built(number for number, count in acc[1].items() if count >= acc[0])
+                return build(number for number, count in acc[1].items() if count >= acc[0])
             case "OR":
-                return built(number for number, count in acc[1].items() if count > 0)
-        return built(number for number, count in acc[1].items() if count % 2)
+                return build(number for number, count in acc[1].items() if count > 0)
+        return build(number for number, count in acc[1].items() if count % 2)
 
 
 @aggregate

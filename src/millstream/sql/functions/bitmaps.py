@@ -1,8 +1,8 @@
-"""Bitmaps: sets of 32-bit numbers.
+"""Bitmaps: sets of 32-bit integers.
 
-Promises: numbers are unsigned where bitmaps are ordered or written, and INTs with the same bits where they are
-elements of arrays; bytes are the portable Roaring form.
-Does not know: how a set becomes bytes."""
+Promises: integers are unsigned where bitmaps are ordered or formatted, and INTs with the same bits as elements of
+arrays; bytes are in the portable Roaring format.
+Does not know: how a bitmap is stored as bytes."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def put_together(how: str, one: bytes, other: bytes) -> bytes:
-    """Two bitmaps as one: what AND, OR, XOR or ANDNOT keeps of them."""
-    made: Bitmap = _OPERATORS[how](Bitmap.from_bytes(one), Bitmap.from_bytes(other))
-    return made.to_bytes()
+def combine(how: str, one: bytes, other: bytes) -> bytes:
+    """Combine two bitmaps with AND, OR, XOR or ANDNOT."""
+    result: Bitmap = _OPERATORS[how](Bitmap.from_bytes(one), Bitmap.from_bytes(other))
+    return result.to_bytes()
 
 
-def built(values: Any) -> bytes:
-    """The bitmap of some numbers; NULLs are passed over."""
+def build(values: Any) -> bytes:
+    """Return the bitmap of integers; NULLs are ignored."""
     return encode(runs_of([each for each in values if each is not None]))
 
 
-def _of_ints(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    kind = kinds[0]
-    if isinstance(kind, t.NullType):
+def _of_ints(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    data_type = arg_types[0]
+    if isinstance(data_type, t.NullType):
         return [t.ArrayType(t.INT)]
-    fits = isinstance(kind, t.ArrayType) and isinstance(kind.element, t.TinyIntType | t.SmallIntType | t.IntType)
-    return [t.ArrayType(t.INT, null=kind.null)] if fits else None
+    fits = isinstance(data_type, t.ArrayType) and isinstance(
+        data_type.element, t.TinyIntType | t.SmallIntType | t.IntType
+    )
+    return [t.ArrayType(t.INT, null=data_type.null)] if fits else None
 
 
 define(
@@ -48,7 +50,7 @@ define(
     _C,
     "array",
     t.BITMAP,
-    by_row(built),
+    by_row(build),
     "Returns the bitmap of the integers of an array.",
     coerce=_of_ints,
 )
@@ -85,5 +87,5 @@ for _how, _doc in (
 ):
     define(
         f"BITMAP_{_how}", _C, "bitmap, bitmap", t.BITMAP,
-        by_row(lambda one, other, how=_how: put_together(how, one, other)), _doc,
+        by_row(lambda one, other, how=_how: combine(how, one, other)), _doc,
     )  # fmt: skip

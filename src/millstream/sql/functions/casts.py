@@ -1,8 +1,8 @@
-"""CAST: values of one type become values of another, by Flink's rules.
+"""CAST, by Flink's rules.
 
-Promises: whole numbers wrap as in Java, fractions are cut off, decimals round half up and become NULL when they do not
-fit; a string that means nothing in the target type fails, or is NULL for TRY_CAST.
-Does not know: where casts are written."""
+Promises: integers overflow as in Java, fractions are truncated, decimals are rounded half up and are NULL if they do
+not fit; a string that cannot be parsed fails, or is NULL for TRY_CAST.
+Does not know: which casts are implicit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from millstream.sql.functions import text
 from millstream.sql.types import data_types as t
 
 _MS = datetime.timedelta(milliseconds=1)
-_EXACT_DIGITS = 15  # of a whole number that a double certainly holds
+_EXACT_DIGITS = 15  # of an integer that a double represents exactly
 
 
 def can_cast(source: t.DataType, target: t.DataType) -> bool:
-    """Whether CAST from one to the other is allowed at all."""
+    """Whether CAST from one type to the other exists."""
     if isinstance(source, t.NullType) or source.same(target):
         return True
     if isinstance(source, t.VariantType) or isinstance(target, t.VariantType):
@@ -68,24 +68,24 @@ def can_cast(source: t.DataType, target: t.DataType) -> bool:
 
 
 def cast(frame: Any, datum: Any, source: t.DataType, target: t.DataType, *, safe: bool = False) -> Any:
-    """A column or constant of one type as one of another."""
+    """Cast a column or a scalar."""
     wanted = arrow_type(target)
     if isinstance(source, t.NullType):
         return pa.scalar(None, wanted)
-    quick = _quick(datum, source, target, wanted)
-    if quick is not None:
-        return quick
+    result = _cast_with_arrow(datum, source, target, wanted)
+    if result is not None:
+        return result
     convert = conversion(source, target, frame.zone, frame.now)
     if isinstance(datum, pa.Scalar):
         if not datum.is_valid:
             return pa.scalar(None, wanted)
         (value,) = internal_values(pa.repeat(datum, 1), source)
-        return pa.scalar(_tried(convert, value, safe), wanted)
+        return pa.scalar(_convert_or_null(convert, value, safe), wanted)
     values = internal_values(datum, source)
-    return pa.array([None if v is None else _tried(convert, v, safe) for v in values], wanted)
+    return pa.array([None if v is None else _convert_or_null(convert, v, safe) for v in values], wanted)
 
 
-def _tried(convert: Callable[[Any], Any], value: Any, safe: bool) -> Any:
+def _convert_or_null(convert: Callable[[Any], Any], value: Any, safe: bool) -> Any:
     if not safe:
         return convert(value)
     try:
@@ -94,8 +94,8 @@ def _tried(convert: Callable[[Any], Any], value: Any, safe: bool) -> Any:
         return None
 
 
-def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataType) -> Any:
-    """Casts that Arrow does as Flink does; None for all others."""
+def _cast_with_arrow(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataType) -> Any:
+    """Cast with Arrow if its result is that of Flink; else return None."""
     same_text = t.is_text(source) and t.is_text(target) and getattr(target, "length", 0) == t.MAX_LENGTH
     if source.same(target) or same_text:
         return datum
@@ -109,13 +109,13 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
         case ((t.FloatType() | t.DoubleType()), (t.FloatType() | t.DoubleType())):
             return pc.cast(datum, wanted, safe=False)
         case ((t.FloatType() | t.DoubleType()), t.IntegerType()):
-            return _saturated(datum, target, wanted)
+            return _saturate(datum, target, wanted)
         case t.DecimalType(), t.DoubleType() if isinstance(datum, pa.Array) and source.precision <= _EXACT_DIGITS:
-            return _nearest(datum, source)
+            return _nearest_doubles(datum, source)
         case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
             return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), wanted)
         case t.DecimalType(), t.DecimalType() if target.scale >= source.scale:
-            with suppress(pa.ArrowInvalid):  # some do not fit, and are NULL
+            with suppress(pa.ArrowInvalid):  # some values do not fit, and are NULL
                 return pc.cast(datum, wanted)
         case t.IntegerType(), t.VarCharType() if target.length >= 20:
             return pc.cast(datum, wanted)
@@ -130,29 +130,29 @@ def _quick(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataTy
     return None
 
 
-def _nearest(datum: pa.Array, source: t.DecimalType) -> pa.Array:
-    """The double nearest to each decimal, as a quotient of two numbers that doubles hold exactly; Arrow's own cast
-    rounds twice."""
+def _nearest_doubles(datum: pa.Array, source: t.DecimalType) -> pa.Array:
+    """Return the double nearest to each decimal, as the quotient of two numbers that doubles represent exactly; Arrow's
+    own cast rounds twice."""
     words = np.frombuffer(datum.buffers()[1], dtype=np.int64)[2 * datum.offset : 2 * (datum.offset + len(datum)) : 2]
     return pa.array(words / 10.0**source.scale, mask=datum.is_null().to_numpy(zero_copy_only=False))
 
 
-def _saturated(datum: Any, target: t.IntegerType, wanted: pa.DataType) -> Any:
-    """As Java's (int) of a double: cut, kept in range, NaN is 0; narrower types go by way of int."""
+def _saturate(datum: Any, target: t.IntegerType, wanted: pa.DataType) -> Any:
+    """Cast floating-point numbers to integers as Java does: truncate, saturate, NaN is 0, small types through int."""
     if isinstance(datum, pa.Scalar):
         if not datum.is_valid:
             return pa.scalar(None, wanted)
-        return _saturated(pa.array([scalar_value(datum)], datum.type), target, wanted)[0]
+        return _saturate(pa.array([scalar_value(datum)], datum.type), target, wanted)[0]
     bits = max(target.bits, 32)
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     values = np.trunc(np.nan_to_num(datum.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0))
-    made = np.where(values >= high, high, np.where(values <= low, low, np.clip(values, -9e18, 9e18).astype(np.int64)))
-    array = pa.array(made.astype(np.int64), mask=datum.is_null().to_numpy(zero_copy_only=False))
+    result = np.where(values >= high, high, np.where(values <= low, low, np.clip(values, -9e18, 9e18).astype(np.int64)))
+    array = pa.array(result.astype(np.int64), mask=datum.is_null().to_numpy(zero_copy_only=False))
     return pc.cast(array, wanted, safe=False)
 
 
 def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
-    """How one value is converted."""
+    """Return the conversion of one value."""
     match target:
         case t.CharType() | t.VarCharType():
             return _to_text(source, target, zone_name)
@@ -189,10 +189,10 @@ def _to_text(source: t.DataType, target: t.CharType | t.VarCharType, zone_name: 
     length, fixed = target.length, isinstance(target, t.CharType)
 
     def convert(value: Any) -> str:
-        made = text.to_text(value, source, zone_name)
-        if len(made) > length:
-            return made[:length]
-        return made.ljust(length) if fixed else made
+        result = text.to_text(value, source, zone_name)
+        if len(result) > length:
+            return result[:length]
+        return result.ljust(length) if fixed else result
 
     return convert
 
@@ -225,9 +225,9 @@ def _to_decimal(source: t.DataType, target: t.DecimalType) -> Callable[[Any], De
 
 def _to_bytes(_source: t.DataType, target: t.BinaryType | t.VarBinaryType) -> Callable[[Any], bytes]:
     def convert(value: Any) -> bytes:
-        made = value.encode() if isinstance(value, str) else bytes(value)
-        made = made[: target.length]
-        return made.ljust(target.length, b"\0") if isinstance(target, t.BinaryType) else made
+        result = value.encode() if isinstance(value, str) else bytes(value)
+        result = result[: target.length]
+        return result.ljust(target.length, b"\0") if isinstance(target, t.BinaryType) else result
 
     return convert
 

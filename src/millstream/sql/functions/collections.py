@@ -1,6 +1,6 @@
-"""Arrays and maps.
+"""Functions of arrays and maps.
 
-Promises: positions in arrays count from 1; what is not there is NULL.
+Promises: positions in arrays count from 1; a missing element is NULL.
 Does not know: tables; UNNEST is a table function."""
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from millstream.sql.types.common_types import common_type
 _C = "collection"
 
 
-def _element(kinds: list[t.DataType]) -> t.DataType:
-    kind = kinds[0]
-    if isinstance(kind, t.VariantType):
-        return kind
-    return kind.element if isinstance(kind, t.ArrayType | t.MultisetType) else _map(kinds).value
+def _element(arg_types: list[t.DataType]) -> t.DataType:
+    data_type = arg_types[0]
+    if isinstance(data_type, t.VariantType):
+        return data_type
+    return data_type.element if isinstance(data_type, t.ArrayType | t.MultisetType) else _map(arg_types).value
 
 
-def _map(kinds: list[t.DataType]) -> t.MapType:
-    kind = kinds[0]
-    assert isinstance(kind, t.MapType)
-    return kind
+def _map(arg_types: list[t.DataType]) -> t.MapType:
+    data_type = arg_types[0]
+    assert isinstance(data_type, t.MapType)
+    return data_type
 
 
-def _array(kinds: list[t.DataType]) -> t.DataType:
-    return kinds[0]
+def _array(arg_types: list[t.DataType]) -> t.DataType:
+    return arg_types[0]
 
 
 define(
@@ -42,20 +42,28 @@ define(
 )
 
 
-def _item(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    if isinstance(kinds[0], t.MapType):
-        return by_row(lambda value, key: next((v for k, v in value if k == key), None))(frame, args, kinds, kind)
-    if isinstance(kinds[0], t.VariantType):
-        return by_row(variants.item)(frame, args, kinds, kind)
-    return by_row(lambda value, index: value[index - 1] if 1 <= index <= len(value) else None)(frame, args, kinds, kind)
+def _item(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    if isinstance(arg_types[0], t.MapType):
+        return by_row(lambda value, key: next((v for k, v in value if k == key), None))(
+            frame, args, arg_types, result_type
+        )
+    if isinstance(arg_types[0], t.VariantType):
+        return by_row(variants.item)(frame, args, arg_types, result_type)
+    return by_row(lambda value, index: value[index - 1] if 1 <= index <= len(value) else None)(
+        frame, args, arg_types, result_type
+    )
 
 
-def _keyed(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    if isinstance(kinds[0], t.MapType):
-        return [kinds[0], kinds[0].key.with_null(kinds[1].null)]
-    if t.is_text(kinds[1]):
-        return kinds
-    return [kinds[0], t.INT.with_null(kinds[1].null)] if isinstance(kinds[1], t.IntegerType | t.NullType) else None
+def _item_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    if isinstance(arg_types[0], t.MapType):
+        return [arg_types[0], arg_types[0].key.with_null(arg_types[1].null)]
+    if t.is_text(arg_types[1]):
+        return arg_types
+    return (
+        [arg_types[0], t.INT.with_null(arg_types[1].null)]
+        if isinstance(arg_types[1], t.IntegerType | t.NullType)
+        else None
+    )
 
 
 define(
@@ -67,7 +75,7 @@ define(
     "Returns the element of an array at a position, counted from 1, or the value of a key of a map. A "
     "VARIANT can be either.",
     null="always",
-    coerce=_keyed,
+    coerce=_item_types,
     syntax="array[index] or map[key] or variant[index] or variant[key]",
 )
 
@@ -91,20 +99,20 @@ define(
 )
 
 
-def _needle(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    array = kinds[0]
+def _element_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    array = arg_types[0]
     if not isinstance(array, t.ArrayType):
         return None
-    common = common_type([array.element, kinds[1]])
+    common = common_type([array.element, arg_types[1]])
     if common is None:
         return None
-    return [t.ArrayType(common.with_null(array.element.null), null=array.null), common.with_null(kinds[1].null)]
+    return [t.ArrayType(common.with_null(array.element.null), null=array.null), common.with_null(arg_types[1].null)]
 
 
-def _appended(kinds: list[t.DataType]) -> t.DataType:
-    array = kinds[0]
+def _append_type(arg_types: list[t.DataType]) -> t.DataType:
+    array = arg_types[0]
     assert isinstance(array, t.ArrayType)
-    return t.ArrayType(array.element.with_null(array.element.null or kinds[1].null), null=array.null)
+    return t.ArrayType(array.element.with_null(array.element.null or arg_types[1].null), null=array.null)
 
 
 def _distinct(value: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -119,7 +127,7 @@ define(
     t.BOOLEAN,
     by_row(lambda a, v: None if a is None else v in a, strict=False),
     "Returns TRUE if the array contains the element.",
-    coerce=_needle,
+    coerce=_element_types,
 )
 define(
     "ARRAY_DISTINCT",
@@ -137,7 +145,7 @@ define(
     by_row(lambda a, v: a.index(v) + 1 if v in a else 0),
     "Returns the position of the first occurrence of the element, counted from 1, or 0 if the array does "
     "not contain it.",
-    coerce=_needle,
+    coerce=_element_types,
 )
 define(
     "ARRAY_REMOVE",
@@ -146,27 +154,27 @@ define(
     _array,
     by_row(lambda a, v: None if a is None else tuple(e for e in a if e != v), strict=False),
     "Returns the array without all elements that are equal to the second argument.",
-    coerce=_needle,
+    coerce=_element_types,
 )
 define(
     "ARRAY_APPEND",
     _C,
     _ITEM,
-    _appended,
+    _append_type,
     by_row(lambda a, v: None if a is None else (*a, v), strict=False),
     "Returns the array with an element added at its end.",
     null="rule",
-    coerce=_needle,
+    coerce=_element_types,
 )
 define(
     "ARRAY_PREPEND",
     _C,
     _ITEM,
-    _appended,
+    _append_type,
     by_row(lambda a, v: None if a is None else (v, *a), strict=False),
     "Returns the array with an element added at its beginning.",
     null="rule",
-    coerce=_needle,
+    coerce=_element_types,
 )
 define("ARRAY_REVERSE", _C, "array", _array, by_row(lambda a: a[::-1]), "Returns the array in reverse order.")
 
@@ -196,8 +204,8 @@ def _sort(value: tuple[Any, ...], ascending: bool = True, nulls_first: bool | No
     return nulls + rest if first else rest + nulls
 
 
-def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    return kinds if t.is_compared(_element(kinds)) else None
+def _orderable(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    return arg_types if t.is_compared(_element(arg_types)) else None
 
 
 define(
@@ -208,7 +216,7 @@ define(
     by_row(_sort),
     "Sorts the array, ascending unless the second argument is FALSE. NULLs come first in ascending order "
     "and last in descending order, unless the third argument says otherwise.",
-    coerce=_ordered,
+    coerce=_orderable,
 )
 define(
     "ARRAY_UNION",
@@ -254,7 +262,7 @@ define(
     by_row(lambda a: max((v for v in a if v is not None), default=None)),
     "Returns the greatest element of the array.",
     null="always",
-    coerce=_ordered,
+    coerce=_orderable,
 )
 define(
     "ARRAY_MIN",
@@ -264,7 +272,7 @@ define(
     by_row(lambda a: min((v for v in a if v is not None), default=None)),
     "Returns the least element of the array.",
     null="always",
-    coerce=_ordered,
+    coerce=_orderable,
 )
 define(
     "ARRAY_JOIN",
@@ -281,7 +289,7 @@ define(
     "MAP_KEYS",
     _C,
     "map",
-    lambda kinds: t.ArrayType(_map(kinds).key),
+    lambda arg_types: t.ArrayType(_map(arg_types).key),
     by_row(lambda m: tuple(k for k, _ in m)),
     "Returns the keys of the map as an array.",
 )
@@ -289,16 +297,16 @@ define(
     "MAP_VALUES",
     _C,
     "map",
-    lambda kinds: t.ArrayType(_map(kinds).value),
+    lambda arg_types: t.ArrayType(_map(arg_types).value),
     by_row(lambda m: tuple(v for _, v in m)),
     "Returns the values of the map as an array.",
 )
 
 
-def _entries(kinds: list[t.DataType]) -> t.DataType:
-    kind = kinds[0]
-    assert isinstance(kind, t.MapType)
-    return t.ArrayType(t.row_of(["key", "value"], [kind.key, kind.value]))
+def _entries(arg_types: list[t.DataType]) -> t.DataType:
+    data_type = arg_types[0]
+    assert isinstance(data_type, t.MapType)
+    return t.ArrayType(t.row_of(["key", "value"], [data_type.key, data_type.value]))
 
 
 define(
@@ -313,7 +321,7 @@ define(
 
 def _from_arrays(keys: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(keys) != len(values):
-        msg = f"{len(keys)} keys and {len(values)} values do not make a map"
+        msg = f"the arrays of keys and values have different lengths: {len(keys)} and {len(values)}"
         raise ValueError(msg)
     return tuple(dict(zip(keys, values, strict=True)).items())
 
@@ -322,7 +330,7 @@ define(
     "MAP_FROM_ARRAYS",
     _C,
     "array, array",
-    lambda kinds: t.MapType(_element(kinds), _element(kinds[1:])),
+    lambda arg_types: t.MapType(_element(arg_types), _element(arg_types[1:])),
     by_row(_from_arrays),
     "Returns a map from an array of keys and an array of values of the same length.",
 )

@@ -1,21 +1,25 @@
-"""Rows, arrays and maps made of values, and what tells of types.
+"""Construction of rows, arrays, maps and objects of structured types; TYPEOF.
 
-Promises: elements, keys and values are brought to their common type.
-Does not know: what is in a collection once it is made."""
+Promises: elements, keys and values are cast to their common type. An object has its fields in the order of its type;
+NULL stays NULL when fields of it are replaced.
+Does not know: functions of collections; classes, because the binder creates structured types from literals."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from millstream.sql.columns import arrow_type, scalar_value
+from millstream.sql.expressions.datums import as_array, field_datum
 from millstream.sql.functions.registry import by_row, define, to_common_type
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
 
-def _row_type(kinds: list[t.DataType]) -> t.DataType:
-    return t.row_of([f"EXPR${i}" for i in range(len(kinds))], kinds, null=False)
+def _row_type(arg_types: list[t.DataType]) -> t.DataType:
+    return t.row_of([f"EXPR${i}" for i in range(len(arg_types))], arg_types, null=False)
 
 
 define(
@@ -32,7 +36,7 @@ define(
     "ARRAY VALUE",
     "construction",
     "any...",
-    lambda kinds: t.ArrayType(kinds[0].with_null(t.nullable_all(kinds))),
+    lambda arg_types: t.ArrayType(arg_types[0].with_null(t.nullable_all(arg_types))),
     by_row(lambda *values: values, strict=False),
     "Returns an array of the values.",
     null="never",
@@ -41,17 +45,19 @@ define(
 )
 
 
-def _pairs(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    if len(kinds) % 2:
+def _entry_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    if len(arg_types) % 2:
         return None
-    key, value = common_type(kinds[::2]), common_type(kinds[1::2])
+    key, value = common_type(arg_types[::2]), common_type(arg_types[1::2])
     if key is None or value is None:
         return None
-    return [(key if i % 2 == 0 else value).with_null(kind.null) for i, kind in enumerate(kinds)]
+    return [(key if i % 2 == 0 else value).with_null(data_type.null) for i, data_type in enumerate(arg_types)]
 
 
-def _map_type(kinds: list[t.DataType]) -> t.DataType:
-    return t.MapType(kinds[0].with_null(t.nullable_all(kinds[::2])), kinds[1].with_null(t.nullable_all(kinds[1::2])))
+def _map_type(arg_types: list[t.DataType]) -> t.DataType:
+    return t.MapType(
+        arg_types[0].with_null(t.nullable_all(arg_types[::2])), arg_types[1].with_null(t.nullable_all(arg_types[1::2]))
+    )
 
 
 define(
@@ -62,13 +68,13 @@ define(
     by_row(lambda *values: tuple(dict(zip(values[::2], values[1::2], strict=True)).items()), strict=False),
     "Returns a map of the keys and values.",
     null="never",
-    coerce=_pairs,
+    coerce=_entry_types,
     syntax="MAP[key, value, ...]",
 )
 
 
-def _typeof(_frame: Any, _args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    return pa.scalar(str(kinds[0]))
+def _typeof(_frame: Any, _args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+    return pa.scalar(str(arg_types[0]))
 
 
 define(
@@ -79,4 +85,50 @@ define(
     _typeof,
     "Returns the data type of the argument as text.",
     null="always",
+)
+
+
+def _build_object(frame: Any, parts: list[Any], data_type: t.DataType, whole: Any = None) -> Any:
+    """Return an object with these fields, a scalar if all of them are; NULL where the object `whole` is NULL."""
+    constant = all(isinstance(each, pa.Scalar) for each in (*parts, *([] if whole is None else [whole])))
+    count = 1 if constant else frame.count
+    wanted = arrow_type(data_type)
+    arrays = [as_array(part, count).cast(field.type) for part, field in zip(parts, wanted, strict=True)]
+    mask = None if whole is None else pc.is_null(as_array(whole, count))
+    if arrays:
+        result = pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=mask)
+    else:
+        result = pa.array([{}] * count, wanted)
+    return result[0] if constant else result
+
+
+def _object_of(frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    return _build_object(frame, args[2::2], result_type)
+
+
+def _object_update(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    whole, *pairs = args
+    assert isinstance(arg_types[0], t.StructuredType)
+    new = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    parts = [new[name] if name in new else field_datum(whole, index) for index, name in enumerate(arg_types[0].names)]
+    return _build_object(frame, parts, result_type, whole)
+
+
+define(
+    "OBJECT_OF",
+    "construction",
+    "string, any...",
+    t.StructuredType(),
+    _object_of,
+    "Returns an object of a structured type. The class name and the field names are string literals.",
+    syntax="OBJECT_OF(class, [field, value, ...])",
+)
+define(
+    "OBJECT_UPDATE",
+    "construction",
+    "row, any...",
+    lambda arg_types: arg_types[0],
+    _object_update,
+    "Returns a copy of the object with new values for some fields.",
+    syntax="OBJECT_UPDATE(object, [field, value, ...])",
 )

@@ -1,7 +1,7 @@
-"""The time it is: now, and as far as the watermark.
+"""Functions of the current time and the current watermark.
 
-Promises: "now" is the processing time of the epoch, the same for every row of it.
-Does not know: how watermarks are made."""
+Promises: the current time is the processing time of the epoch, the same for all of its rows.
+Does not know: how watermarks are generated."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from millstream.sql.types import data_types as t
 _T = "temporal"
 
 
-def moment(frame: Any) -> datetime.datetime:
-    """The epoch's processing time, in UTC."""
+def processing_time(frame: Any) -> datetime.datetime:
+    """Return the processing time of the epoch in UTC."""
     return datetime.datetime.fromtimestamp(frame.now / 1000, text.UTC)
 
 
 def _local_now(frame: Any) -> datetime.datetime:
-    return moment(frame).astimezone(text.zone(frame.zone)).replace(tzinfo=None)
+    return processing_time(frame).astimezone(text.zone(frame.zone)).replace(tzinfo=None)
 
 
 def _now(make: Callable[[Any], Any]) -> Any:
-    return lambda frame, _args, _kinds, kind: pa.scalar(make(frame), arrow_type(kind))
+    return lambda frame, _args, _arg_types, result_type: pa.scalar(make(frame), arrow_type(result_type))
 
 
 define(
@@ -72,7 +72,7 @@ define(
     _T,
     "",
     t.LocalZonedTimestampType(3),
-    _now(moment),
+    _now(processing_time),
     "Returns the current timestamp as TIMESTAMP_LTZ: the processing time of the epoch.",
     deterministic=False,
     null="never",
@@ -84,26 +84,28 @@ define(
     _T,
     "",
     t.LocalZonedTimestampType(3, t.PROCTIME),
-    _now(moment),
+    _now(processing_time),
     "Returns the processing time as a time attribute.",
     deterministic=False,
     null="never",
 )
 
 
-def _watermark(frame: Any, _args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _watermark(frame: Any, _args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     mark = getattr(frame, "watermark", None)
     if mark is None or mark <= -(2**63) or mark >= 2**63 - 1:
-        return pa.scalar(None, arrow_type(kind))
+        return pa.scalar(None, arrow_type(result_type))
     at = datetime.datetime(1970, 1, 1, tzinfo=text.UTC) + datetime.timedelta(milliseconds=mark)
-    return pa.scalar(at if isinstance(kind, t.LocalZonedTimestampType) else at.replace(tzinfo=None), arrow_type(kind))
+    return pa.scalar(
+        at if isinstance(result_type, t.LocalZonedTimestampType) else at.replace(tzinfo=None), arrow_type(result_type)
+    )
 
 
 define(
     "CURRENT_WATERMARK",
     _T,
     "timestamp",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _watermark,
     "Returns the current watermark of the rowtime attribute, or NULL if there is none yet.",
     null="always",
@@ -111,11 +113,12 @@ define(
 )
 
 
-def _past(frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _relative_timestamp(frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     millis = pc.add(args[0], frame.now)
-    made = pc.cast(millis, pa.timestamp("ms"))
+    result = pc.cast(millis, pa.timestamp("ms"))
     return pc.cast(
-        pc.assume_timezone(made, "UTC") if isinstance(kind, t.LocalZonedTimestampType) else made, arrow_type(kind)
+        pc.assume_timezone(result, "UTC") if isinstance(result_type, t.LocalZonedTimestampType) else result,
+        arrow_type(result_type),
     )
 
 
@@ -124,6 +127,6 @@ define(
     "internal",
     "bigint",
     t.TimestampType(3),
-    _past,
+    _relative_timestamp,
     "Returns the timestamp that is a number of milliseconds after the processing time.",
 )

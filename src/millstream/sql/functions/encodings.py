@@ -1,7 +1,7 @@
-"""Strings in other forms: base 64, character sets, URLs and addresses.
+"""Encodings of strings: Base64, character sets, URLs and IP addresses.
 
-Promises: what does not stand for anything in its form is NULL.
-Does not know: hashes, from which nothing comes back."""
+Promises: a string that is not valid in its encoding is decoded to NULL.
+Does not know: hashes."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _parse_url(value: str, part: str, key: str | None = None) -> str | None:
             case "QUERY":
                 if key is None:
                     return url.query or None
-                found = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", url.query)
-                return None if found is None else found.group(1)
+                result = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", url.query)
+                return None if result is None else result.group(1)
             case "REF":
                 return url.fragment or None
             case "PROTOCOL":
@@ -143,7 +143,7 @@ def _inet_aton(address: str) -> int | None:
     if len(parts) > 4 or any(not _OCTET.fullmatch(part) or int(part) > 255 for part in parts):
         return None
     *heads, last = map(int, parts)
-    return sum(part << 8 * (3 - place) for place, part in enumerate(heads)) + last
+    return sum(part << 8 * (3 - index) for index, part in enumerate(heads)) + last
 
 
 def _inet_ntoa(number: int) -> str | None:

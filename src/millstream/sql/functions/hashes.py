@@ -1,7 +1,7 @@
-"""Hashes of strings and bytes.
+"""Hash functions of strings and bytes.
 
-Promises: a hash is written in lower-case hexadecimal digits.
-Does not know: the hashes that place keys."""
+Promises: a hash is formatted in lower-case hexadecimal digits.
+Does not know: the hashes that partition keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for _name, _size in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), 
 
 def _sha2(value: str, bits: int) -> str:
     if bits not in (224, 256, 384, 512):
-        msg = f"SHA2 has no {bits} bits"
+        msg = f"SHA2 has no hash of {bits} bits; use 224, 256, 384 or 512"
         raise ValueError(msg)
     return hashlib.new(f"sha{bits}", value.encode(), usedforsecurity=False).hexdigest()
 

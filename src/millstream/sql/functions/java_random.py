@@ -1,7 +1,7 @@
-"""The numbers of `java.util.Random`, many at once.
+"""`java.util.Random`, vectorized.
 
-Promises: what Java's generator gives after a seed, from any position of its sequence.
-Does not know: who draws."""
+Promises: the sequence of Java's generator with a seed, from any position.
+Does not know: the functions that use it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ _FACTOR, _TERM, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 
 
 class JavaRandom:
-    """A generator at a position: the number of steps it has made."""
+    """A generator at a position, the number of steps after the seed."""
 
     def __init__(self, seed: int, position: int = 0) -> None:
         self.position = position
         self._state = _jump((seed ^ _FACTOR) & _MASK, position)
 
     def doubles(self, count: int) -> np.ndarray:
-        """As many results of `nextDouble`."""
+        """Return the next results of `nextDouble`."""
         states = self._steps(2 * count)
         high, low = states[0::2] >> np.uint64(22), states[1::2] >> np.uint64(21)
         return ((high << np.uint64(27)) + low).astype(np.float64) * 2.0**-53
 
     def integers(self, bound: int, count: int) -> np.ndarray:
-        """As many results of `nextInt(bound)`."""
+        """Return the next results of `nextInt(bound)`."""
         if bound & -bound == bound:
             bits = self._steps(count) >> np.uint64(17)
             return ((bits * np.uint64(bound)) >> np.uint64(31)).astype(np.int64)
         accepted = np.empty(0, dtype=np.int64)
         while len(accepted) < count:
-            # One step at a time is rejected rarely, so steps past the last number needed are never made.
+            # Numbers are rarely rejected; only the missing ones are generated, so that the position is that of Java.
             bits = (self._steps(count - len(accepted)) >> np.uint64(17)).astype(np.int64)
             values = bits % bound
             accepted = np.concatenate([accepted, values[bits - values + (bound - 1) < 1 << 31]])
         return accepted
 
     def _steps(self, count: int) -> np.ndarray:
-        """The states after each of the next steps; all arithmetic is modulo 2 ** 64, of which 48 bits count."""
+        """Return the states after each of the next steps. Arithmetic is modulo 2 ** 64; 48 bits are used."""
         if not count:
             return np.empty(0, dtype=np.uint64)
         factors = np.cumprod(np.full(count, _FACTOR, dtype=np.uint64), dtype=np.uint64)
@@ -49,7 +49,7 @@ class JavaRandom:
 
 
 def _jump(state: int, steps: int) -> int:
-    """The state after many steps, by repeated squaring."""
+    """Return the state after a number of steps, by repeated squaring."""
     factor, term = _FACTOR, _TERM
     while steps:
         if steps & 1:

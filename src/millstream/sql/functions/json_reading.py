@@ -1,7 +1,7 @@
-"""Reading JSON: documents, and paths into them.
+"""JSON functions that read: paths into JSON documents.
 
-Promises: what a path does not find, and what is no JSON, is what the call says of them (ON EMPTY, ON ERROR).
-Does not know: how values become JSON."""
+Promises: ON EMPTY and ON ERROR decide the result of a path that finds nothing and of invalid JSON.
+Does not know: how values are formatted as JSON."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _STEP = re.compile(r"\.(\*|[\w$-]+)|\[(\*|\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?
 
 
 class PathError(ValueError):
-    """A JSON path that leads nowhere in strict mode, or is none."""
+    """A JSON path is invalid, or finds nothing in strict mode."""
 
 
 @lru_cache(maxsize=512)
 def json_path(path: str) -> tuple[bool, tuple[str | int, ...]]:
-    """A path as (strict, steps); '*' stands for all."""
+    """Parse a path to (strict, steps); '*' is a wildcard."""
     body = path.strip()
     strict = False
     for mode in ("lax", "strict"):
         if body.startswith(f"{mode} "):
             strict, body = mode == "strict", body[len(mode) :].strip()
     if not body.startswith("$"):
-        msg = f"'{path}' is not a JSON path: it must begin with $"
+        msg = f"'{path}' is not a JSON path: it must start with $"
         raise PathError(msg)
     steps: list[str | int] = []
     at = 1
@@ -67,11 +67,11 @@ def _follow(value: Any, steps: tuple[str | int, ...]) -> Iterator[Any]:
 
 def _found(document: str, path: str) -> list[Any]:
     strict, steps = json_path(path)
-    found = list(_follow(json.loads(document), steps))
-    if strict and not found and "*" not in steps:
+    result = list(_follow(json.loads(document), steps))
+    if strict and not result and "*" not in steps:
         msg = f"no result for the path '{path}'"
         raise PathError(msg)
-    return found
+    return result
 
 
 def _lax(path: str) -> bool:
@@ -79,44 +79,44 @@ def _lax(path: str) -> bool:
 
 
 class JsonFailed(ValueError):
-    """A JSON function with ERROR ON ERROR or ON EMPTY met one."""
+    """A JSON function failed with ERROR ON ERROR or ERROR ON EMPTY."""
 
 
 def json_value(document: str, path: str, on_empty: tuple[str, Any], on_error: tuple[str, Any]) -> Any:
-    """A scalar of a document; what to do when it is missing or no scalar is said by how and a default."""
+    """Return the scalar at a path. `on_empty` and `on_error` are what to do if there is none, and a default value."""
     try:
-        found = _found(document, path)
-        if not found and not _lax(path):
+        result = _found(document, path)
+        if not result and not _lax(path):
             msg = f"no scalar for the path '{path}'"
             raise PathError(msg)
-        if not found or found[0] is None:
+        if not result or result[0] is None:
             return _otherwise(on_empty, "is empty", path)
-        if len(found) > 1 or isinstance(found[0], dict | list):
+        if len(result) > 1 or isinstance(result[0], dict | list):
             msg = "the path does not lead to a scalar"
             raise PathError(msg)
     except (ValueError, RecursionError):
         return _otherwise(on_error, "failed", path)
-    value = found[0]
+    value = result[0]
     return json_text(value) if isinstance(value, bool | int | float) else value
 
 
 def json_query(document: str, path: str, wrapper: str, on_empty: tuple[str, Any], on_error: tuple[str, Any]) -> Any:
-    """An object or array of a document, as text."""
+    """Return the object or array at a path, as text."""
     try:
-        found = _found(document, path)
-        if not found and not _lax(path):
+        result = _found(document, path)
+        if not result and not _lax(path):
             if "*" in json_path(path)[1]:
                 return "[]"
             msg = f"no result for the path '{path}'"
             raise PathError(msg)
-        value = found[0] if found else None
+        value = result[0] if result else None
         if value is None:
             return _otherwise(on_empty, "is empty", path)
         if wrapper.startswith("WITH ") and not wrapper.startswith("WITHOUT"):
             conditional = "CONDITIONAL" in wrapper.split()
-            keep = conditional and len(found) == 1 and isinstance(value, list)
-            value = value if keep else list(found)
-        elif len(found) > 1 or not isinstance(value, dict | list):
+            keep = conditional and len(result) == 1 and isinstance(value, list)
+            value = value if keep else list(result)
+        elif len(result) > 1 or not isinstance(value, dict | list):
             msg = "the path does not lead to an object or array"
             raise PathError(msg)
     except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ def _otherwise(how: tuple[str, Any], what: str, path: str) -> Any:
 
 
 def json_exists(document: str, path: str, on_error: str) -> bool | None:
-    """Whether a path leads to something."""
+    """Whether there is a value at the path."""
     try:
         return bool(_found(document, path))
     except (ValueError, RecursionError):
@@ -149,18 +149,18 @@ def json_exists(document: str, path: str, on_error: str) -> bool | None:
 
 
 def is_json(value: str, kind: str) -> bool:
-    """Whether a string is JSON of some kind."""
+    """Whether a string is JSON of a type: VALUE, OBJECT, ARRAY or SCALAR."""
     try:
-        found = json.loads(value)
+        result = json.loads(value)
     except (ValueError, RecursionError):
         return False
     match kind:
         case "OBJECT":
-            return isinstance(found, dict)
+            return isinstance(result, dict)
         case "ARRAY":
-            return isinstance(found, list)
+            return isinstance(result, list)
         case "SCALAR":
-            return not isinstance(found, dict | list)
+            return not isinstance(result, dict | list)
     return True
 
 

@@ -1,6 +1,6 @@
-"""Writing JSON: values, objects and arrays as text.
+"""JSON functions that write: values, objects and arrays as text.
 
-Promises: text has no spaces; what is JSON already is not quoted again inside JSON_OBJECT and JSON_ARRAY.
+Promises: text has no spaces; JSON text is not quoted again inside JSON_OBJECT and JSON_ARRAY.
 Does not know: paths."""
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _J = "json"
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON without spaces; what is JSON already stays as it is, wherever it stands."""
+    """Format a value as JSON without spaces; raw JSON inside it is inserted unchanged."""
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    except TypeError:  # there is some that is JSON already
-        return _assembled(value)
+    except TypeError:  # it contains raw JSON
+        return _assemble(value)
 
 
-def _assembled(value: Any) -> str:
+def _assemble(value: Any) -> str:
     match value:
         case RawJson():
             return value.text
         case list():
-            return f"[{','.join(map(_assembled, value))}]"
+            return f"[{','.join(map(_assemble, value))}]"
         case dict():
-            return "{" + ",".join(f"{json_text(key)}:{_assembled(each)}" for key, each in value.items()) + "}"
+            return "{" + ",".join(f"{json_text(key)}:{_assemble(each)}" for key, each in value.items()) + "}"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def plain_json(kind: t.DataType, zone: str) -> Callable[[Any], Any]:
-    """How an internal value becomes one that json.dumps can write."""
-    match kind:
+def plain_json(data_type: t.DataType, zone: str) -> Callable[[Any], Any]:
+    """Return the conversion of internal values to values that json.dumps accepts."""
+    match data_type:
         case t.JsonTextType():
             return RawJson
         case t.VariantType():
@@ -51,25 +51,25 @@ def plain_json(kind: t.DataType, zone: str) -> Callable[[Any], Any]:
         case t.BinaryType() | t.VarBinaryType():
             return lambda value: base64.b64encode(value).decode()
         case t.ArrayType():
-            inner = plain_json(kind.element, zone)
+            inner = plain_json(data_type.element, zone)
             return lambda value: [None if v is None else inner(v) for v in value]
         case t.MapType():
-            item = plain_json(kind.value, zone)
+            item = plain_json(data_type.value, zone)
             return lambda value: {str(k): None if v is None else item(v) for k, v in value}
         case t.RowType():
-            makers = [plain_json(each, zone) for each in kind.types]
-            names = kind.names
+            makers = [plain_json(each, zone) for each in data_type.types]
+            names = data_type.names
             return lambda value: {n: None if v is None else m(v) for n, m, v in zip(names, makers, value, strict=True)}
         case t.TimestampType() | t.LocalZonedTimestampType():
             return lambda value: value.replace(tzinfo=None).isoformat() + ("Z" if value.tzinfo else "")
         case t.DateType() | t.TimeType():
             return lambda value: value.isoformat()
-    return lambda value: text.to_text(value, kind, zone)
+    return lambda value: text.to_text(value, data_type, zone)
 
 
-def _json_string(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    make = plain_json(kinds[0], frame.zone)
-    return by_row(lambda value: json_text(make(value)))(frame, args, kinds, kind)
+def _json_string(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    make = plain_json(arg_types[0], frame.zone)
+    return by_row(lambda value: json_text(make(value)))(frame, args, arg_types, result_type)
 
 
 define(
@@ -83,8 +83,8 @@ define(
 define("JSON_STRING", _J, "any", t.STRING, _json_string, "Returns the value as JSON text.")
 
 
-def _json_object(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    makers = [plain_json(each, frame.zone) for each in kinds]
+def _json_object(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    makers = [plain_json(each, frame.zone) for each in arg_types]
 
     def make(how: str, *parts: Any) -> str:
         pairs = []
@@ -93,35 +93,35 @@ def _json_object(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.D
             if value is None and how == "ABSENT":
                 continue
             pairs.append((key, value if value is None else makers[i + 2](value)))
-        inside = ",".join(f"{json_text(k)}:{_maybe_raw(v)}" for k, v in pairs)
+        inside = ",".join(f"{json_text(k)}:{_format_value(v)}" for k, v in pairs)
         return "{" + inside + "}"
 
-    return by_row(make, strict=False)(frame, args, kinds, kind)
+    return by_row(make, strict=False)(frame, args, arg_types, result_type)
 
 
-def _maybe_raw(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value.text if isinstance(value, RawJson) else json_text(value)
 
 
 class RawJson:
-    """Text that is JSON already."""
+    """JSON text that is inserted unchanged."""
 
     def __init__(self, text_: str) -> None:
         self.text = text_
 
 
-def _json_array(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    makers = [plain_json(each, frame.zone) for each in kinds]
+def _json_array(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    makers = [plain_json(each, frame.zone) for each in arg_types]
 
     def make(how: str, *parts: Any) -> str:
         kept = [
-            "null" if value is None else _maybe_raw(makers[i + 1](value))
+            "null" if value is None else _format_value(makers[i + 1](value))
             for i, value in enumerate(parts)
             if value is not None or how != "ABSENT"
         ]
         return "[" + ",".join(kept) + "]"
 
-    return by_row(make, strict=False)(frame, args, kinds, kind)
+    return by_row(make, strict=False)(frame, args, arg_types, result_type)
 
 
 define(
@@ -157,10 +157,10 @@ define(
 def _unquote(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] == '"':
         try:
-            found = json.loads(value)
+            result = json.loads(value)
         except ValueError:
             return value
-        return found if isinstance(found, str) else value
+        return result if isinstance(result, str) else value
     return value
 
 

@@ -18,7 +18,6 @@ from millstream.sql.functions import (
     json_reading,
     json_writing,
     logic,
-    objects,
     regexes,
     splitting,
     strings,
@@ -54,7 +53,7 @@ __all__ = [
 #: The modules that declare scalar functions.
 MODULES = (
     arithmetic, bitmaps, collections, construction, current_time, encodings, hashes, json_reading, json_writing, logic,
-    objects, regexes, splitting, strings, temporal_arithmetic, temporal_parts, temporal_text, variants,
+    regexes, splitting, strings, temporal_arithmetic, temporal_parts, temporal_text, variants,
 )  # fmt: skip
 _NAME = re.compile(r"[A-Z_][A-Z_0-9]*")
 _NOT_CALLABLE = {"SINGLE_VALUE"}  # the binder uses it for scalar subqueries

@@ -1,6 +1,6 @@
-"""Comparison, logic and conditions.
+"""Comparisons, logical operators and conditional functions.
 
-Promises: NULL is unknown: comparisons with it are NULL, AND, OR and NOT are three-valued; IS ... is never NULL.
+Promises: a comparison with NULL is NULL; AND, OR and NOT have three-valued logic; IS ... is never NULL.
 Does not know: subqueries."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import arrow_type, is_nested, scalar_value
+from millstream.sql.columns import is_nested, scalar_value
 from millstream.sql.expressions.nodes import Lit
 from millstream.sql.functions.registry import by_row, define, to_common_type, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, is_scalar, string_literal
@@ -23,38 +23,38 @@ from millstream.sql.types.common_types import common_type
 _C = "comparison"
 
 
-def _alike(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    """Both brought to a common type; a string is read as what it is compared with."""
-    texts = [t.is_text(kind) for kind in kinds]
+def _comparable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Cast both to their common type; a string is cast to the type that it is compared with."""
+    texts = [t.is_text(data_type) for data_type in arg_types]
     if any(texts) and not all(texts):
-        other = next(kind for kind, text in zip(kinds, texts, strict=True) if not text)
+        other = next(data_type for data_type, text in zip(arg_types, texts, strict=True) if not text)
         if isinstance(other, t.NumericType):
             other = t.DOUBLE
         if isinstance(other, t.NullType | t.BitmapType | t.VariantType) or is_nested(other) or t.is_bytes(other):
-            return kinds if isinstance(other, t.NullType) else None
-        return [other.with_null(kind.null) for kind in kinds]
-    common = common_type(kinds)
+            return arg_types if isinstance(other, t.NullType) else None
+        return [other.with_null(data_type.null) for data_type in arg_types]
+    common = common_type(arg_types)
     if common is None:
         return None
     if isinstance(common, t.NullType):
-        return [t.BOOLEAN for _ in kinds]
-    return [_lenient(common).with_null(kind.null) for kind in kinds]
+        return [t.BOOLEAN for _ in arg_types]
+    return [_without_length(common).with_null(data_type.null) for data_type in arg_types]
 
 
-def _lenient(kind: t.DataType) -> t.DataType:
-    return t.STRING if t.is_text(kind) else kind
+def _without_length(data_type: t.DataType) -> t.DataType:
+    return t.STRING if t.is_text(data_type) else data_type
 
 
-def _comparable(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    made = _alike(kinds)
-    return made if made is not None and t.is_compared(made[0]) else None
+def _ordered_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    result = _comparable_types(arg_types)
+    return result if result is not None and t.is_compared(result[0]) else None
 
 
-def _nested_compare(compare: Callable[[Any, Any], bool], quick: Callable[..., Any]) -> Callable[..., Any]:
-    slow = by_row(lambda a, b: compare(a, b))
+def _comparison(compare: Callable[[Any, Any], bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    fallback = by_row(lambda a, b: compare(a, b))
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        return slow(frame, args, kinds, kind) if is_nested(kinds[0]) else quick(*args)
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        return fallback(frame, args, arg_types, result_type) if is_nested(arg_types[0]) else kernel(*args)
 
     return evaluate
 
@@ -89,7 +89,7 @@ def _exactly(template: Callable[[list[str]], str]) -> Callable[[SparkCall], str]
     return spell
 
 
-for _sign, _quick, _slow, _word in (
+for _sign, _kernel, _by_value, _word in (
     ("=", pc.equal, lambda a, b: a == b, "equal to"),
     ("<>", pc.not_equal, lambda a, b: a != b, "not equal to"),
     ("<", pc.less, lambda a, b: a < b, "less than"),
@@ -102,19 +102,19 @@ for _sign, _quick, _slow, _word in (
         _C,
         "any, any",
         t.BOOLEAN,
-        _nested_compare(_slow, _quick),
+        _comparison(_by_value, _kernel),
         f"Returns TRUE if value1 is {_word} value2. Returns NULL if either is NULL.",
         syntax=f"value1 {_sign} value2",
-        coerce=_alike if _sign in ("=", "<>") else _comparable,
+        coerce=_comparable_types if _sign in ("=", "<>") else _ordered_types,
         spark=_spell_comparison,
     )
 
 
-def _is_null(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
+def _is_null(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     return pc.is_null(args[0])
 
 
-def _is_valid(_frame: Any, args: list[Any], _kinds: list[t.DataType], _kind: t.DataType) -> Any:
+def _is_valid(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     return pc.is_valid(args[0])
 
 
@@ -142,10 +142,10 @@ define(
 )
 
 
-def _same(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
+def _is_not_distinct(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     one, other = args
     both_null = pc.and_(pc.is_null(one), pc.is_null(other))
-    equal = _nested_compare(lambda a, b: a == b, pc.equal)(frame, args, kinds, t.BOOLEAN)
+    equal = _comparison(lambda a, b: a == b, pc.equal)(frame, args, arg_types, t.BOOLEAN)
     return pc.or_(both_null, pc.fill_null(equal, False))
 
 
@@ -154,10 +154,10 @@ define(
     _C,
     "any, any",
     t.BOOLEAN,
-    _same,
+    _is_not_distinct,
     "Returns TRUE if the values are equal. NULL is equal to NULL here.",
     null="never",
-    coerce=_alike,
+    coerce=_comparable_types,
     syntax="value1 IS NOT DISTINCT FROM value2",
     spark=_exactly(lambda args: f"({args[0]} <=> {args[1]})"),
 )
@@ -166,10 +166,10 @@ define(
     _C,
     "any, any",
     t.BOOLEAN,
-    lambda frame, args, kinds, kind: pc.invert(_same(frame, args, kinds, kind)),
+    lambda frame, args, arg_types, result_type: pc.invert(_is_not_distinct(frame, args, arg_types, result_type)),
     "Returns TRUE if the values differ. NULL is equal to NULL here.",
     null="never",
-    coerce=_alike,
+    coerce=_comparable_types,
     syntax="value1 IS DISTINCT FROM value2",
     spark=_exactly(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
 )
@@ -177,11 +177,11 @@ define(
 
 @lru_cache(maxsize=512)
 def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
-    """The regular expression of a LIKE pattern."""
+    """Return the regular expression of a LIKE pattern."""
     if escape is not None and len(escape) != 1:
         msg = f"invalid escape character '{escape}'"
         raise ValueError(msg)
-    made: list[str] = []
+    result: list[str] = []
     i = 0
     while i < len(pattern):
         c = pattern[i]
@@ -189,23 +189,23 @@ def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
             if i + 1 >= len(pattern) or (pattern[i + 1] not in "_%" and pattern[i + 1] != escape):
                 msg = f"invalid escape sequence in '{pattern}' at {i}"
                 raise ValueError(msg)
-            made.append(re.escape(pattern[i + 1]))
+            result.append(re.escape(pattern[i + 1]))
             i += 1
         else:
-            made.append(".*" if c == "%" else "." if c == "_" else re.escape(c))
+            result.append(".*" if c == "%" else "." if c == "_" else re.escape(c))
         i += 1
-    return re.compile("".join(made), re.DOTALL)
+    return re.compile("".join(result), re.DOTALL)
 
 
 def _like(value: str, pattern: str, escape: str | None = None) -> bool:
     return like_pattern(pattern, escape).fullmatch(value) is not None
 
 
-def _like_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _like_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     constant = len(args) == 2 and isinstance(args[1], pa.Scalar) and args[1].is_valid
     if constant and "\\" not in scalar_value(args[1]):
         return pc.match_like(args[0], scalar_value(args[1]))
-    return by_row(_like)(frame, args, kinds, kind)
+    return by_row(_like)(frame, args, arg_types, result_type)
 
 
 def _spell_like(call: SparkCall) -> str:
@@ -223,7 +223,7 @@ define(
     _C,
     ("string, string", "string, string, string"),
     t.BOOLEAN,
-    _like_quick,
+    _like_kernel,
     "Returns TRUE if the string matches the pattern. In a pattern, % matches any characters and _ matches "
     "one character.",
     syntax="string LIKE pattern [ESCAPE character]",
@@ -233,18 +233,18 @@ define(
 
 @lru_cache(maxsize=512)
 def _similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
-    made: list[str] = []
+    result: list[str] = []
     i = 0
     while i < len(pattern):
         c = pattern[i]
         if escape and c == escape and i + 1 < len(pattern):
-            made.append(re.escape(pattern[i + 1]))
+            result.append(re.escape(pattern[i + 1]))
             i += 1
         else:
-            made.append({"%": ".*", "_": "."}.get(c, re.escape(c) if c in ".^$\\" else c))
+            result.append({"%": ".*", "_": "."}.get(c, re.escape(c) if c in ".^$\\" else c))
         i += 1
     try:
-        return re.compile("".join(made), re.DOTALL)
+        return re.compile("".join(result), re.DOTALL)
     except re.error as problem:
         msg = f"'{pattern}' is not a pattern: {problem}"
         raise ValueError(msg) from None
@@ -299,9 +299,11 @@ for _name, _want, _invert in (
     ("IS NOT FALSE", False, True),
 ):
 
-    def _is(_frame: Any, args: list[Any], _kinds: Any, _kind: Any, want: bool = _want, invert: bool = _invert) -> Any:
-        found = pc.fill_null(args[0] if want else pc.invert(args[0]), False)
-        return pc.invert(found) if invert else found
+    def _is(
+        _frame: Any, args: list[Any], _arg_types: Any, _result_type: Any, want: bool = _want, invert: bool = _invert
+    ) -> Any:
+        result = pc.fill_null(args[0] if want else pc.invert(args[0]), False)
+        return pc.invert(result) if invert else result
 
     define(
         _name,
@@ -341,16 +343,16 @@ define(
 _IF = "conditional"
 
 
-def _coalesce(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    if is_nested(kind):
+def _coalesce(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    if is_nested(result_type):
         return by_row(lambda *values: next((v for v in values if v is not None), None), strict=False)(
-            frame, args, kinds, kind
+            frame, args, arg_types, result_type
         )
     return pc.coalesce(*args)
 
 
-def _coalesced(kinds: list[t.DataType]) -> t.DataType:
-    return kinds[0].with_null(all(kind.null for kind in kinds))
+def _coalesce_type(arg_types: list[t.DataType]) -> t.DataType:
+    return arg_types[0].with_null(all(data_type.null for data_type in arg_types))
 
 
 def _spell_coalesce(call: SparkCall) -> str:
@@ -361,7 +363,7 @@ define(
     "COALESCE",
     _IF,
     "any, any...",
-    _coalesced,
+    _coalesce_type,
     _coalesce,
     "Returns the first argument that is not NULL, or NULL if all are.",
     null="rule",
@@ -372,7 +374,7 @@ define(
     "IFNULL",
     _IF,
     "any, any",
-    _coalesced,
+    _coalesce_type,
     _coalesce,
     "Returns the first argument, or the second if the first is NULL.",
     null="rule",
@@ -381,16 +383,16 @@ define(
 )
 
 
-def _nullif(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-    slow = by_row(lambda a, b: None if a == b else a, strict=False)
-    return slow(frame, args, kinds, kind)
+def _nullif(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    fallback = by_row(lambda a, b: None if a == b else a, strict=False)
+    return fallback(frame, args, arg_types, result_type)
 
 
 define(
     "NULLIF",
     _IF,
     "any, any",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _nullif,
     "Returns NULL if both arguments are equal, else the first argument.",
     null="always",
@@ -399,9 +401,9 @@ define(
 )
 
 
-def _ordered(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    made = to_common_type(kinds)
-    return made if made is not None and t.is_compared(made[0]) else None
+def _orderable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    result = to_common_type(arg_types)
+    return result if result is not None and t.is_compared(result[0]) else None
 
 
 def _extreme(pick: Callable[..., Any]) -> Any:
@@ -412,19 +414,19 @@ define(
     "GREATEST",
     _IF,
     "any, any...",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _extreme(max),
     "Returns the greatest of the arguments. Returns NULL if one of them is NULL.",
-    coerce=_ordered,
+    coerce=_orderable_types,
 )
 define(
     "LEAST",
     _IF,
     "any, any...",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _extreme(min),
     "Returns the least of the arguments. Returns NULL if one of them is NULL.",
-    coerce=_ordered,
+    coerce=_orderable_types,
 )
 define(
     "IS_ALPHA",
@@ -451,43 +453,38 @@ def _is_decimal(value: str) -> bool:
 define("IS_DECIMAL", _IF, "string", t.BOOLEAN, by_row(_is_decimal), "Returns TRUE if the string is a number.")
 
 
-def typed(kind: t.DataType) -> Any:
-    """A NULL of a type."""
-    return pa.scalar(None, arrow_type(kind))
-
-
-def _in_coerce(kinds: list[t.DataType]) -> list[t.DataType] | None:
-    known = [kind for kind in kinds if not isinstance(kind, t.NullType)]
+def _in_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    known = [data_type for data_type in arg_types if not isinstance(data_type, t.NullType)]
     if not known:
-        return [t.BOOLEAN for _ in kinds]
-    pairs = _alike([known[0], common_type(known) or known[-1]])
+        return [t.BOOLEAN for _ in arg_types]
+    pairs = _comparable_types([known[0], common_type(known) or known[-1]])
     if pairs is None or common_type(known) is None:
-        texts = [kind for kind in known if not t.is_text(kind)]
+        texts = [data_type for data_type in known if not t.is_text(data_type)]
         if not texts or common_type(texts) is None:
             return None
         pairs = [common_type(texts)]  # type: ignore[list-item]
     common = pairs[0]
-    return [common.with_null(kind.null) for kind in kinds]
+    return [common.with_null(data_type.null) for data_type in arg_types]
 
 
-def _in(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _in(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     value, items = args[0], args[1:]
-    if is_nested(kinds[0]) or not all(isinstance(item, pa.Scalar) for item in items):
-        return by_row(_among, strict=False)(frame, args, kinds, kind)
+    if is_nested(arg_types[0]) or not all(isinstance(item, pa.Scalar) for item in items):
+        return by_row(_is_in, strict=False)(frame, args, arg_types, result_type)
     valid = [item for item in items if item.is_valid]
     wanted = pa.array([scalar_value(item) for item in valid], value.type)
-    found = (
+    result = (
         pc.is_in(value, value_set=wanted)
         if isinstance(value, pa.Array)
         else pa.scalar(scalar_value(value) in [scalar_value(item) for item in valid])
     )
     unknown = pc.is_null(value)
     if len(valid) < len(items):
-        unknown = pc.or_(unknown, pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+        unknown = pc.or_(unknown, pc.invert(result))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), result)
 
 
-def _among(value: Any, *items: Any) -> bool | None:
+def _is_in(value: Any, *items: Any) -> bool | None:
     if value is None:
         return None
     if value in [item for item in items if item is not None]:
@@ -502,7 +499,7 @@ define(
     t.BOOLEAN,
     _in,
     "Returns TRUE if the value is equal to one of the others. Returns NULL if it is not and one of them is NULL.",
-    coerce=_in_coerce,
+    coerce=_in_types,
     syntax="value IN (value1, ...)",
     spark=_exactly(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
 )

@@ -1,6 +1,7 @@
-"""Aggregates of numbers: counts, sums, means, variances and percentiles.
+"""Numeric aggregates: counts, sums, averages, variances and percentiles.
 
-Promises: integers and decimals add exactly and wrap or round as Java's do; floats add as they come.
+Promises: integers and decimals are added exactly, and overflow or round as in Java; floating-point numbers are added in
+the order of arrival.
 Does not know: groups, windows, state."""
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Count(Aggregation):
     syntax = "COUNT(*) or COUNT([DISTINCT] value, ...)"
 
     @classmethod
-    def result_type(cls, _kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """BIGINT NOT NULL."""
+    def result_type(cls, _arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return BIGINT NOT NULL."""
         return t.BIGINT.not_null()
 
     @classmethod
@@ -39,42 +40,42 @@ class Count(Aggregation):
         return f"COUNT({call.inside or '*'}){call.tail}"
 
     def create(self) -> Accumulator:
-        """Zero."""
+        """Return a count of 0."""
         return [0]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One more, unless a value is NULL."""
+        """Count the values unless one is NULL."""
         if None not in values:
             acc[0] += 1
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One less, unless a value is NULL."""
+        """Uncount the values unless one is NULL."""
         if None not in values:
             acc[0] -= 1
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Returns a plus b."""
+        """Merge."""
         acc[0] += other[0]
 
     def value(self, acc: Accumulator) -> Any:
-        """The number."""
+        """Return the count."""
         return acc[0]
 
 
-def wrapped(value: int, kind: t.DataType) -> int:
-    """A whole number in the range of its type, as Java's arithmetic leaves it."""
-    if not isinstance(kind, t.IntegerType):
+def overflow(value: int, data_type: t.DataType) -> int:
+    """Return an integer after an overflow of its type, as in Java."""
+    if not isinstance(data_type, t.IntegerType):
         return value
-    span = 1 << kind.bits
+    span = 1 << data_type.bits
     value %= span
     return value - span if value >= span >> 1 else value
 
 
 class _Numeric(Aggregation):
-    """Sums and counts of numbers; integers and decimals add exactly, floats as they come."""
+    """Sum and count of numbers."""
 
     def create(self) -> Accumulator:
-        """Nothing."""
+        """Return a sum and a count of 0."""
         zero: Any = Decimal(0) if isinstance(self.call.arg_types[0], t.DecimalType) else 0
         if t.is_approximate(self.call.arg_types[0]):
             zero = 0.0
@@ -88,14 +89,14 @@ class _Numeric(Aggregation):
             acc[1] += 1
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take a number off."""
+        """Retract a number."""
         value = values[0]
         if value is not None:
             acc[0] = _WIDE.subtract(acc[0], value) if isinstance(value, Decimal) else acc[0] - value
             acc[1] -= 1
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Both together."""
+        """Merge."""
         acc[0] = _WIDE.add(acc[0], other[0]) if isinstance(acc[0], Decimal) else acc[0] + other[0]
         acc[1] += other[1]
 
@@ -108,12 +109,12 @@ class Sum(_Numeric):
     doc = "Returns the sum of the numbers. Returns NULL if there are none."
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As the argument; decimals get 38 digits."""
-        kind = kinds[0] if len(kinds) == 1 else None
-        if isinstance(kind, t.DecimalType):
-            return t.DecimalType(38, kind.scale)
-        return kind.nullable() if isinstance(kind, t.NumericType) else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the argument; decimals have 38 digits."""
+        data_type = arg_types[0] if len(arg_types) == 1 else None
+        if isinstance(data_type, t.DecimalType):
+            return t.DecimalType(38, data_type.scale)
+        return data_type.nullable() if isinstance(data_type, t.NumericType) else None
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
@@ -123,20 +124,20 @@ class Sum(_Numeric):
         return f"CAST(SUM({call.inside}){call.tail} AS {call.type_name})"
 
     def value(self, acc: Accumulator) -> Any:
-        """Returns a plus b."""
+        """Return the sum."""
         if acc[1] == 0:
             return None
-        kind = self.call.type
-        if isinstance(kind, t.DecimalType):
-            return rounded(acc[0], kind)
-        if isinstance(kind, t.FloatType):
+        data_type = self.call.type
+        if isinstance(data_type, t.DecimalType):
+            return rounded(acc[0], data_type)
+        if isinstance(data_type, t.FloatType):
             return float(np.float32(acc[0]))
-        return wrapped(acc[0], kind)
+        return overflow(acc[0], data_type)
 
 
 @aggregate
 class Sum0(Sum):
-    """$SUM0: a sum that is 0 of nothing."""
+    """$SUM0: a sum that is 0 if there are no numbers."""
 
     name = "$SUM0"
     doc = "Returns the sum of the numbers. Returns 0 if there are none."
@@ -148,9 +149,9 @@ class Sum0(Sum):
         return None if total is None else f"COALESCE({total}, CAST(0 AS {call.type_name}))"
 
     def value(self, acc: Accumulator) -> Any:
-        """Returns a plus b."""
-        found = super().value(acc)
-        return self.create()[0] if found is None else found
+        """Return the sum."""
+        result = super().value(acc)
+        return self.create()[0] if result is None else result
 
 
 @aggregate
@@ -161,12 +162,12 @@ class Avg(_Numeric):
     doc = "Returns the average of the numbers, of the same type. Returns NULL if there are none."
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As the argument; decimals get 38 digits and a scale of at least 6."""
-        kind = kinds[0] if len(kinds) == 1 else None
-        if isinstance(kind, t.DecimalType):
-            return t.DecimalType(38, max(6, kind.scale))
-        return kind.nullable() if isinstance(kind, t.NumericType) else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the argument; decimals have 38 digits and a scale of at least 6."""
+        data_type = arg_types[0] if len(arg_types) == 1 else None
+        if isinstance(data_type, t.DecimalType):
+            return t.DecimalType(38, max(6, data_type.scale))
+        return data_type.nullable() if isinstance(data_type, t.NumericType) else None
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
@@ -182,16 +183,16 @@ class Avg(_Numeric):
         return None
 
     def value(self, acc: Accumulator) -> Any:
-        """The mean."""
+        """Return the average."""
         total, count = acc
         if count == 0:
             return None
-        kind = self.call.type
-        if isinstance(kind, t.DecimalType):
-            return rounded(_WIDE.divide(total, Decimal(count)), kind)
-        if isinstance(kind, t.IntegerType):
-            return wrapped(total // count if total >= 0 else -(-total // count), kind)
-        return float(np.float32(total / count)) if isinstance(kind, t.FloatType) else total / count
+        data_type = self.call.type
+        if isinstance(data_type, t.DecimalType):
+            return rounded(_WIDE.divide(total, Decimal(count)), data_type)
+        if isinstance(data_type, t.IntegerType):
+            return overflow(total // count if total >= 0 else -(-total // count), data_type)
+        return float(np.float32(total / count)) if isinstance(data_type, t.FloatType) else total / count
 
 
 class _Variance(Aggregation):
@@ -199,12 +200,12 @@ class _Variance(Aggregation):
     root: ClassVar[bool] = False
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As AVG's."""
-        return Avg.result_type(kinds)
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of AVG."""
+        return Avg.result_type(arg_types)
 
     def create(self) -> Accumulator:
-        """Count, mean and the sum of squared distances from it."""
+        """Return count, mean and sum of squared differences from the mean."""
         return [0, 0.0, 0.0]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
@@ -217,7 +218,7 @@ class _Variance(Aggregation):
             acc[2] += delta * (value - acc[1])
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take a number off."""
+        """Retract a number."""
         if values[0] is None:
             return
         value = float(values[0])
@@ -230,7 +231,7 @@ class _Variance(Aggregation):
         acc[2] -= delta * (value - acc[1])
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Both together."""
+        """Merge."""
         count = acc[0] + other[0]
         if not other[0] or not count:
             return
@@ -240,17 +241,17 @@ class _Variance(Aggregation):
         acc[0] = count
 
     def value(self, acc: Accumulator) -> Any:
-        """The variance or its root."""
+        """Return the variance or the standard deviation."""
         count = acc[0]
         if count == 0 or (self.sample and count == 1):
             return None
-        found = acc[2] / (count - 1 if self.sample else count)
+        result = acc[2] / (count - 1 if self.sample else count)
         if self.root:
-            found = math.sqrt(found) if found > 0 else 0.0
-        kind = self.call.type
-        if isinstance(kind, t.IntegerType):
-            return int(found)
-        return rounded(Decimal(found), kind) if isinstance(kind, t.DecimalType) else found
+            result = math.sqrt(result) if result > 0 else 0.0
+        data_type = self.call.type
+        if isinstance(data_type, t.IntegerType):
+            return int(result)
+        return rounded(Decimal(result), data_type) if isinstance(data_type, t.DecimalType) else result
 
 
 for _name, _sample, _root, _doc in (
@@ -276,14 +277,14 @@ class Percentile(Aggregation):
     syntax = "PERCENTILE(number, percentage [, frequency])"
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """DOUBLE, or an array of it."""
-        if len(kinds) not in (2, 3) or not isinstance(kinds[0], t.NumericType):
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return DOUBLE or ARRAY<DOUBLE>."""
+        if len(arg_types) not in (2, 3) or not isinstance(arg_types[0], t.NumericType):
             return None
-        return t.ArrayType(t.DOUBLE) if isinstance(kinds[1], t.ArrayType) else t.DOUBLE
+        return t.ArrayType(t.DOUBLE) if isinstance(arg_types[1], t.ArrayType) else t.DOUBLE
 
     def create(self) -> Accumulator:
-        """No values."""
+        """Return an accumulator without values."""
         return [{}, None]
 
     def _change(self, acc: Accumulator, values: tuple[Any, ...], sign: int) -> None:
@@ -303,16 +304,16 @@ class Percentile(Aggregation):
         self._change(acc, values, 1)
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Take a number off."""
+        """Retract a number."""
         self._change(acc, values, -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Both together."""
+        """Merge."""
         for value, count in other[0].items():
             self._change(acc, (value, other[1], count), 1)
 
     def value(self, acc: Accumulator) -> Any:
-        """The percentile."""
+        """Return the percentile."""
         if not acc[0] or acc[1] is None:
             return None
         ordered = sorted(acc[0].items())

@@ -1,9 +1,9 @@
-"""Random values of functions.
+"""RAND, RAND_INTEGER and UUID.
 
-Promises: without a seed every call draws numbers that no other call draws, and a replay of the epoch draws them again.
-With a constant seed a call has Java's sequence of that seed, one number a row, which continues from epoch to epoch in
-each subtask; with a seed from a column, a row has the first number of its seed. Flink does the same.
-Does not know: operators; a frame brings the source of random numbers."""
+Promises: without a seed, each call has its own random numbers, and a replay of the epoch has the same. With a constant
+seed, a call returns the sequence of java.util.Random with that seed, one number per row, continued from epoch to epoch
+in each subtask. With a seed from a column, a row has the first number of its seed. Flink does the same.
+Does not know: operators; the frame has the source of random numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from millstream.sql.functions.java_random import JavaRandom
 def draw_uuids(frame: Any) -> pa.Array:
     """Draw one UUID for each row."""
     drawn = _draws(frame).generator().bytes(16 * frame.count)
-    made = [str(uuid.UUID(bytes=drawn[i : i + 16], version=4)) for i in range(0, 16 * frame.count, 16)]
-    return pa.array(made, pa.string())
+    result = [str(uuid.UUID(bytes=drawn[i : i + 16], version=4)) for i in range(0, 16 * frame.count, 16)]
+    return pa.array(result, pa.string())
 
 
 def draw_doubles(frame: Any, seed: Any) -> pa.Array:
@@ -32,20 +32,20 @@ def draw_doubles(frame: Any, seed: Any) -> pa.Array:
         return pa.array(_draws(frame).generator().random(frame.count))
     if isinstance(seed, pa.Scalar):
         return pa.array(_continue(frame, seed, lambda random: random.doubles(frame.count)))
-    return pa.array([JavaRandom(int(each)).doubles(1)[0] for each in _whole_numbers(seed, 0)], pa.float64())
+    return pa.array([JavaRandom(int(each)).doubles(1)[0] for each in _fill_nulls(seed, 0)], pa.float64())
 
 
 def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
     """Draw one whole number from 0 to below the bound for each row; NULL where the bound is NULL."""
     bounds = as_array(bound, frame.count)
-    limits = _whole_numbers(bounds, 1)
+    limits = _fill_nulls(bounds, 1)
     if len(limits) and limits.min() <= 0:
         msg = f"the bound must be positive, not {limits.min()}"
         raise ValueError(msg)
     if _is_missing(seed):
         drawn = _draws(frame).generator().integers(0, limits)
     elif not isinstance(seed, pa.Scalar):
-        pairs = zip(_whole_numbers(seed, 0), limits, strict=True)
+        pairs = zip(_fill_nulls(seed, 0), limits, strict=True)
         drawn = [JavaRandom(int(each)).integers(int(x), 1)[0] for each, x in pairs]
     elif isinstance(bound, pa.Scalar):
         drawn = _continue(
@@ -64,7 +64,7 @@ def _draws(frame: Any) -> Any:
     return frame.draws
 
 
-def _whole_numbers(column: pa.Array, instead_of_null: int) -> np.ndarray:
+def _fill_nulls(column: pa.Array, instead_of_null: int) -> np.ndarray:
     return pc.fill_null(column, instead_of_null).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 

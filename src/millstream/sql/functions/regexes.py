@@ -1,7 +1,8 @@
-"""Regular expressions.
+"""Functions of regular expressions.
 
-Promises: what is no expression gives NULL; one is compiled once.
-Does not know: LIKE and SIMILAR TO, which are `logic`'s."""
+Promises: an invalid expression returns NULL; an expression is compiled once. Arrow evaluates an expression only if it
+means the same to Java, Python and Arrow, which is decided token by token.
+Does not know: LIKE and SIMILAR TO, which are in `logic`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.columns import scalar_value
-from millstream.sql.functions import plain_regex
 from millstream.sql.functions.dictionary_encoding import compute_on_distinct
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
@@ -21,9 +21,85 @@ from millstream.sql.types import data_types as t
 _S = "string"
 
 
+_LITERALS = r"A-Za-z0-9_&=/:;,@%!~ "
+_TOKEN = re.compile(
+    rf"""\[\^?[{_LITERALS}]+\]   # a character class
+    | [{_LITERALS}#"<>-]         # a literal character
+    | \\[./?&+*()]            # an escaped character
+    | \((?!\?) | \) | \| | \^ # groups, alternatives, the start
+    | [*+?](?![*+?])          # quantifiers""",
+    re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=256)
+def name_group(regex: str, group: int = 0) -> str | None:
+    """Return the expression with a name for one group and no other capturing groups, for Arrow's extract_regex.
+
+    None if the expression may differ between Java, Python and Arrow, or if a match may not contain the group."""
+    tokens: list[str] = []
+    at = 0
+    while at < len(regex):
+        token = _TOKEN.match(regex, at)
+        if token is None:
+            return None
+        tokens.append(token.group())
+        at = token.end()
+    if not tokens:
+        return None
+    try:
+        groups = re.compile(regex).groups
+    except re.error:
+        return None
+    if group == 0:
+        return f"(?P<found>{''.join(map(_without_capture, tokens))})"
+    return _name_tokens(tokens, group) if 0 < group <= groups else None
+
+
+def _name_tokens(tokens: list[str], group: int) -> str | None:
+    depth = number = 0
+    group_index: int | None = None
+    for index, token in enumerate(tokens):
+        if token == "(":
+            number += 1
+            if number == group:
+                if depth:
+                    return None
+                group_index = index
+            depth += 1
+        elif token == ")":
+            depth -= 1
+            is_end_of_group = (
+                group_index is not None and depth == 0 and number >= group and _closes(tokens, group_index, index)
+            )
+            if is_end_of_group and index + 1 < len(tokens) and tokens[index + 1] in ("*", "+", "?"):
+                return None
+        elif token == "|" and not depth:
+            return None
+    if group_index is None:
+        return None
+    return "".join(
+        "(?P<found>" if index == group_index else _without_capture(token) for index, token in enumerate(tokens)
+    )
+
+
+def _without_capture(token: str) -> str:
+    return "(?:" if token == "(" else token
+
+
+def _closes(tokens: list[str], start: int, end: int) -> bool:
+    """Whether the parenthesis at `end` closes the one at `start`."""
+    depth = 0
+    for index in range(start, end + 1):
+        depth += (tokens[index] == "(") - (tokens[index] == ")")
+        if depth == 0:
+            return index == end
+    return False
+
+
 @lru_cache(maxsize=512)
 def pattern(text: str) -> re.Pattern[str] | None:
-    """A regular expression; None for what is none."""
+    """Compile a regular expression; None if it is invalid."""
     try:
         return re.compile(text)
     except re.error:
@@ -31,8 +107,8 @@ def pattern(text: str) -> re.Pattern[str] | None:
 
 
 def _regexp_replace(value: str, regex: str, new: str) -> str | None:
-    found = pattern(regex)
-    return None if found is None else found.sub(lambda _match: new, value)
+    compiled = pattern(regex)
+    return None if compiled is None else compiled.sub(lambda _match: new, value)
 
 
 define(
@@ -46,19 +122,19 @@ define(
 
 
 def _regexp_extract(value: str, regex: str, group: int = 0) -> str | None:
-    found = pattern(regex)
-    if found is None or not 0 <= group <= found.groups:
+    compiled = pattern(regex)
+    if compiled is None or not 0 <= group <= compiled.groups:
         return None
-    match = found.search(value)
+    match = compiled.search(value)
     return None if match is None else match.group(group)
 
 
-def _extract_column(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _regexp_extract_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     plain = not isinstance(args[0], pa.Scalar) and all(isinstance(arg, pa.Scalar) for arg in args[1:])
     constants = [scalar_value(arg) for arg in args[1:]] if plain else []
-    named = None if not plain or None in constants else plain_regex.naming(*constants)
+    named = None if not plain or None in constants else name_group(*constants)
     if named is None:
-        return by_row(_regexp_extract)(frame, args, kinds, kind)
+        return by_row(_regexp_extract)(frame, args, arg_types, result_type)
     return compute_on_distinct(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, named), [0]))
 
 
@@ -67,7 +143,7 @@ define(
     _S,
     ("string, string", "string, string, int"),
     t.STRING,
-    _extract_column,
+    _regexp_extract_kernel,
     "Returns the first match of the regular expression, or of the group with the given index. Returns "
     "NULL if there is no match.",
     null="always",
@@ -75,10 +151,10 @@ define(
 
 
 def _regexp_extract_all(value: str, regex: str, group: int = 1) -> tuple[str | None, ...] | None:
-    found = pattern(regex)
-    if found is None or not 0 <= group <= found.groups:
+    compiled = pattern(regex)
+    if compiled is None or not 0 <= group <= compiled.groups:
         return None
-    return tuple(match.group(group) for match in found.finditer(value))
+    return tuple(match.group(group) for match in compiled.finditer(value))
 
 
 define(

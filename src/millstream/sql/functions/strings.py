@@ -1,7 +1,7 @@
-"""Strings and bytes: their parts, their case, their ends.
+"""Functions of strings and byte strings.
 
-Promises: positions count from 1; what lies outside the string is empty, as in Flink.
-Does not know: types beyond text."""
+Promises: positions count from 1; positions outside the string return an empty string, as in Flink.
+Does not know: regular expressions, encodings, hashes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from millstream.sql.types.common_types import common_type
 _S = "string"
 
 
-def _joined(kinds: list[t.DataType]) -> t.DataType:
-    if all(isinstance(kind, t.CharType) for kind in kinds):
-        return t.CharType(sum(kind.length for kind in kinds))  # type: ignore[attr-defined]
-    if t.is_bytes(kinds[0]):
+def _concat_type(arg_types: list[t.DataType]) -> t.DataType:
+    if all(isinstance(data_type, t.CharType) for data_type in arg_types):
+        return t.CharType(sum(data_type.length for data_type in arg_types))  # type: ignore[attr-defined]
+    if t.is_bytes(arg_types[0]):
         return t.BYTES
-    total = sum(getattr(kind, "length", t.MAX_LENGTH) for kind in kinds)
+    total = sum(getattr(data_type, "length", t.MAX_LENGTH) for data_type in arg_types)
     return t.VarCharType(min(total, t.MAX_LENGTH))
 
 
@@ -34,33 +34,33 @@ def _concat(*args: Any) -> Any:
     return pc.binary_join_element_wise(*args, pa.scalar("" if pa.types.is_string(args[0].type) else b"", args[0].type))
 
 
-def _length(kind: t.DataType) -> int:
-    return int(getattr(kind, "length", t.MAX_LENGTH))
+def _length(data_type: t.DataType) -> int:
+    return int(getattr(data_type, "length", t.MAX_LENGTH))
 
 
-def _same_as_first(kinds: list[t.DataType]) -> t.DataType:
-    return kinds[0]
+def _first_type(arg_types: list[t.DataType]) -> t.DataType:
+    return arg_types[0]
 
 
-def _as_long_as_first(kinds: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(_length(kinds[0]))
+def _varchar_of_first(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_length(arg_types[0]))
 
 
-def _as_long_as_last(kinds: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(_length(kinds[-1]))
+def _varchar_of_last(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_length(arg_types[-1]))
 
 
-def _overlaid(kinds: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(min(t.MAX_LENGTH, _length(kinds[0]) + _length(kinds[1])))
+def _overlay_type(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(min(t.MAX_LENGTH, _length(arg_types[0]) + _length(arg_types[1])))
 
 
-def _part_of_text(kinds: list[t.DataType]) -> t.DataType:
-    length = _length(kinds[0])
-    return t.VarBinaryType(length) if t.is_bytes(kinds[0]) else t.VarCharType(length)
+def _substring_type(arg_types: list[t.DataType]) -> t.DataType:
+    length = _length(arg_types[0])
+    return t.VarBinaryType(length) if t.is_bytes(arg_types[0]) else t.VarCharType(length)
 
 
-def _elt_type(kinds: list[t.DataType]) -> t.DataType:
-    return common_type(kinds[1:]) or t.STRING
+def _elt_type(arg_types: list[t.DataType]) -> t.DataType:
+    return common_type(arg_types[1:]) or t.STRING
 
 
 def _spell_concat(call: SparkCall) -> str:
@@ -73,7 +73,7 @@ define(
     "||",
     _S,
     ("string, string", "bytes, bytes"),
-    _joined,
+    _concat_type,
     vectorized(_concat),
     "Concatenates the strings or byte strings.",
     syntax="string1 || string2",
@@ -118,7 +118,7 @@ define(
     "UPPER",
     _S,
     "string",
-    _same_as_first,
+    _first_type,
     vectorized(pc.utf8_upper),
     "Returns the string in upper case.",
     aliases=("UCASE",),
@@ -127,7 +127,7 @@ define(
     "LOWER",
     _S,
     "string",
-    _same_as_first,
+    _first_type,
     vectorized(pc.utf8_lower),
     "Returns the string in lower case.",
     aliases=("LCASE",),
@@ -153,7 +153,7 @@ define(
     "TRIM",
     _S,
     "symbol, string, string",
-    _as_long_as_last,
+    _varchar_of_last,
     by_row(_trim),
     "Removes characters (spaces if not given) from both ends, the beginning or the end of the string.",
     syntax="TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
@@ -162,7 +162,7 @@ define(
     "LTRIM",
     _S,
     ("string", "string, string"),
-    _as_long_as_first,
+    _varchar_of_first,
     by_row(lambda v, c=" ": v.lstrip(c)),
     "Removes the characters of the second argument (spaces if not given) from the beginning of the string.",
 )
@@ -170,7 +170,7 @@ define(
     "RTRIM",
     _S,
     ("string", "string, string"),
-    _as_long_as_first,
+    _varchar_of_first,
     by_row(lambda v, c=" ": v.rstrip(c)),
     "Removes the characters of the second argument (spaces if not given) from the end of the string.",
 )
@@ -198,7 +198,7 @@ define(
     "OVERLAY",
     _S,
     ("string, string, int", "string, string, int, int"),
-    _overlaid,
+    _overlay_type,
     by_row(_overlay),
     "Replaces the characters of string1 from the start position on by string2. The length is that of "
     "string2 if it is not given.",
@@ -223,7 +223,7 @@ define(
 
 
 def substring(value: Any, start: int, length: int | None = None) -> Any:
-    """From a position counted from 1, or from the end when it is negative."""
+    """Return the substring from a position, counted from 1, or from the end if it is negative."""
     size = len(value)
     if length is not None and length < 0:
         return None
@@ -235,14 +235,14 @@ def substring(value: Any, start: int, length: int | None = None) -> Any:
     return value[begin:] if length is None else value[begin : begin + length]
 
 
-def _substring_quick(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _substring_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     constant = all(isinstance(arg, pa.Scalar) and arg.is_valid for arg in args[1:])
-    if constant and t.is_text(kinds[0]):
+    if constant and t.is_text(arg_types[0]):
         numbers = [scalar_value(arg) for arg in args[1:]]
         if numbers[0] >= 1 and (len(numbers) == 1 or numbers[1] >= 0):
             stop = None if len(numbers) == 1 else numbers[0] - 1 + numbers[1]
             return pc.utf8_slice_codeunits(args[0], numbers[0] - 1, stop)
-    return by_row(substring)(frame, args, kinds, kind)
+    return by_row(substring)(frame, args, arg_types, result_type)
 
 
 def _spell_substring(call: SparkCall) -> str:
@@ -257,8 +257,8 @@ define(
     "SUBSTRING",
     _S,
     ("string, int", "string, int, int", "bytes, int", "bytes, int, int"),
-    _part_of_text,
-    _substring_quick,
+    _substring_type,
+    _substring_kernel,
     "Returns the substring from the start position, counted from 1, of the given length or up to the end.",
     syntax="SUBSTRING(string FROM start [FOR length])",
     aliases=("SUBSTR",),
@@ -288,7 +288,7 @@ define(
     "INITCAP",
     _S,
     "string",
-    _same_as_first,
+    _first_type,
     by_row(lambda v: re.sub(r"[^\W_]+", lambda m: m.group()[0].upper() + m.group()[1:].lower(), v)),
     "Returns the string with the first letter of each word in upper case and the others in lower case.",
 )
@@ -334,7 +334,7 @@ define(
     "LEFT",
     _S,
     "string, int",
-    _part_of_text,
+    _substring_type,
     by_row(lambda v, n: v[: max(n, 0)]),
     "Returns the first n characters of the string.",
     null="always",
@@ -343,7 +343,7 @@ define(
     "RIGHT",
     _S,
     "string, int",
-    _part_of_text,
+    _substring_type,
     by_row(lambda v, n: v[-n:] if n > 0 else ""),
     "Returns the last n characters of the string.",
     null="always",

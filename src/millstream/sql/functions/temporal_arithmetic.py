@@ -1,7 +1,8 @@
-"""Moments and intervals: sums, differences, spans in common.
+"""Arithmetic of dates, times, timestamps and intervals.
 
-Promises: months keep the day, or take the last one there is; whole units are counted toward zero.
-Does not know: zones, patterns."""
+Promises: adding months keeps the day of the month, or takes the last day; differences in units are truncated toward
+zero.
+Does not know: time zones, patterns."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _T = "temporal"
 
 
 def add_months(value: Any, months: int) -> Any:
-    """A date or moment so many months later; the day is kept or is the last of the month."""
+    """Add months to a date or timestamp; the day is kept, or is the last day of the month."""
     total = value.year * 12 + value.month - 1 + months
     year, month = divmod(total, 12)
     day = min(value.day, calendar.monthrange(year, month + 1)[1])
@@ -39,23 +40,23 @@ def _shift(value: Any, span: Any, sign: int) -> Any:
     return value + sign * span
 
 
-def _shifted(sign: int) -> Any:
-    slow = by_row(lambda value, span: _shift(value, span, sign))
+def _add_interval(sign: int) -> Any:
+    fallback = by_row(lambda value, span: _shift(value, span, sign))
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
-        if t.is_timestamp(kinds[0]) and isinstance(kinds[1], t.DayTimeIntervalType):
-            made = (pc.add if sign > 0 else pc.subtract)(args[0], args[1])
-            return pc.cast(made, arrow_type(kind))
-        if isinstance(kinds[0], t.DateType) and t.is_timestamp(kind):
-            lifted = pc.cast(args[0], arrow_type(kind))
-            return evaluate(frame, [lifted, args[1]], [kind, kinds[1]], kind)
-        return slow(frame, args, kinds, kind)
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+        if t.is_timestamp(arg_types[0]) and isinstance(arg_types[1], t.DayTimeIntervalType):
+            result = (pc.add if sign > 0 else pc.subtract)(args[0], args[1])
+            return pc.cast(result, arrow_type(result_type))
+        if isinstance(arg_types[0], t.DateType) and t.is_timestamp(result_type):
+            lifted = pc.cast(args[0], arrow_type(result_type))
+            return evaluate(frame, [lifted, args[1]], [result_type, arg_types[1]], result_type)
+        return fallback(frame, args, arg_types, result_type)
 
     return evaluate
 
 
-def _shift_type(kinds: list[t.DataType]) -> t.DataType:
-    value, span = kinds
+def _shift_type(arg_types: list[t.DataType]) -> t.DataType:
+    value, span = arg_types
     if isinstance(value, t.DateType) and isinstance(span, t.DayTimeIntervalType) and span.resolution != "DAY":
         return t.TimestampType(3) if "SECOND" in span.resolution else t.TimestampType(0)
     return value
@@ -81,7 +82,7 @@ define(
     _T,
     "temporal, interval",
     _shift_type,
-    _shifted(1),
+    _add_interval(1),
     "Returns the date, time or timestamp plus the interval.",
     syntax="temporal + interval",
     spark=_spell_shift(1),
@@ -91,7 +92,7 @@ define(
     _T,
     "temporal, interval",
     _shift_type,
-    _shifted(-1),
+    _add_interval(-1),
     "Returns the date, time or timestamp minus the interval.",
     syntax="temporal - interval",
     spark=_spell_shift(-1),
@@ -99,14 +100,16 @@ define(
 
 
 def _interval_sum(sign: int) -> Any:
-    return lambda _frame, args, _kinds, kind: pc.cast((pc.add if sign > 0 else pc.subtract)(*args), arrow_type(kind))
+    return lambda _frame, args, _arg_types, result_type: pc.cast(
+        (pc.add if sign > 0 else pc.subtract)(*args), arrow_type(result_type)
+    )
 
 
 define(
     "INTERVAL +",
     _T,
     "interval, interval",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _interval_sum(1),
     "Returns the sum of the intervals.",
     coerce=to_common_type,
@@ -116,7 +119,7 @@ define(
     "INTERVAL -",
     _T,
     "interval, interval",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     _interval_sum(-1),
     "Returns the difference of the intervals.",
     coerce=to_common_type,
@@ -126,7 +129,7 @@ define(
     "INTERVAL *",
     _T,
     "interval, number",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     by_row(lambda span, n: span * int(n) if isinstance(span, int) else span * float(n)),
     "Returns the interval multiplied by the number.",
     syntax="interval * number",
@@ -135,23 +138,23 @@ define(
     "INTERVAL /",
     _T,
     "interval, number",
-    lambda kinds: kinds[0],
+    lambda arg_types: arg_types[0],
     by_row(lambda span, n: int(span / n) if isinstance(span, int) else span / float(n)),
     "Returns the interval divided by the number.",
     syntax="interval / number",
 )
 
 
-def _timestampadd(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _timestampadd(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     def add(unit: str, count: int, value: Any) -> Any:
         if unit in ("YEAR", "QUARTER", "MONTH"):
             return add_months(value, count * {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit])
         span = datetime.timedelta(milliseconds=count * _MILLIS[unit]) if unit in _MILLIS else datetime.timedelta(0)
-        if isinstance(value, datetime.datetime) or not t.is_timestamp(kind):
+        if isinstance(value, datetime.datetime) or not t.is_timestamp(result_type):
             return value + span
         return datetime.datetime.combine(value, datetime.time()) + span
 
-    return by_row(add)(frame, args, kinds, kind)
+    return by_row(add)(frame, args, arg_types, result_type)
 
 
 _MILLIS = {
@@ -164,18 +167,18 @@ _MILLIS = {
 }
 
 
-def timestampadd_type(unit: str, kind: t.DataType) -> t.DataType:
-    """The type of TIMESTAMPADD for a unit: a date with hours becomes a timestamp."""
-    if isinstance(kind, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
-        return t.TimestampType(0, null=kind.null)
-    return kind
+def timestampadd_type(unit: str, data_type: t.DataType) -> t.DataType:
+    """Return the type of TIMESTAMPADD for a unit: a date plus hours is a timestamp."""
+    if isinstance(data_type, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
+        return t.TimestampType(0, null=data_type.null)
+    return data_type
 
 
 define(
     "TIMESTAMPADD",
     _T,
     "symbol, bigint, temporal",
-    lambda kinds: kinds[2],
+    lambda arg_types: arg_types[2],
     _timestampadd,
     "Returns the timestamp or date plus `count` time units.",
     syntax="TIMESTAMPADD(unit, count, temporal)",
@@ -198,7 +201,7 @@ def _timestampdiff(unit: str, start: Any, end: Any) -> int:
 
 
 def as_moment(value: Any) -> datetime.datetime:
-    """A date, time or timestamp as one without a zone: midnight of a date, the first day of a time."""
+    """Convert a date, time or timestamp to a timestamp in UTC: midnight of a date, 1970-01-01 for a time."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(text.UTC).replace(tzinfo=None)
     if isinstance(value, datetime.time):

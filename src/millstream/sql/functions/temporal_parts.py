@@ -1,7 +1,7 @@
-"""Parts of dates, times, timestamps and intervals, and moments rounded to a unit.
+"""Fields of dates, times, timestamps and intervals; FLOOR and CEIL to a time unit.
 
-Promises: TIMESTAMP has no zone; TIMESTAMP_LTZ is a moment and is taken apart in the session's zone.
-Does not know: what time it is."""
+Promises: TIMESTAMP has no time zone; the fields of TIMESTAMP_LTZ are those in the time zone of the session.
+Does not know: the current time."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _UNITS = {
 }
 
 
-def _in_zone(datum: Any, kind: t.DataType, zone: str) -> Any:
-    """A moment as its date and time in the session's zone."""
-    if not isinstance(kind, t.LocalZonedTimestampType):
+def _to_local(datum: Any, data_type: t.DataType, zone: str) -> Any:
+    """Convert TIMESTAMP_LTZ to a timestamp in the time zone of the session."""
+    if not isinstance(data_type, t.LocalZonedTimestampType):
         return datum
     if zone == "UTC":
         return pc.cast(datum, pa.timestamp(datum.type.unit))
@@ -64,10 +64,10 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _part(unit: str, datum: Any, kind: t.DataType, zone: str) -> Any:
-    if isinstance(kind, t.DayTimeIntervalType):
+def _part(unit: str, datum: Any, data_type: t.DataType, zone: str) -> Any:
+    if isinstance(data_type, t.DayTimeIntervalType):
         return _interval_part(unit, datum)
-    if isinstance(kind, t.YearMonthIntervalType):
+    if isinstance(data_type, t.YearMonthIntervalType):
         return (
             pc.divide(pc.cast(datum, pa.int64()), 12)
             if unit == "YEAR"
@@ -76,8 +76,8 @@ def _part(unit: str, datum: Any, kind: t.DataType, zone: str) -> Any:
     if unit == "EPOCH":
         whole = pc.cast(pc.cast(datum, pa.timestamp("s"), safe=False), pa.int64())
         return whole
-    local = _in_zone(datum, kind, zone)
-    if isinstance(kind, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
+    local = _to_local(datum, data_type, zone)
+    if isinstance(data_type, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
         return pc.multiply(pc.cast(pc.year(local), pa.int64()), 0)
     return _PARTS[unit](local)
 
@@ -90,8 +90,8 @@ def _interval_part(unit: str, datum: Any) -> Any:
     return whole if span is None else pc.subtract(whole, pc.multiply(pc.divide(whole, span), span))
 
 
-def _extract(frame: Any, args: list[Any], kinds: list[t.DataType], _kind: t.DataType) -> Any:
-    return pc.cast(_part(args[0], args[1], kinds[1], frame.zone), pa.int64())
+def _extract(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+    return pc.cast(_part(args[0], args[1], arg_types[1], frame.zone), pa.int64())
 
 
 _SPARK_DATE_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY")
@@ -129,35 +129,35 @@ for _name, _unit, _doc in (
     ("SECOND", "SECOND", "Returns the second."),
 ):
 
-    def _named(frame: Any, args: list[Any], kinds: Any, _kind: Any, unit: str = _unit) -> Any:
-        return pc.cast(_part(unit, args[0], kinds[0], frame.zone), pa.int64())
+    def _named(frame: Any, args: list[Any], arg_types: Any, _result_type: Any, unit: str = _unit) -> Any:
+        return pc.cast(_part(unit, args[0], arg_types[0], frame.zone), pa.int64())
 
     define(_name, _T, "temporal", t.BIGINT, _named, _doc)
 
 
-def _turned(up: bool) -> Any:
+def _floor_or_ceil(up: bool) -> Any:
     numbers = arithmetic.floor_or_ceil(up=up)
 
-    def evaluate(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+    def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if len(args) == 1:
-            return numbers(frame, args, kinds, kind)
-        datum, source = args[0], kinds[0]
+            return numbers(frame, args, arg_types, result_type)
+        datum, source = args[0], arg_types[0]
         unit = _UNITS[args[1]]
         if isinstance(source, t.DateType) and unit in ("hour", "minute", "second", "millisecond", "day"):
             return datum
         function = pc.ceil_temporal if up else pc.floor_temporal
         if isinstance(source, t.LocalZonedTimestampType):
             zoned = pc.cast(datum, pa.timestamp(datum.type.unit, frame.zone))
-            made = function(zoned, unit=unit, week_starts_monday=False)
+            result = function(zoned, unit=unit, week_starts_monday=False)
         else:
-            made = function(datum, unit=unit, week_starts_monday=False)
-        return pc.cast(made, arrow_type(kind))
+            result = function(datum, unit=unit, week_starts_monday=False)
+        return pc.cast(result, arrow_type(result_type))
 
     return evaluate
 
 
-def _floor_type(kinds: list[t.DataType]) -> t.DataType:
-    return arithmetic.integer_part_type(kinds) if len(kinds) == 1 else kinds[0]
+def _floor_type(arg_types: list[t.DataType]) -> t.DataType:
+    return arithmetic.integer_part_type(arg_types) if len(arg_types) == 1 else arg_types[0]
 
 
 define(
@@ -165,7 +165,7 @@ define(
     "arithmetic",
     ("number", "temporal, symbol"),
     _floor_type,
-    _turned(up=False),
+    _floor_or_ceil(up=False),
     "Rounds a number down to an integer, or a date or timestamp down to a time unit.",
     syntax="FLOOR(number) or FLOOR(temporal TO unit)",
 )
@@ -174,7 +174,7 @@ define(
     "arithmetic",
     ("number", "temporal, symbol"),
     _floor_type,
-    _turned(up=True),
+    _floor_or_ceil(up=True),
     "Rounds a number up to an integer, or a date or timestamp up to a time unit.",
     syntax="CEIL(number) or CEIL(temporal TO unit)",
     aliases=("CEILING",),

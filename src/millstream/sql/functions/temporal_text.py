@@ -1,7 +1,8 @@
-"""Moments as text or numbers, and back.
+"""Conversion of timestamps to and from text and numbers.
 
-Promises: patterns are Java's; text that is no moment gives NULL; local times are those of the session's zone.
-Does not know: what time it is, but for the UNIX_TIMESTAMP of now."""
+Promises: patterns are those of Java; text that does not match returns NULL; local times are in the time zone of the
+session.
+Does not know: the current time, except UNIX_TIMESTAMP without arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.columns import arrow_type, scalar_value
-from millstream.sql.functions import javatime, text
+from millstream.sql.functions import date_patterns, text
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.functions.temporal_arithmetic import as_moment
 from millstream.sql.types import data_types as t
@@ -21,19 +22,19 @@ from millstream.sql.types import data_types as t
 _T = "temporal"
 
 
-def _unix(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _unix(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     if not args:
         return pa.scalar(frame.now // 1000, pa.int64())
     zone = text.zone(frame.zone)
 
     def read(value: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> int:
         try:
-            found = javatime.reader(pattern)(value)
+            result = date_patterns.parser(pattern)(value)
         except (ValueError, StopIteration):
             return -(2**63)
-        return int(found.replace(tzinfo=zone).timestamp())
+        return int(result.replace(tzinfo=zone).timestamp())
 
-    return by_row(read)(frame, args, kinds, kind)
+    return by_row(read)(frame, args, arg_types, result_type)
 
 
 define(
@@ -48,13 +49,13 @@ define(
 )
 
 
-def _from_unix(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _from_unix(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     zone = text.zone(frame.zone)
 
     def write(seconds: int, pattern: str = "yyyy-MM-dd HH:mm:ss") -> str:
-        return javatime.writer(pattern)(datetime.datetime.fromtimestamp(seconds, zone))
+        return date_patterns.formatter(pattern)(datetime.datetime.fromtimestamp(seconds, zone))
 
-    return by_row(write)(frame, args, kinds, kind)
+    return by_row(write)(frame, args, arg_types, result_type)
 
 
 define(
@@ -69,7 +70,7 @@ define(
 )
 
 
-def _date_format(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _date_format(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     zone = text.zone(frame.zone)
 
     def write(value: Any, pattern: str) -> str:
@@ -79,34 +80,34 @@ def _date_format(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.D
             value = value.astimezone(zone)
         elif not isinstance(value, datetime.datetime):
             value = as_moment(value)
-        return javatime.writer(pattern)(value)
+        return date_patterns.formatter(pattern)(value)
 
     column, pattern = args
-    if not t.is_timestamp(kinds[0]) or isinstance(column, pa.Scalar) or not isinstance(pattern, pa.Scalar):
-        return by_row(write)(frame, args, kinds, kind)
-    return _once_each(frame, column, pattern, by_row(write), kinds, kind)
+    if not t.is_timestamp(arg_types[0]) or isinstance(column, pa.Scalar) or not isinstance(pattern, pa.Scalar):
+        return by_row(write)(frame, args, arg_types, result_type)
+    return _format_distinct(frame, column, pattern, by_row(write), arg_types, result_type)
 
 
-def _once_each(
-    frame: Any, column: pa.Array, pattern: pa.Scalar, write: Any, kinds: list[t.DataType], kind: t.DataType
+def _format_distinct(
+    frame: Any, column: pa.Array, pattern: pa.Scalar, write: Any, arg_types: list[t.DataType], data_type: t.DataType
 ) -> Any:
-    """Moments that look the same by the pattern are written once."""
-    grain = javatime.grain(scalar_value(pattern) or "", zoned=column.type.tz is not None)
+    """Format timestamps that are equal in the finest unit of the pattern once."""
+    grain = date_patterns.finest_unit(scalar_value(pattern) or "", zoned=column.type.tz is not None)
     if grain is not None:
-        alike = None if column.null_count else _all_alike(column, grain)
+        alike = None if column.null_count else _common_timestamp(column, grain)
         if alike is not None:
             one = replace(frame, columns=[], count=1)
-            return pa.repeat(write(one, [alike, pattern], kinds, kind)[0], len(column))
+            return pa.repeat(write(one, [alike, pattern], arg_types, data_type)[0], len(column))
         column = pc.floor_temporal(column, unit=grain)
     encoded = pc.dictionary_encode(column)
     if 2 * len(encoded.dictionary) > len(column):
-        return write(frame, [column, pattern], kinds, kind)
+        return write(frame, [column, pattern], arg_types, data_type)
     few = replace(frame, columns=[], count=len(encoded.dictionary))
-    return write(few, [encoded.dictionary, pattern], kinds, kind).take(encoded.indices)
+    return write(few, [encoded.dictionary, pattern], arg_types, data_type).take(encoded.indices)
 
 
-def _all_alike(column: pa.Array, grain: str) -> pa.Array | None:
-    """The one moment that all moments are of this grain, as they often are in a batch; None if they differ."""
+def _common_timestamp(column: pa.Array, grain: str) -> pa.Array | None:
+    """Return the timestamp, rounded down to a unit, that all timestamps of a batch share; None if they differ."""
     if not len(column):
         return None
     ends = pc.min_max(column)
@@ -127,14 +128,14 @@ define(
 
 def _to_date(value: str, pattern: str | None = None) -> datetime.date | None:
     try:
-        return text.parse_date(value) if pattern is None else javatime.reader(pattern)(value).date()
+        return text.parse_date(value) if pattern is None else date_patterns.parser(pattern)(value).date()
     except (ValueError, StopIteration):
         return None
 
 
 def _to_timestamp(value: str, pattern: str | None = None) -> datetime.datetime | None:
     try:
-        return text.parse_timestamp(value) if pattern is None else javatime.reader(pattern)(value)
+        return text.parse_timestamp(value) if pattern is None else date_patterns.parser(pattern)(value)
     except (ValueError, StopIteration):
         return None
 
@@ -159,29 +160,29 @@ define(
 )
 
 
-def _to_ltz(frame: Any, args: list[Any], kinds: list[t.DataType], kind: t.DataType) -> Any:
+def _to_ltz(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     zone = text.zone(frame.zone)
 
     def make(value: Any, precision: Any = 3, named: str | None = None) -> datetime.datetime | None:
         if isinstance(value, str):
-            found = _to_timestamp(value, precision if isinstance(precision, str) else None)
+            result = _to_timestamp(value, precision if isinstance(precision, str) else None)
             local = zone if named is None else text.zone(named)
-            return None if found is None else found.replace(tzinfo=local).astimezone(text.UTC)
+            return None if result is None else result.replace(tzinfo=local).astimezone(text.UTC)
         if precision not in (0, 3):
             msg = "the precision of TO_TIMESTAMP_LTZ is 0 for seconds or 3 for milliseconds"
             raise ValueError(msg)
         millis = int(value * 1000) if precision == 0 else int(value)
         return datetime.datetime(1970, 1, 1, tzinfo=text.UTC) + datetime.timedelta(milliseconds=millis)
 
-    if len(args) == 2 and isinstance(kinds[0], t.IntegerType) and isinstance(args[1], pa.Scalar):
+    if len(args) == 2 and isinstance(arg_types[0], t.IntegerType) and isinstance(args[1], pa.Scalar):
         factor = {0: 1000, 3: 1}.get(scalar_value(args[1]))
         if factor is not None:
             millis = pc.multiply(pc.cast(args[0], pa.int64()), factor)
-            return _moments(millis)
-    return by_row(make)(frame, args, kinds, kind)
+            return _to_timestamps(millis)
+    return by_row(make)(frame, args, arg_types, result_type)
 
 
-def _moments(millis: Any) -> Any:
+def _to_timestamps(millis: Any) -> Any:
     return pc.assume_timezone(pc.cast(millis, pa.timestamp("ms")), "UTC")
 
 
@@ -199,8 +200,8 @@ define(
 
 def _convert_tz(value: str, source: str, target: str) -> str | None:
     try:
-        moment_there = text.parse_timestamp(value).replace(tzinfo=text.zone(source))
-        return moment_there.astimezone(text.zone(target)).strftime("%Y-%m-%d %H:%M:%S")
+        zoned = text.parse_timestamp(value).replace(tzinfo=text.zone(source))
+        return zoned.astimezone(text.zone(target)).strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return None
 
@@ -216,10 +217,15 @@ define(
 )
 
 
-def _numbered(_frame: Any, args: list[Any], _kinds: list[t.DataType], kind: t.DataType) -> Any:
-    return pc.cast(pc.cast(args[0], pa.int32()), arrow_type(kind))
+def _from_internal(_frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
+    return pc.cast(pc.cast(args[0], pa.int32()), arrow_type(result_type))
 
 
 define(
-    "$NUMBERED", "internal", "bigint", t.DATE, _numbered, "Returns the date or time with the internal integer value."
+    "$NUMBERED",
+    "internal",
+    "bigint",
+    t.DATE,
+    _from_internal,
+    "Returns the date or time with the internal integer value.",
 )

@@ -1,6 +1,6 @@
-"""Values as text and text as values, as Java and Flink write them.
+"""Formatting and parsing of values as text, as in Java and Flink.
 
-Promises: what CAST(x AS STRING) gives for every type, and what CAST of a string accepts.
+Promises: the results of CAST(x AS STRING) for every type, and what CAST of a string accepts.
 Does not know: columns."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
 def zone(name: str) -> datetime.tzinfo:
-    """A time zone by its name or offset."""
+    """Return a time zone by its name or offset."""
     match = _OFFSET.fullmatch(name)
     if match:
         minutes = int(match.group(2)) * 60 + int(match.group(3) or 0)
@@ -33,36 +33,36 @@ def zone(name: str) -> datetime.tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        msg = f"there is no time zone '{name}'"
+        msg = f"unknown time zone '{name}'"
         raise ValueError(msg) from None
 
 
 def fraction(microseconds: int, precision: int, nanoseconds: int = 0) -> str:
-    """The digits after the seconds."""
+    """Format the fractional second."""
     if precision <= 0:
         return ""
     return "." + f"{microseconds * 1000 + nanoseconds:09d}"[:precision]
 
 
 def timestamp_text(value: datetime.datetime, precision: int) -> str:
-    """A timestamp as 2020-01-01 12:00:00.000."""
+    """Format a timestamp as 2020-01-01 12:00:00.000."""
     base = f"{value.year:04d}-{value.month:02d}-{value.day:02d} {value.hour:02d}:{value.minute:02d}:{value.second:02d}"
     return base + fraction(value.microsecond, precision, getattr(value, "nanosecond", 0))
 
 
 def time_text(value: datetime.time, precision: int) -> str:
-    """A time of day."""
+    """Format a time."""
     return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}" + fraction(value.microsecond, min(precision, 3))
 
 
 def months_text(months: int) -> str:
-    """An interval of months as +1-02."""
+    """Format an interval of months as +1-02."""
     sign = "-" if months < 0 else "+"
     return f"{sign}{abs(months) // 12}-{abs(months) % 12:02d}"
 
 
 def duration_text(value: datetime.timedelta) -> str:
-    """An interval of days and seconds as +1 02:03:04.000."""
+    """Format an interval of days and seconds as +1 02:03:04.000."""
     total = value // datetime.timedelta(milliseconds=1)
     sign = "-" if total < 0 else "+"
     total = abs(total)
@@ -72,9 +72,9 @@ def duration_text(value: datetime.timedelta) -> str:
     return f"{sign}{days} {hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
 
 
-def to_text(value: Any, kind: t.DataType, session_zone: str = "UTC") -> str:
-    """An internal value as CAST(x AS STRING) writes it."""
-    match kind:
+def to_text(value: Any, data_type: t.DataType, session_zone: str = "UTC") -> str:
+    """Format an internal value as CAST(x AS STRING) does."""
+    match data_type:
         case t.CharType() | t.VarCharType():
             return str(value)
         case t.BooleanType():
@@ -94,33 +94,35 @@ def to_text(value: Any, kind: t.DataType, session_zone: str = "UTC") -> str:
         case t.DateType():
             return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
         case t.TimeType():
-            return time_text(value, kind.precision)
+            return time_text(value, data_type.precision)
         case t.TimestampType():
-            return timestamp_text(value, kind.precision)
+            return timestamp_text(value, data_type.precision)
         case t.LocalZonedTimestampType():
-            return timestamp_text(value.astimezone(zone(session_zone)), kind.precision)
+            return timestamp_text(value.astimezone(zone(session_zone)), data_type.precision)
         case t.YearMonthIntervalType():
             return months_text(value)
         case t.DayTimeIntervalType():
             return duration_text(value)
         case t.ArrayType():
-            return f"[{', '.join(_inner(v, kind.element, session_zone) for v in value)}]"
+            return f"[{', '.join(_inner(v, data_type.element, session_zone) for v in value)}]"
         case t.MultisetType():
-            pairs = (f"{_inner(k, kind.element, session_zone)}={n}" for k, n in value)
+            pairs = (f"{_inner(k, data_type.element, session_zone)}={n}" for k, n in value)
             return "{" + ", ".join(pairs) + "}"
         case t.MapType():
-            pairs = (f"{_inner(k, kind.key, session_zone)}={_inner(v, kind.value, session_zone)}" for k, v in value)
+            pairs = (
+                f"{_inner(k, data_type.key, session_zone)}={_inner(v, data_type.value, session_zone)}" for k, v in value
+            )
             return "{" + ", ".join(pairs) + "}"
         case t.RowType():
-            fields = (_inner(v, f, session_zone) for v, f in zip(value, kind.types, strict=True))
-            if isinstance(kind, t.StructuredType):
-                fields = (f"{name}={each}" for name, each in zip(kind.names, fields, strict=True))
+            fields = (_inner(v, f, session_zone) for v, f in zip(value, data_type.types, strict=True))
+            if isinstance(data_type, t.StructuredType):
+                fields = (f"{name}={each}" for name, each in zip(data_type.names, fields, strict=True))
             return f"({', '.join(fields)})"
     return str(value)
 
 
-def _inner(value: Any, kind: t.DataType, session_zone: str) -> str:
-    return "NULL" if value is None else to_text(value, kind, session_zone)
+def _inner(value: Any, data_type: t.DataType, session_zone: str) -> str:
+    return "NULL" if value is None else to_text(value, data_type, session_zone)
 
 
 _DATE = re.compile(r"(\d{1,6})-(\d{1,2})-(\d{1,2})")
@@ -130,7 +132,7 @@ _SCIENTIFIC = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
 
 
 def parse_date(text: str) -> datetime.date:
-    """A date such as 2020-01-31; a time behind it is passed over."""
+    """Parse a date such as 2020-01-31; a time after it is ignored."""
     body = text.strip().split(" ")[0].split("T")[0]
     match = _DATE.fullmatch(body)
     if match is None:
@@ -140,7 +142,7 @@ def parse_date(text: str) -> datetime.date:
 
 
 def parse_time(text: str) -> datetime.time:
-    """A time of day such as 12:30:00.5."""
+    """Parse a time such as 12:30:00.5."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         msg = f"'{text}' is not a time"
@@ -151,7 +153,7 @@ def parse_time(text: str) -> datetime.time:
 
 
 def parse_timestamp(text: str) -> datetime.datetime:
-    """A timestamp such as 2020-01-31 12:30:00.123, with T or a space; a date alone is its midnight."""
+    """Parse a timestamp such as 2020-01-31 12:30:00.123, with T or a space; a date is its midnight."""
     body = text.strip()
     day, separator, rest = body.partition("T" if "T" in body else " ")
     match = _DATE.fullmatch(day)
@@ -161,17 +163,17 @@ def parse_timestamp(text: str) -> datetime.datetime:
     year, month, dom = map(int, match.groups())
     if not separator:
         return datetime.datetime(year, month, dom)  # noqa: DTZ001
-    found = _TIME.fullmatch(rest.strip().removesuffix("Z"))
-    if found is None:
+    result = _TIME.fullmatch(rest.strip().removesuffix("Z"))
+    if result is None:
         msg = f"'{text}' is not a timestamp"
         raise ValueError(msg)
-    hour, minute, second, digits = found.groups()
+    hour, minute, second, digits = result.groups()
     micros = int(((digits or "") + "000000")[:6])
     return datetime.datetime(year, month, dom, int(hour), int(minute or 0), int(second or 0), micros)  # noqa: DTZ001
 
 
 def parse_boolean(text: str) -> bool:
-    """true, t, yes, y, 1 and their opposites."""
+    """Parse true, t, yes, y, 1 and their opposites."""
     word = text.strip().lower()
     if word in ("true", "t", "yes", "y", "1"):
         return True
@@ -182,7 +184,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_integer(text: str, bits: int) -> int:
-    """A whole number; a fraction is cut off."""
+    """Parse an integer; a fraction is truncated."""
     body = text.strip()
     if _NUMBER.fullmatch(body) is None:
         msg = f"For input string: '{text}'. Invalid character found."
@@ -196,7 +198,7 @@ def parse_integer(text: str, bits: int) -> int:
 
 
 def parse_double(text: str) -> float:
-    """A floating point number."""
+    """Parse a floating-point number."""
     body = text.strip()
     named = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(body)
     if named is not None:
@@ -208,7 +210,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_decimal(text: str) -> Decimal:
-    """An exact number."""
+    """Parse a decimal."""
     body = text.strip()
     if _SCIENTIFIC.fullmatch(body) is None or body[-1] in "dDfF":
         msg = f"'{text}' is not a decimal"

@@ -1,6 +1,6 @@
-"""A user's aggregate function as an aggregation.
+"""User-defined aggregate functions as aggregations.
 
-Promises: the function sees values as users do; what it raises names it and the record.
+Promises: the function gets external values; an error it raises names the function and the record.
 Does not know: groups, windows, state."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.types.row import Row
 
 
 class UserAggregation(Aggregation):
-    """A user's aggregate function. It sees values as users do; a table aggregate's rows are gathered in an array."""
+    """A user-defined aggregate function. The rows of a table aggregate function are collected in an array."""
 
     name = "USER"
     doc = ""
@@ -27,66 +27,66 @@ class UserAggregation(Aggregation):
     def __init__(self, call: AggregateCall, *, retracts: bool) -> None:
         super().__init__(call, retracts=retracts)
         self._function = call.user.function
-        self._shows = [external(kind) for kind in call.arg_types]
-        self._plain = not any(self._shows)
+        self._converters = [external(data_type) for data_type in call.arg_types]
+        self._plain = not any(self._converters)
         self._several = call.user.kind == TABLE_AGGREGATE
         self._converted = converter(call.type)
 
     @classmethod
-    def result_type(cls, _kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As declared by the function."""
+    def result_type(cls, _arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Not used: the function declares its type."""
         return None
 
-    def _shown(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _to_external(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if self._plain:
             return values
-        return tuple(v if s is None or v is None else s(v) for v, s in zip(values, self._shows, strict=True))
+        return tuple(v if s is None or v is None else s(v) for v, s in zip(values, self._converters, strict=True))
 
     def create(self) -> Accumulator:
-        """What the function makes."""
+        """Create the accumulator of the function."""
         try:
             return [self._function.create_accumulator()]
         except (Exception, SystemExit) as problem:
             raise failure(self.call.user.name, problem) from problem
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """As the function adds."""
-        shown = self._shown(values)
+        """Call `accumulate`."""
+        external_values = self._to_external(values)
         try:
-            self._function.accumulate(acc[0], *shown)
+            self._function.accumulate(acc[0], *external_values)
         except (Exception, SystemExit) as problem:
-            raise failure(self.call.user.name, problem, record=shown) from problem
+            raise failure(self.call.user.name, problem, record=external_values) from problem
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """As the function takes back."""
-        shown = self._shown(values)
+        """Call `retract`."""
+        external_values = self._to_external(values)
         try:
-            self._function.retract(acc[0], *shown)
+            self._function.retract(acc[0], *external_values)
         except (Exception, SystemExit) as problem:
-            raise failure(self.call.user.name, problem, record=shown) from problem
+            raise failure(self.call.user.name, problem, record=external_values) from problem
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """As the function merges."""
+        """Call `merge`."""
         try:
             self._function.merge(acc[0], [other[0]])
         except (Exception, SystemExit) as problem:
             raise failure(self.call.user.name, problem) from problem
 
     def value(self, acc: Accumulator) -> Any:
-        """What the function says."""
+        """Call `get_value` or `emit_value`."""
         try:
-            found = self._rows(acc[0]) if self._several else self._function.get_value(acc[0])
+            result = self._rows(acc[0]) if self._several else self._function.get_value(acc[0])
         except (Exception, SystemExit) as problem:
             raise failure(self.call.user.name, problem) from problem
-        if found is None:
+        if result is None:
             return None
         try:
-            return self._converted(found)
+            return self._converted(result)
         except (TypeError, ValueError, AttributeError, OverflowError, InvalidOperation):
-            raise WrongResult(self.call.user.name, f"it gave {found!r}, which is no {self.call.type}") from None
+            raise WrongResult(self.call.user.name, f"it returned {result!r}, which is not a {self.call.type}") from None
 
     def _rows(self, accumulator: Any) -> list[Any] | None:
-        """The rows that a table aggregate emits, each as a tuple; one value is a row of one column."""
+        """Return the rows that a table aggregate function emits, as tuples; a single value is a row of one column."""
         emitted = self._function.emit_value(accumulator)
         if emitted is None:
             return None

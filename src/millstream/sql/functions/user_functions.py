@@ -102,22 +102,22 @@ class UserFunction:
 
     @property
     def _evaluate(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = self.function.eval if hasattr(self.function, "eval") else self.function
-        return found
+        result: Callable[..., Any] = self.function.eval if hasattr(self.function, "eval") else self.function
+        return result
 
-    def call(self, columns: Sequence[list[Any]], count: int, kind: t.DataType) -> pa.Array:
+    def call(self, columns: Sequence[list[Any]], count: int, data_type: t.DataType) -> pa.Array:
         """The results for whole columns of arguments, as values."""
         if self.asynchronous:
-            return self.converted(self._awaited(columns, count), kind)
+            return self.converted(self._awaited(columns, count), data_type)
         evaluate = self._evaluate
-        made: list[Any] = []
+        result: list[Any] = []
         values: tuple[Any, ...] = ()
         try:
             for values in zip(*columns, strict=True) if columns else [()] * count:
-                made.append(evaluate(*values))
+                result.append(evaluate(*values))
         except (Exception, SystemExit) as problem:
             raise failure(self.name, problem, record=values) from problem
-        return self.converted(made, kind)
+        return self.converted(result, data_type)
 
     def _awaited(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
         return self.awaited(list(zip(*columns, strict=True)) if columns else [()] * count)
@@ -144,7 +144,7 @@ class UserFunction:
             count=count,
         )
 
-    def call_arrays(self, arrays: Sequence[pa.Array], count: int, kind: t.DataType) -> pa.Array:
+    def call_arrays(self, arrays: Sequence[pa.Array], count: int, data_type: t.DataType) -> pa.Array:
         """The results for whole columns of arguments, as Series or Arrow arrays."""
         given = list(arrays) if self.arrow else [array.to_pandas() for array in arrays]
         try:
@@ -159,15 +159,15 @@ class UserFunction:
             result = result.combine_chunks()
         try:
             if isinstance(result, pa.Array):
-                return result.cast(arrow_type(kind))
-            return pa.array(result, arrow_type(kind), from_pandas=True)
+                return result.cast(arrow_type(data_type))
+            return pa.array(result, arrow_type(data_type), from_pandas=True)
         except pa.ArrowException as problem:
-            raise WrongResult(self.name, f"its column does not fit {kind}: {problem}") from None
+            raise WrongResult(self.name, f"its column does not fit {data_type}: {problem}") from None
 
-    def converted(self, values: list[Any], kind: t.DataType) -> pa.Array:
+    def converted(self, values: list[Any], data_type: t.DataType) -> pa.Array:
         """What the function returned, as a column of its type."""
         try:
-            return SqlTypeInfo(kind).to_arrow(values)
+            return SqlTypeInfo(data_type).to_arrow(values)
         except TypeMismatch as problem:
             raise WrongResult(self.name, str(problem)) from None
 
@@ -186,10 +186,10 @@ class _OneRow(AsyncFunction[Any, Any]):
 
 def functions_in(value: object) -> list[UserFunction]:
     """The users' functions that a description of an operator holds, each once."""
-    found: dict[int, UserFunction] = {}
+    result: dict[int, UserFunction] = {}
     for each in _functions(value):
-        found.setdefault(id(each.life), each)
-    return list(found.values())
+        result.setdefault(id(each.life), each)
+    return list(result.values())
 
 
 def _functions(value: object) -> Iterator[UserFunction]:

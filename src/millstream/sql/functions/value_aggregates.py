@@ -1,6 +1,6 @@
-"""Aggregates that keep values: the least or greatest, the first or last, or all of them.
+"""Aggregates of values of any type: the least or greatest, the first or last, or all of them.
 
-Promises: values that are all kept stay in the order they came; one that is taken back is forgotten.
+Promises: values are kept in the order of arrival; a retracted value is removed.
 Does not know: groups, windows, state."""
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ class _Extreme(Aggregation):
     pick: ClassVar[Callable[..., Any]]
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As the argument."""
-        if len(kinds) != 1 or not kinds[0].ordered or isinstance(kinds[0], t.ArrayType | t.RowType | t.RawType):
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the argument."""
+        if (
+            len(arg_types) != 1
+            or not arg_types[0].ordered
+            or isinstance(arg_types[0], t.ArrayType | t.RowType | t.RawType)
+        ):
             return None
-        return t.plain(kinds[0]).nullable()
+        return t.plain(arg_types[0]).nullable()
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
@@ -33,43 +37,43 @@ class _Extreme(Aggregation):
         return f"{cls.name}({call.inside}){call.tail}"
 
     def create(self) -> Accumulator:
-        """Nothing; all values with their counts when they may be taken back."""
+        """Return an accumulator of one value, or of all values with their counts if values can be retracted."""
         return [{}] if self.retracts else [None]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Remember a value."""
+        """Add a value."""
         value = values[0]
         if value is None:
             return
         if self.retracts:
             acc[0][value] = acc[0].get(value, 0) + 1
-            self._cleaned(acc, value)
+            self._drop_if_zero(acc, value)
         else:
             acc[0] = value if acc[0] is None else type(self).pick(acc[0], value)
 
     @staticmethod
-    def _cleaned(acc: Accumulator, value: Any) -> None:
+    def _drop_if_zero(acc: Accumulator, value: Any) -> None:
         if not acc[0][value]:
             del acc[0][value]
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Forget a value."""
+        """Retract a value."""
         value = values[0]
         if value is not None:
             acc[0][value] = acc[0].get(value, 0) - 1
-            self._cleaned(acc, value)
+            self._drop_if_zero(acc, value)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """The values of both."""
+        """Merge the values."""
         if not self.retracts:
             self.add(acc, (other[0],))
             return
         for value, count in other[0].items():
             acc[0][value] = acc[0].get(value, 0) + count
-            self._cleaned(acc, value)
+            self._drop_if_zero(acc, value)
 
     def value(self, acc: Accumulator) -> Any:
-        """The extreme value."""
+        """Return the least or greatest value."""
         if not self.retracts:
             return acc[0]
         known = [value for value, count in acc[0].items() if count > 0]
@@ -95,34 +99,34 @@ class Max(_Extreme):
 
 
 class _Ordered(Aggregation):
-    """Values in the order they came, or in the order asked for."""
+    """All values, in the order of arrival."""
 
     keep_null: ClassVar[bool] = False
 
     def create(self) -> Accumulator:
-        """An empty list."""
+        """Return an empty list."""
         return [[]]
 
     def _entry(self, values: tuple[Any, ...]) -> Any:
         return values[0]
 
-    def _skipped(self, values: tuple[Any, ...]) -> bool:
+    def _is_skipped(self, values: tuple[Any, ...]) -> bool:
         return values[0] is None and not self.keep_null
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Append."""
-        if not self._skipped(values):
+        """Append a value."""
+        if not self._is_skipped(values):
             acc[0].append(self._entry(values))
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Remove the first that is equal."""
-        if not self._skipped(values):
+        """Remove the first equal value."""
+        if not self._is_skipped(values):
             entry = self._entry(values)
             if entry in acc[0]:
                 acc[0].remove(entry)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """One after the other."""
+        """Append the values of the other accumulator."""
         acc[0].extend(other[0])
 
 
@@ -135,12 +139,12 @@ class ListAgg(_Ordered):
     syntax = "LISTAGG(string [, separator])"
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """STRING."""
-        return t.STRING if len(kinds) in (1, 2) and all(map(t.is_text, kinds)) else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return STRING."""
+        return t.STRING if len(arg_types) in (1, 2) and all(map(t.is_text, arg_types)) else None
 
     def value(self, acc: Accumulator) -> Any:
-        """The strings as one."""
+        """Return the concatenated strings."""
         separator = self.call.options[0] if self.call.options else ","
         return separator.join(acc[0]) if acc[0] else None
 
@@ -153,30 +157,30 @@ class ArrayAgg(_Ordered):
     doc = "Returns all values as an array, with NULLs unless IGNORE NULLS is given."
     syntax = "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])"
 
-    def _skipped(self, values: tuple[Any, ...]) -> bool:
+    def _is_skipped(self, values: tuple[Any, ...]) -> bool:
         return values[0] is None and "IGNORE" in self.call.options
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """An array of the argument's type."""
-        return t.ArrayType(t.plain(kinds[0])) if len(kinds) == 1 else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return an array of the type of the argument."""
+        return t.ArrayType(t.plain(arg_types[0])) if len(arg_types) == 1 else None
 
     def value(self, acc: Accumulator) -> Any:
-        """The array."""
+        """Return the array."""
         return tuple(acc[0]) if acc[0] else None
 
 
-class _Edge(_Ordered):
+class _FirstOrLast(_Ordered):
     last: ClassVar[bool] = False
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As the argument."""
-        return t.plain(kinds[0]).nullable() if len(kinds) == 1 else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the argument."""
+        return t.plain(arg_types[0]).nullable() if len(arg_types) == 1 else None
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Remember a value; only the one that counts when none is ever taken back."""
-        if self._skipped(values):
+        """Add a value; if values are not retracted, only the result is kept."""
+        if self._is_skipped(values):
             return
         if self.retracts:
             acc[0].append(values[0])
@@ -184,17 +188,17 @@ class _Edge(_Ordered):
             acc[0] = [values[0]]
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """In this order."""
+        """Add the values of the other accumulator."""
         for value in other[0]:
             self.add(acc, (value,))
 
     def value(self, acc: Accumulator) -> Any:
-        """The first or last value."""
+        """Return the first or last value."""
         return (acc[0][-1] if self.last else acc[0][0]) if acc[0] else None
 
 
 @aggregate
-class FirstValue(_Edge):
+class FirstValue(_FirstOrLast):
     """FIRST_VALUE."""
 
     name = "FIRST_VALUE"
@@ -202,7 +206,7 @@ class FirstValue(_Edge):
 
 
 @aggregate
-class LastValue(_Edge):
+class LastValue(_FirstOrLast):
     """LAST_VALUE."""
 
     name = "LAST_VALUE"
@@ -219,22 +223,22 @@ class SingleValue(_Ordered):
     keep_null = True
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """As the argument."""
-        return t.plain(kinds[0]).nullable()
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return the type of the argument."""
+        return t.plain(arg_types[0]).nullable()
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
         """As `Aggregation.spark` promises."""
         if call.call.distinct or call.tail:
             return None
-        failure = f"CAST(raise_error('a subquery that stands for a value has more than one row') AS {call.type_name})"
+        failure = f"CAST(raise_error('a scalar subquery returned more than one row') AS {call.type_name})"
         return f"CASE WHEN COUNT(*) > 1 THEN {failure} ELSE FIRST({call.args}) END"
 
     def value(self, acc: Accumulator) -> Any:
-        """The value."""
+        """Return the value."""
         if len(acc[0]) > 1:
-            msg = "a subquery that stands for one value gave more than one row"
+            msg = "a scalar subquery returned more than one row"
             raise ValueError(msg)
         return acc[0][0] if acc[0] else None
 
@@ -247,12 +251,12 @@ class Collect(Aggregation):
     doc = "Returns the values that are not NULL as a multiset."
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """A multiset of the argument's type."""
-        return t.MultisetType(t.plain(kinds[0]), null=False) if len(kinds) == 1 else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return a multiset of the type of the argument."""
+        return t.MultisetType(t.plain(arg_types[0]), null=False) if len(arg_types) == 1 else None
 
     def create(self) -> Accumulator:
-        """No values."""
+        """Return an accumulator without values."""
         return [{}]
 
     def _change(self, acc: Accumulator, value: Any, by: int) -> None:
@@ -265,20 +269,20 @@ class Collect(Aggregation):
             del acc[0][value]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One more."""
+        """Add a value."""
         self._change(acc, values[0], 1)
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """One less."""
+        """Retract a value."""
         self._change(acc, values[0], -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Both together."""
+        """Merge."""
         for value, count in other[0].items():
             self._change(acc, value, count)
 
     def value(self, acc: Accumulator) -> Any:
-        """The multiset."""
+        """Return the multiset."""
         return tuple(acc[0].items())
 
 
@@ -291,18 +295,18 @@ class JsonObjectAgg(_Ordered):
     syntax = "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])"
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """STRING NOT NULL."""
-        return t.VarCharType(2000, null=False) if len(kinds) == 2 else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return STRING NOT NULL."""
+        return t.VarCharType(2000, null=False) if len(arg_types) == 2 else None
 
-    def _skipped(self, values: tuple[Any, ...]) -> bool:
+    def _is_skipped(self, values: tuple[Any, ...]) -> bool:
         return values[1] is None and "ABSENT" in self.call.options
 
     def _entry(self, values: tuple[Any, ...]) -> Any:
         return values
 
     def value(self, acc: Accumulator) -> Any:
-        """The object."""
+        """Return the JSON object."""
         make = plain_json(self.call.arg_types[1], "UTC")
         pairs = {key: None if value is None else make(value) for key, value in acc[0]}
         return json.dumps(dict(sorted(pairs.items())), separators=(",", ":"), ensure_ascii=False)
@@ -317,14 +321,14 @@ class JsonArrayAgg(_Ordered):
     syntax = "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])"
 
     @classmethod
-    def result_type(cls, kinds: Sequence[t.DataType]) -> t.DataType | None:
-        """STRING NOT NULL."""
-        return t.VarCharType(2000, null=False) if len(kinds) == 1 else None
+    def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
+        """Return STRING NOT NULL."""
+        return t.VarCharType(2000, null=False) if len(arg_types) == 1 else None
 
-    def _skipped(self, values: tuple[Any, ...]) -> bool:
+    def _is_skipped(self, values: tuple[Any, ...]) -> bool:
         return values[0] is None and "ABSENT" in self.call.options
 
     def value(self, acc: Accumulator) -> Any:
-        """The array."""
+        """Return the array."""
         make = plain_json(self.call.arg_types[0], "UTC")
         return json_text([None if value is None else make(value) for value in acc[0]])

@@ -1,4 +1,4 @@
-"""Variants: made of JSON text, and what is inside them.
+"""Functions of VARIANT: parsing JSON text, and access to elements.
 
 Promises: text that is no JSON fails, or is NULL for TRY_PARSE_JSON; positions in arrays count from 1; what is not there
 is NULL, and JSON's null is a value.
@@ -51,5 +51,5 @@ def item(variant: str, key: int | str) -> str | None:
         )
         msg = f"{needed}, this one is of kind {whole.get_type()}"
         raise ValueError(msg)
-    found = whole.get_field(key) if isinstance(key, str) else whole.get_element(key - 1)
-    return None if found is None else found.text
+    result = whole.get_field(key) if isinstance(key, str) else whole.get_element(key - 1)
+    return None if result is None else result.text

@@ -1,7 +1,7 @@
-"""Java's date patterns: yyyy-MM-dd HH:mm:ss.SSS and their kin.
+"""Java's date and time patterns, such as yyyy-MM-dd HH:mm:ss.SSS.
 
-Promises: what SimpleDateFormat and DateTimeFormatter write and read for the letters that SQL programs use.
-Does not know: time zones beyond the one it is given."""
+Promises: the results of SimpleDateFormat and DateTimeFormatter for the letters that SQL programs use.
+Does not know: time zones, except that of the formatted value."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ _MONTHS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_ANY = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - never looked at
-Writer = Callable[[datetime.datetime], str]
+_ANY = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - literals do not depend on it
+Formatter = Callable[[datetime.datetime], str]
 
 
 @lru_cache(maxsize=256)
-def writer(pattern: str) -> Writer:
-    """A function that writes a moment by a pattern."""
-    parts: list[Writer] = []
+def formatter(pattern: str) -> Formatter:
+    """Return a function that formats a timestamp by a pattern."""
+    parts: list[Formatter] = []
     for match in _TOKEN.finditer(pattern):
         piece = match.group()
         parts.append(_literal(piece) if not match.group(1) else _field(match.group(1), len(piece)))
     return lambda moment: "".join(part(moment) for part in parts)
 
 
-_GRAINS = (("Sn", None), ("s", "second"), ("m", "minute"), ("HhKka", "hour"))
+_UNITS_OF_LETTERS = (("Sn", None), ("s", "second"), ("m", "minute"), ("HhKka", "hour"))
 
 
-def grain(pattern: str, *, zoned: bool) -> str | None:
-    """The unit below which moments look the same by a pattern; None where there is none.
+def finest_unit(pattern: str, *, zoned: bool) -> str | None:
+    """Return the finest unit of a pattern: timestamps that are equal in it have the same text.
 
-    Zones differ by minutes, and long ago by seconds, so a day or an hour of one of them is no unit of moments."""
+    None if the unit is below a second.
+    Offsets of time zones have minutes, and historical ones seconds, so the unit of a zoned timestamp is never above a
+    second."""
     letters = {match.group(1) for match in _TOKEN.finditer(pattern) if match.group(1)}
-    for some, unit in _GRAINS:
+    for some, unit in _UNITS_OF_LETTERS:
         if letters & set(some):
             return "second" if zoned and unit is not None else unit
     return "second" if zoned else "day"
 
 
-def _literal(piece: str) -> Writer:
+def _literal(piece: str) -> Formatter:
     if piece == "''":
         shown = "'"
     elif piece.startswith("'") and len(piece) > 1:
@@ -75,7 +77,7 @@ _NUMBERS: dict[str, Callable[[datetime.datetime], int]] = {
 }
 
 
-def _field(letter: str, count: int) -> Writer:
+def _field(letter: str, count: int) -> Formatter:
     match letter:
         case "y" | "u" if count == 2:
             return lambda m: f"{m.year % 100:02d}"
@@ -105,12 +107,12 @@ def _unknown(letter: str) -> ValueError:
     return ValueError(f"unknown letter '{letter}' in a date pattern")
 
 
-Reader = Callable[[str], datetime.datetime]
+Parser = Callable[[str], datetime.datetime]
 
 
 @lru_cache(maxsize=256)
-def reader(pattern: str) -> Reader:
-    """A function that reads a moment by a pattern; raises ValueError for what does not match."""
+def parser(pattern: str) -> Parser:
+    """Return a function that parses a timestamp by a pattern; it raises ValueError for text that does not match."""
     expression, names = ["\\s*"], []
     for match in _TOKEN.finditer(pattern):
         piece, letter = match.group(), match.group(1)
@@ -122,11 +124,11 @@ def reader(pattern: str) -> Reader:
     compiled = re.compile("".join(expression) + ".*", re.DOTALL | re.IGNORECASE)
 
     def read(text: str) -> datetime.datetime:
-        found = compiled.match(text)
-        if found is None:
+        result = compiled.match(text)
+        if result is None:
             msg = f"'{text}' does not follow the pattern '{pattern}'"
             raise ValueError(msg)
-        return _moment(dict(zip(names, found.groups(), strict=True)))
+        return _moment(dict(zip(names, result.groups(), strict=True)))
 
     return read
 
@@ -152,23 +154,23 @@ def _group(letter: str, count: int) -> str:
     raise _unknown(letter)
 
 
-def _moment(found: dict[str, str]) -> datetime.datetime:
-    year = int(found.get("y") or found.get("u") or 1970)
-    if len(found.get("y") or found.get("u") or "1970") == 2:
+def _moment(result: dict[str, str]) -> datetime.datetime:
+    year = int(result.get("y") or result.get("u") or 1970)
+    if len(result.get("y") or result.get("u") or "1970") == 2:
         year += 2000 if year < 70 else 1900
-    month_text = found.get("M") or found.get("L") or "1"
+    month_text = result.get("M") or result.get("L") or "1"
     if month_text.isdigit():
         month = int(month_text)
     else:
         month = next(i for i, name in enumerate(_MONTHS, 1) if name.lower().startswith(month_text.lower()[:3]))
-    hour = int(found.get("H") or found.get("k") or found.get("h") or found.get("K") or 0)
-    half = (found.get("a") or "").lower()
+    hour = int(result.get("H") or result.get("k") or result.get("h") or result.get("K") or 0)
+    half = (result.get("a") or "").lower()
     if half == "pm" and hour < 12:
         hour += 12
     elif half == "am" and hour == 12:
         hour = 0
-    digits = found.get("S") or found.get("n") or "0"
+    digits = result.get("S") or result.get("n") or "0"
     micros = int((digits + "000000")[:6])
     return datetime.datetime(  # noqa: DTZ001 - a moment without a zone
-        year, month, int(found.get("d") or 1), hour % 24, int(found.get("m") or 0), int(found.get("s") or 0), micros
+        year, month, int(result.get("d") or 1), hour % 24, int(result.get("m") or 0), int(result.get("s") or 0), micros
     )
