@@ -253,7 +253,7 @@ def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
     leadership: Any = SimpleNamespace(moved=moved.set)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.BoundedCommitter(collect.Delivering(results), "rows", None, "none", workers.backpressured)
+    committer = bounded.BoundedCommitter(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     waiting = threading.Thread(target=committer.commit, args=(2, ["b"]), daemon=True)
     waiting.start()
@@ -270,7 +270,7 @@ def test_a_job_that_waits_for_its_reader_ends_when_its_lease_was_given_up(monkey
     leadership = Leadership(lease, "this", 10, lambda: now[0], time.sleep, patience=5)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.BoundedCommitter(collect.Delivering(results), "rows", None, "none", workers.backpressured)
+    committer = bounded.BoundedCommitter(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     now[0] = 6.0  # the process was stopped for a while
     assert leadership.is_stuck()
@@ -302,7 +302,7 @@ def test_results_wait_until_there_is_room_or_nobody_reads() -> None:
     waiting.join(10)
     assert closed.empty()
     waiting = second_put(held)
-    collect.Delivering(held).interrupt()
+    collect.CollectCommitter(held).interrupt()
     waiting.join(10)
     assert [held.get(1) for _ in range(4)] == [1, 2, 3, 4]
 

@@ -12,7 +12,7 @@ import pytest
 
 from millstream.cluster.observations import EpochDone, RescaleDone
 from millstream.common import Row, Types, WatermarkStrategy
-from millstream.connectors.jdbc import driver, proofs
+from millstream.connectors.jdbc import commit_records, driver
 from millstream.connectors.jdbc.prepared import leftovers
 from millstream.datastream import KeyedProcessFunction
 from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcExecutionOptions, JdbcSink
@@ -124,7 +124,7 @@ def test_what_is_staged_survives_a_rescale_after_any_epoch(database, items, faul
     sink = make(database)
     sink.check()
     for every, epoch in ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 4)):
-        for table in ("items", proofs.TABLE):
+        for table in ("items", commit_records.TABLE):
             database.execute(f"TRUNCATE {table}")
         with World() as world:
             life = run(setup_of(sink, every), world, listen=Script(faults, epoch, asked=True))
@@ -156,7 +156,7 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
     for place, at in enumerate(points):
         for way in range(ways):
             how, dies = WAYS[(place + way) % len(WAYS)]
-            for table in ("items", proofs.TABLE):
+            for table in ("items", commit_records.TABLE):
                 database.execute(f"TRUNCATE {table}")
             faults.arm(at, after=how == "after", torn=how == "torn", dies=dies)
             with World() as world:

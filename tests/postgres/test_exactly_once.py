@@ -9,9 +9,9 @@ import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
-from millstream.connectors.jdbc import proofs
+from millstream.connectors.jdbc import commit_records
+from millstream.connectors.jdbc.commit_records import CommittedByAnother, Gid, OutputLost
 from millstream.connectors.jdbc.prepared import leftovers, roll_back
-from millstream.connectors.jdbc.proofs import CommittedByAnother, Gid, OutputLost
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -108,7 +108,7 @@ def test_an_epoch_that_another_attempt_has_committed_is_refused(database, items,
     other = written(sink, [Row(2, "b")], attempt="1-a", subtask=1)
     with pytest.raises(CommittedByAnother, match=r"1:1:1-a is not committed: .*:1:0:0-a of the same job is"):
         sink.create_committer().commit(1, other)
-    monkeypatch.setattr(proofs, "_KEPT", 1)
+    monkeypatch.setattr(commit_records, "_KEPT", 1)
     sink.create_committer().commit(2, written(sink, [Row(3, "c")], epoch=3))  # the proof of epoch 1 is forgotten now
     gone = written(sink, [Row(4, "d")], attempt="1-a", subtask=1)
     with pytest.raises(CommittedByAnother, match="output up to epoch 2 of the same job is"):
@@ -135,11 +135,11 @@ def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, ite
     sink = prepared(database, timeout_sec=1)
     written(sink, [Row(1, "dead")], attempt="0-dead")
     same = sink.create_writer(context(attempt="0-other"))
-    with pytest.raises(MillstreamError, match="held by another transaction"):
+    with pytest.raises(MillstreamError, match="locked by another transaction"):
         same.write([Row(1, "a")], None)  # the same generation: it may be the one that counts
     same.abort()
     rescaled = sink.create_writer(context(attempt="1-other"))
-    with pytest.raises(MillstreamError, match="held by another transaction"):
+    with pytest.raises(MillstreamError, match="locked by another transaction"):
         rescaled.write([Row(1, "a")], None)  # nothing was recovered since: it waits for its checkpoint
     rescaled.abort()
     fresh = written(sink, [Row(1, "a")], attempt="1-x", recovered=1)
@@ -152,11 +152,14 @@ def test_proofs_of_old_epochs_are_forgotten_but_not_what_they_proved(database, i
     sink = prepared(database)
     old = written(sink, [Row(1, "a")], epoch=1)
     sink.create_committer().commit(1, old)
-    new = written(sink, [Row(2, "b")], epoch=proofs._KEPT + 5)
+    new = written(sink, [Row(2, "b")], epoch=commit_records._KEPT + 5)
     sink.create_committer().commit(2, new)
-    assert [gid for (gid,) in database.execute(f"SELECT gid FROM {proofs.TABLE} ORDER BY gid")] == ["", new[0]["gid"]]
+    assert [gid for (gid,) in database.execute(f"SELECT gid FROM {commit_records.TABLE} ORDER BY gid")] == [
+        "",
+        new[0]["gid"],
+    ]
     sink.create_committer().commit(1, old)
-    unknown = replace(Gid.parse(new[0]["gid"]), epoch=proofs._KEPT + 6)
+    unknown = replace(Gid.parse(new[0]["gid"]), epoch=commit_records._KEPT + 6)
     with pytest.raises(OutputLost):
         sink.create_committer().commit(3, [{"gid": str(unknown)}])
     assert items() == [(1, "a"), (2, "b")]
@@ -222,7 +225,7 @@ def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, it
     expected = [(row[0], row[1]) for epoch in (1, 2) for subtask in (0, 1) for row in rows_of(epoch, subtask)]
     broken = []
     while True:
-        for table in ("items", proofs.TABLE):
+        for table in ("items", commit_records.TABLE):
             database.execute(f"TRUNCATE {table}")
         faults.arm(len(broken), after=after)
         run_epochs(sink, checkpoints=(1, 2))

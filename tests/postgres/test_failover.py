@@ -12,8 +12,8 @@ from millstream.cluster.observations import CheckpointDone
 from millstream.common import Configuration, JobStatus, Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
 from millstream.connectors.jdbc import driver
+from millstream.connectors.jdbc.commit_records import CommittedOutputGone, OutputLost
 from millstream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExactlyOnceOptions, JdbcExecutionOptions
-from millstream.connectors.jdbc.proofs import CommittedOutputGone, OutputLost
 from millstream.connectors.jdbc.sink import JdbcSink
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

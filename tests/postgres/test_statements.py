@@ -9,8 +9,8 @@ import pytest
 from millstream.common import Row, Types
 from millstream.connector.sink import WriterContext
 from millstream.connector.staged import NotStaged
+from millstream.connectors.jdbc.commit_records import Gid
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
-from millstream.connectors.jdbc.proofs import Gid
 from millstream.connectors.jdbc.statements import quoted_table, statement
 from millstream.connectors.jdbc.targets import StatementTarget
 from millstream.connectors.jdbc.types import pg_type

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parent))
 import three_ways
 from three_ways import PROGRAMS, environment, load_program, record
 
-from millstream.connectors.collect import CollectSink, forget, results_of
+from millstream.connectors.collect import CollectSink, forget, get_results
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_program_to_the_end(name: str, tmp_path: Path, spark_context: Any) -> No
     env = environment(1, tmp_path)
     load_program(name).define(env).sink_to(CollectSink(name))
     env.execute(name)
-    queue, lines = results_of(name), []
+    queue, lines = get_results(name), []
     while not queue.empty():
         lines.append(record.text_of(queue.get()))
     forget(name)

@@ -18,7 +18,7 @@ from millstream.cluster.sinks import Sinks
 from millstream.common import Configuration, WatermarkStrategy
 from millstream.connector.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
 from millstream.connector.source import Budget, SplitEnumerator
-from millstream.connectors.collect import CollectSink, forget, results_of
+from millstream.connectors.collect import CollectSink, forget, get_results
 from millstream.connectors.sequence import SequenceEnumerator
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
@@ -227,7 +227,7 @@ def test_an_epoch_that_does_not_end_is_cancelled_at_its_deadline_and_repeated(tm
     job = entrypoint.submit(env._graph(), configuration, "stuck", engine=StuckEngine(), listeners=[told.append])
     assert job.wait(30)
     assert job.master.job.status is JobStatus.FINISHED
-    queue, numbers = results_of("stuck"), []
+    queue, numbers = get_results("stuck"), []
     while not queue.empty():
         numbers.append(queue.get())
     forget("stuck")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.connectors.blackhole import Forgetting
+from millstream.connectors.blackhole import BlackHoleWriter
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator
 from millstream.runtime.operators.sink import SinkOperator
@@ -192,5 +192,5 @@ def test_a_writer_that_does_not_read_gets_no_records() -> None:
 
     sink = SinkOperator.__new__(SinkOperator)
     assert isinstance(sink, Operator)
-    sink._writer = Forgetting()
+    sink._writer = BlackHoleWriter()
     sink.on_batch(Unreadable(row_type_info(SCHEMA), array=pa.array([1])), 0)

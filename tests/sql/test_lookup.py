@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sql_cases import changelog, materialised
 
-from millstream.connectors.lookup_cache import CachePolicy, LookupCache
+from millstream.connector.lookup_cache import CachePolicy, LookupCache
 from millstream.errors import MillstreamError
 from millstream.sql.connector.lookup import (
     CACHE_OPTIONS,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_cases import changelog
 
-from millstream.connectors.collect import CollectSink, forget, results_of
+from millstream.connectors.collect import CollectSink, forget, get_results
 from millstream.errors import UserError
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink
 from millstream.sql.connectors.registry import register
@@ -47,7 +47,7 @@ def told(env: TableEnvironment, columns: str, insert: str, mode: str = "UPSERT")
     name = next(_names)
     env.execute_sql(f"CREATE TABLE `{name}` ({columns}) WITH ('connector'='told', 'name'='{name}', 'mode'='{mode}')")
     env.execute_sql(insert.replace("sink", f"`{name}`")).wait()
-    queue, rows = results_of(name), []
+    queue, rows = get_results(name), []
     while not queue.empty():
         row = queue.get()
         rows.append((str(row.get_row_kind()), *row))

@@ -1,7 +1,7 @@
-"""A sink that takes everything and keeps nothing; for measuring.
+"""A sink that drops all records, as Flink's `blackhole` connector does; for measurements.
 
-Promises: counts nothing, stores nothing.
-Does not know: anything."""
+Promises: records are neither converted nor stored.
+Does not know: what records are."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from millstream.connector.sink import Sink, SinkWriter, WriterContext
 
 @dataclass(frozen=True)
 class BlackHoleSink(Sink):
-    """Nowhere."""
+    """Drops all records."""
 
     commits_with_epoch = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """A writer that forgets."""
-        return Forgetting()
+        """Create a writer that drops records."""
+        return BlackHoleWriter()
 
 
-class Forgetting(SinkWriter):
-    """Drops records, also as columns."""
+class BlackHoleWriter(SinkWriter):
+    """Drops records, given as rows or as columns."""
 
     columnar = True
     reads = False
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Forget."""
+        """Drop the records."""
 
     def prepare_commit(self) -> list[Any]:
-        """Nothing to commit."""
+        """Return nothing to commit."""
         return []

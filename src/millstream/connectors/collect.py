@@ -1,7 +1,7 @@
-"""Results handed back to the program: what execute_and_collect reads.
+"""The collect sink: results that `execute_and_collect` returns to the program.
 
 Promises: each result once, in the order of its subtask, and only after its checkpoint when checkpoints are on. When
-many results wait to be read, the job waits too, until they are read, nobody reads any more, or the job is cancelled.
+many results are unread, the job waits until they are read, the reader is closed, or the job is cancelled.
 Does not know: how long the reader takes."""
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 
-MOST = 100_000  # results that wait to be read before the job waits
+MAX_UNREAD = 100_000  # results after which the job waits for the reader
 
 
 class Results:
     """The results of one sink, between the job's thread and the reader's."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most: int | None = most
+    def __init__(self, max_unread: int = MAX_UNREAD) -> None:
+        self._max_unread: int | None = max_unread
         self._values: deque[Any] = deque()
         self._changed = threading.Condition()
         self._closed = False
 
     def put(self, values: Sequence[Any]) -> None:
-        """Add results. Waits first while too many of earlier calls are unread; a reader that is gone gets none."""
+        """Add results, after waiting while too many are unread; they are dropped if the reader is closed."""
         with self._changed:
             self._changed.wait_for(self._has_room)
             if not self._closed:
@@ -36,10 +36,10 @@ class Results:
                 self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        return self._closed or self._most is None or len(self._values) < self._most
+        return self._closed or self._max_unread is None or len(self._values) < self._max_unread
 
     def get(self, timeout: float | None = None) -> Any:
-        """The next result; raises `queue.Empty` when none comes in time."""
+        """Return the next result; `queue.Empty` if there is none within the timeout."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._values, timeout):
                 raise queue.Empty
@@ -48,17 +48,17 @@ class Results:
             return value
 
     def empty(self) -> bool:
-        """Whether no result waits."""
+        """Whether there is no unread result."""
         return not self._values
 
     def hold_all(self) -> None:
-        """Keep all results from now on: the program waits for the end of the job before it reads."""
+        """Keep all results from now on, because the program reads after the end of the job."""
         with self._changed:
-            self._most = None
+            self._max_unread = None
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """Drop all results: the reader is gone."""
         with self._changed:
             self._closed = True
             self._values.clear()
@@ -68,59 +68,59 @@ class Results:
 _results: dict[str, Results] = {}
 
 
-def results_of(name: str) -> Results:
-    """The results of the sink of that name."""
+def get_results(name: str) -> Results:
+    """Return the results of the sink with this name."""
     return _results.setdefault(name, Results())
 
 
 def forget(name: str) -> None:
-    """Nobody reads that sink any more."""
-    found = _results.pop(name, None)
-    if found is not None:
-        found.close()
+    """Remove the results of a sink that is not read any more."""
+    results = _results.pop(name, None)
+    if results is not None:
+        results.close()
 
 
 @dataclass(frozen=True)
 class CollectSink(Sink):
-    """Sends records to the driver."""
+    """Sends records to the reader on the driver."""
 
     name: str
     driver_only = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Gathers the epoch's records."""
-        return Gathering()
+        """Create a writer that gathers the records of an epoch."""
+        return CollectWriter()
 
     def create_committer(self) -> Committer:
-        """Hands them to the reader."""
-        return Delivering(results_of(self.name))
+        """Create a committer that passes them to the reader."""
+        return CollectCommitter(get_results(self.name))
 
 
-class Gathering(SinkWriter):
+class CollectWriter(SinkWriter):
     """Keeps records until the epoch ends."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Take records."""
+        """Add records."""
         self._values.extend(values)
 
     def prepare_commit(self) -> list[Any]:
-        """The records themselves."""
+        """Return the records."""
         return self._values
 
 
-class Delivering(Committer):
-    """Hands records to whoever reads."""
+class CollectCommitter(Committer):
+    """Passes records to the reader."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Deliver."""
+        """Pass the records to the reader."""
         self._results.put(committables)
 
     def interrupt(self) -> None:
-        """Wait for no reader: the rows of the checkpoint that is being committed are kept for it."""
+        """Stop waiting for the reader: the results of the current commit are kept for it."""
         self._results.hold_all()

@@ -1,4 +1,4 @@
-"""A collection of the program as a source.
+"""A source of the elements of a Python collection.
 
 Promises: the elements in their order, once; one split, so one reader.
 Does not know: types; the environment decides what the elements are."""
@@ -25,7 +25,7 @@ _SPLIT = "collection"
 
 @dataclass(frozen=True)
 class CollectionSource(Source):
-    """The elements travel with the program."""
+    """Emits the elements of a collection, which are part of the program."""
 
     elements: Sequence[Any]
     kind: TypeInformation
@@ -35,66 +35,66 @@ class CollectionSource(Source):
         return self
 
     def type_info(self) -> TypeInformation:
-        """The declared type."""
+        """Return the declared type."""
         return self.kind
 
     def max_parallelism(self) -> int | None:
-        """One reader: order counts."""
+        """Return 1: a single reader keeps the order of the records."""
         return 1
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Positions in the collection."""
+        """Create an enumerator of offsets in the collection."""
         return CollectionEnumerator(len(self.elements), 0 if state is None else state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader over the elements."""
+        """Create a reader of the elements."""
         return CollectionReader(self.elements, context.block_records)
 
 
 class CollectionEnumerator(SplitEnumerator):
-    """Counts up to the number of elements."""
+    """Plans ranges of offsets."""
 
     def __init__(self, count: int, position: int) -> None:
         self._count, self._position = count, position
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The next elements."""
+        """Plan the next elements."""
         start, end = self._position, min(self._count, self._position + max(budget.records, 1))
         self._position = end
         return [SplitRange(_SPLIT, start, end, end - start)] if end > start else []
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """The position says it all."""
+        """Plan again from the restored position, which is the whole state."""
         return self.plan(budget)
 
     def snapshot(self) -> int:
-        """How many elements were read."""
+        """Return the offset of the next element."""
         return self._position
 
     def finished(self) -> bool:
-        """Whether all were."""
+        """Whether all elements were planned."""
         return self._position >= self._count
 
     def splits(self) -> list[str]:
-        """The one split, until it is read."""
+        """Return the only split until it is read."""
         return [] if self.finished() else [_SPLIT]
 
     def skip(self, done: SplitRange) -> None:
-        """Move on."""
+        """Continue after the range."""
         self._position = done.end
 
     def lag(self) -> int:
-        """What is left."""
+        """Return the number of elements left."""
         return self._count - self._position
 
 
 class CollectionReader(SourceReader):
-    """Slices of the collection."""
+    """Reads slices of the collection."""
 
     def __init__(self, elements: Sequence[Any], block: int) -> None:
         self._elements, self._block = elements, block
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The elements of the range."""
+        """Yield the elements of the range."""
         for start in range(part.start, part.end, self._block):
             yield Records(self._elements[start : min(part.end, start + self._block)])

@@ -1,8 +1,8 @@
-"""Sources one after another: history from one, then what follows from the next.
+"""Hybrid source: bounded sources that are read one after another, then a last one, as in Flink.
 
-Promises: the next source begins when everything of the one before was planned; the state says which one is at work, so
-a restart goes on there.
-Does not know: what the sources read; where the next one begins is said when it is built."""
+Promises: a source begins when the one before it is planned completely; the state names the current source, so that
+a restart continues there.
+Does not know: what the sources read; where a source begins is decided when it is built."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class HybridSource(Source):
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
-        """A builder that begins with this source."""
+        """Return a builder whose first source is this one."""
         return HybridSourceBuilder((first_source,))
 
     def type_info(self) -> TypeInformation:
-        """The type of all sources' records."""
+        """Return the type of the records, which all sources share."""
         kind: TypeInformation = self._sources[0].type_info()
         return kind
 
     def boundedness(self) -> Boundedness:
-        """That of the last one."""
+        """Return the boundedness of the last source."""
         ends: Boundedness = self._sources[-1].boundedness()
         return ends
 
     def max_parallelism(self) -> int | None:
-        """The least of all."""
+        """Return the lowest maximum of the sources."""
         return min((most for each in self._sources if (most := each.max_parallelism()) is not None), default=None)
 
     def check(self) -> None:
@@ -69,27 +69,27 @@ class HybridSource(Source):
             source.check()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """The enumerator of the source at work, and what it takes to make the next."""
+        """Create the enumerator of the current source; it creates the next ones."""
         index, inner = (0, None) if state is None else (state["source"], state["state"])
         return HybridEnumerator(self._sources, parallelism, index, inner)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader that knows all sources."""
+        """Create a reader for ranges of all sources."""
         return HybridReader(self._sources, context)
 
 
 @dataclass(frozen=True)
 class HybridSourceBuilder:
-    """Adds source to source."""
+    """Builds a `HybridSource`."""
 
     sources: tuple[Source, ...]
 
     def add_source(self, source: Source) -> HybridSourceBuilder:
-        """The source that follows the last one."""
+        """Add the source that follows the last one."""
         return HybridSourceBuilder((*self.sources, source))
 
     def build(self) -> HybridSource:
-        """The source of all."""
+        """Build the source."""
         return HybridSource(self.sources)
 
 
@@ -116,7 +116,7 @@ class HybridEnumerator(SplitEnumerator):
             self._switch()
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The next ranges of the source at work."""
+        """Plan the next ranges of the current source."""
         mine = f"{self._index}:"
         held = frozenset(name.removeprefix(mine) for name in budget.held if name.startswith(mine))
         ranges = [replace(part, split=mine + part.split) for part in self._current.plan(replace(budget, held=held))]
@@ -124,7 +124,7 @@ class HybridEnumerator(SplitEnumerator):
         return ranges
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange] | None:
-        """As the source at work, if the ranges are its."""
+        """Let the current source plan again, if the ranges are of it."""
         mine = f"{self._index}:"
         if not all(part.split.startswith(mine) for part in planned):
             return None
@@ -135,7 +135,7 @@ class HybridEnumerator(SplitEnumerator):
         return None if ranges is None else [replace(part, split=mine + part.split) for part in ranges]
 
     def replayed(self, ranges: Sequence[SplitRange]) -> None:
-        """Go behind ranges of the source at work, or of a later one."""
+        """Continue after ranges of the current source, or of a later one."""
         of: dict[int, list[SplitRange]] = {}
         for part in ranges:
             index, split = _parted(part)
@@ -147,19 +147,19 @@ class HybridEnumerator(SplitEnumerator):
         self._move_on()
 
     def skip(self, done: SplitRange) -> None:
-        """Go behind one range."""
+        """Continue after one range."""
         self.replayed([done])
 
     def snapshot(self) -> dict[str, Any]:
-        """The source at work and where it is."""
+        """Return the number of the current source, and its state."""
         return {"source": self._index, "state": self._current.snapshot()}
 
     def finished(self) -> bool:
-        """Whether the last source is."""
+        """Whether the last source is finished."""
         return self._index + 1 == len(self._sources) and self._current.finished()
 
     def splits(self) -> list[str]:
-        """Those of the source at work."""
+        """Return the splits of the current source."""
         return [f"{self._index}:{split}" for split in self._current.splits()]
 
     def retain(self, checkpoints: int) -> None:
@@ -168,7 +168,7 @@ class HybridEnumerator(SplitEnumerator):
         self._current.retain(checkpoints)
 
     def acknowledge(self) -> None:
-        """Tell all that have not been told that everything of them is durable."""
+        """Acknowledge all earlier sources once, then the current one."""
         past, self._past = self._past, []
         for each in past:
             each.acknowledge()
@@ -176,11 +176,11 @@ class HybridEnumerator(SplitEnumerator):
         self._current.acknowledge()
 
     def lag(self) -> int | None:
-        """That of the source at work."""
+        """Return the lag of the current source."""
         return self._current.lag()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all enumerators."""
         for each in (*self._past, self._current):
             each.close()
 
@@ -193,7 +193,7 @@ class HybridReader(SourceReader):
         self._readers: dict[int, SourceReader] = {}
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records of a range."""
+        """Yield the records of a range."""
         index, split = _parted(part)
         if index not in self._readers:
             self._readers[index] = self._sources[index].create_reader(self._context)

@@ -1,4 +1,4 @@
-"""print(): records as lines on the driver's standard output.
+"""The print sink: records as lines on the standard output of the driver.
 
 Promises: Flink's line format; a line appears once, when its epoch is accepted, whatever attempts failed before.
 Does not know: terminals."""
@@ -18,7 +18,7 @@ from millstream.types.row import Row
 
 
 class Spelling(Enum):
-    """How a record becomes text: `+I[1, null]` or `(1,a)`, `+I[1,None]` for rows, `(1, 'a')`."""
+    """The notation of records: Java's `+I[1, null]` or `(1,a)`, PyFlink's `+I[1,None]` for rows, or Python's own."""
 
     JAVA = "java"
     ROW = "row"
@@ -26,7 +26,7 @@ class Spelling(Enum):
 
     @staticmethod
     def of(kind: TypeInformation) -> Spelling:
-        """As PyFlink spells records of a type: what has none in Python's way, rows in its own, all others in Java's."""
+        """Return PyFlink's notation for a type: Python's for pickled objects, its own for rows, else Java's."""
         if isinstance(kind, PickledBytesTypeInfo):
             return Spelling.PYTHON
         return Spelling.ROW if isinstance(kind, RowTypeInfo) else Spelling.JAVA
@@ -34,9 +34,9 @@ class Spelling(Enum):
 
 @dataclass(frozen=True)
 class PrintSink(Sink):
-    """Lines as Flink prints them: `identifier:subtask> value`, where each part appears only if it tells something.
+    """Lines as Flink prints them: `identifier:subtask> value`, where the subtask appears if there are several.
 
-    Values are spelt as Java does unless told otherwise."""
+    Values are printed in Java's notation by default."""
 
     identifier: str | None = None
     to_stderr: bool = False
@@ -45,29 +45,29 @@ class PrintSink(Sink):
     driver_only = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Makes lines."""
+        """Create a writer that formats lines."""
         number = str(context.subtask + 1) if context.parallelism > 1 else ""
         mark = ":".join(part for part in (self.identifier, number) if part)
-        return Lines(f"{mark}> " if mark else "", _TEXTS[self.spelling])
+        return PrintWriter(f"{mark}> " if mark else "", _TEXTS[self.spelling])
 
     def create_committer(self) -> Committer:
-        """Prints lines."""
-        return Printing(self.to_stderr)
+        """Create a committer that prints lines."""
+        return PrintCommitter(self.to_stderr)
 
 
-class Lines(SinkWriter):
-    """The lines of an epoch."""
+class PrintWriter(SinkWriter):
+    """Formats the records of an epoch as lines."""
 
     def __init__(self, prefix: str, text: Callable[[Any], str]) -> None:
         self._prefix, self._text = prefix, text
         self._lines: list[str] = []
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """One line per record."""
+        """Format each record as a line."""
         self._lines.extend(f"{self._prefix}{self._text(value)}" for value in values)
 
     def prepare_commit(self) -> list[Any]:
-        """The lines."""
+        """Return the lines."""
         return self._lines
 
 
@@ -82,14 +82,14 @@ _TEXTS: dict[Spelling, Callable[[Any], str]] = {
 }
 
 
-class Printing(Committer):
-    """Prints on the driver."""
+class PrintCommitter(Committer):
+    """Prints the lines of an accepted epoch."""
 
     def __init__(self, to_stderr: bool) -> None:
         self._to_stderr = to_stderr
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Print."""
+        """Print the lines."""
         target = sys.stderr if self._to_stderr else sys.stdout
         target.write("".join(f"{line}\n" for line in committables))
         target.flush()

@@ -1,7 +1,7 @@
-"""A range of whole numbers as a source.
+"""A source of consecutive numbers, as Flink's `NumberSequenceSource`.
 
-Promises: every number from `start` to `end`, both included, once, whatever the parallelism; each split in order, so
-that one reader gives all numbers in order.
+Promises: every number from `start` to `end`, both included, once, at any parallelism; each split in order, so that
+one reader emits all numbers in order.
 Does not know: how large an epoch is."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class BadSequence(UserError):
-    """Bounds between which there are no whole numbers of 64 bits."""
+    """Bounds of a sequence that are not an increasing pair of 64-bit integers."""
 
     hint = "give two whole numbers of 64 bits, the first not above the second"
 
@@ -51,15 +51,15 @@ class NumberSequenceSource(Source):
             raise BadSequence(self.start, self.end)
 
     def type_info(self) -> TypeInformation:
-        """Whole numbers of 64 bits."""
+        """Return `Types.LONG()`."""
         return Types.LONG()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Sub-sequences of equal length; those of a snapshot stay as they were cut."""
+        """Create sub-sequences of equal length, or those of the restored state."""
         return SequenceEnumerator(_cut(self.start, self.end + 1, parallelism) if state is None else state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of ranges of numbers."""
+        """Create a reader of ranges of numbers."""
         return SequenceReader(context.block_records)
 
 
@@ -74,13 +74,13 @@ def _cut(start: int, stop: int, parts: int) -> list[list[Any]]:
 
 
 class SequenceEnumerator(SplitEnumerator):
-    """The next number of each sub-sequence and the first one behind it."""
+    """Plans ranges; keeps the next number and the end of each sub-sequence."""
 
     def __init__(self, splits: Sequence[Sequence[Any]]) -> None:
         self._left = {name: (int(at), int(stop)) for name, at, stop in splits}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The same share of the budget for each split that has numbers left."""
+        """Plan an equal share of the budget for each unfinished split."""
         ready = sorted(self._left.keys() - budget.held, key=lambda name: self._left[name][1] - self._left[name][0])
         records = max(budget.records, 1)
         ranges = []
@@ -95,11 +95,11 @@ class SequenceEnumerator(SplitEnumerator):
         return sorted(ranges, key=lambda part: part.split)
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """The position says it all."""
+        """Plan again from the restored position, which is the whole state."""
         return self.plan(budget)
 
     def skip(self, done: SplitRange) -> None:
-        """Go on behind the range."""
+        """Continue after the range."""
         _, stop = self._left[done.split]
         if done.end < stop:
             self._left[done.split] = (done.end, stop)
@@ -107,7 +107,7 @@ class SequenceEnumerator(SplitEnumerator):
             del self._left[done.split]
 
     def snapshot(self) -> list[list[Any]]:
-        """Each split with its next number and its end."""
+        """Return the next number and the end of each split."""
         return [[name, at, stop] for name, (at, stop) in sorted(self._left.items())]
 
     def finished(self) -> bool:
@@ -115,22 +115,22 @@ class SequenceEnumerator(SplitEnumerator):
         return not self._left
 
     def splits(self) -> list[str]:
-        """The splits with numbers left."""
+        """Return the unfinished splits."""
         return sorted(self._left)
 
     def lag(self) -> int:
-        """How many numbers are left."""
+        """Return how many numbers are left."""
         return sum(stop - at for at, stop in self._left.values())
 
 
 class SequenceReader(SourceReader):
-    """Counts, in columns."""
+    """Emits the numbers of ranges as Arrow columns."""
 
     def __init__(self, block: int) -> None:
         self._block = block
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The numbers of the range."""
+        """Yield the numbers of the range."""
         for start in range(part.start, part.end, self._block):
             count = min(self._block, part.end - start)
             # from 0, because numpy cannot count up to a stop behind the greatest number

@@ -17,7 +17,7 @@ from millstream import options
 from millstream.client.job_client import JobClient
 from millstream.config.configuration import Configuration
 from millstream.connector.source import Boundedness
-from millstream.connectors.cached import CacheSink, CacheSource
+from millstream.connectors.stream_cache import CacheSink, CacheSource
 from millstream.datastream.program import Program
 from millstream.errors import UserError
 from millstream.event_time.watermarks import WatermarkStrategy

@@ -24,7 +24,7 @@ class CloseableIterator:
 
     def __init__(self, client: JobClient, name: str) -> None:
         self._client = client
-        self._results = collecting.results_of(name)
+        self._results = collecting.get_results(name)
         self._release = weakref.finalize(self, collecting.forget, name)  # the job waits for no reader that is gone
         self._closed = False
 

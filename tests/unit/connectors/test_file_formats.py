@@ -32,8 +32,8 @@ from millstream.connectors.files import (
     ParquetFiles,
     ParquetWriterFactory,
     StreamFormat,
-    reader_named,
-    writer_named,
+    create_encoder,
+    create_file_format,
 )
 from millstream.connectors.files import enumerator as planning
 from millstream.formats import BadFormat, FormatType, UnencodableRecord, avro_schemas, format_named
@@ -224,7 +224,7 @@ def test_values_of_every_type_come_back_from_every_file(tmp_path):
 def test_formats_of_files_are_found_by_name(tmp_path, name):
     kind = Types.ROW_NAMED(["id"], [Types.STRING()]) if name == "raw" else KIND
     rows = [Row(id=row.name) for row in ROWS] if name == "raw" else ROWS
-    writer = writer_named(name, kind)
+    writer = create_encoder(name, kind)
     if isinstance(writer, Encoder):
         builder = FileSink.for_row_format(str(tmp_path), writer)
     else:
@@ -233,9 +233,9 @@ def test_formats_of_files_are_found_by_name(tmp_path, name):
     made = sink.create_writer(WriterContext("job", "op", 0, 1, 1, "0", 0))
     made.write(rows, None)
     sink.create_committer().commit(1, made.prepare_commit())
-    assert everything(source_of(tmp_path, reader_named(name, kind))) == rows
+    assert everything(source_of(tmp_path, create_file_format(name, kind))) == rows
     with pytest.raises(BadFormat):
-        reader_named(name, kind, {"nope": "1"})
+        create_file_format(name, kind, {"nope": "1"})
 
 
 def test_a_change_is_no_record_of_a_file():

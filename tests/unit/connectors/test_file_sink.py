@@ -22,7 +22,7 @@ from millstream.connectors.files import (
     JsonLinesEncoder,
     OutputFileConfig,
     RollingPolicy,
-    notes,
+    commit_intents,
 )
 from millstream.connectors.files.buckets import BadBucket, BadTimePattern, BucketContext
 from millstream.connectors.files.commit import OutputDamaged, OutputLost
@@ -220,7 +220,7 @@ def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
 
 
 def test_notes_of_commits_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(notes, "_KEPT", 3)
+    monkeypatch.setattr(commit_intents, "_KEPT", 3)
     sink = sink_to(tmp_path)
     for number in range(5):
         for epoch in (1, 2):

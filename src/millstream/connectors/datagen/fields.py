@@ -1,8 +1,8 @@
-"""What a generated column holds.
+"""Fields of generated records.
 
-Promises: a field is a frozen value; the cell of record i depends on the seed, the field's name and i alone, so how the
-records are cut never shows. Columns are made whole, never cell by cell.
-Does not know: how many records there are, or who reads them."""
+Promises: a field is a frozen value; the cell of record i depends on the seed, the field's name and i alone, however
+the records are cut into ranges. Columns are generated as a whole, never cell by cell.
+Does not know: how many records there are."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.datagen import chance
-from millstream.connectors.datagen.chance import Hashes, Integers
+from millstream.connectors.datagen import random_columns
+from millstream.connectors.datagen.random_columns import Hashes, Integers
 from millstream.errors import UserError
 from millstream.types.factory import TypeInformation, Types
 
@@ -25,7 +25,7 @@ _DICTIONARY = 1 << 16  # as many different strings are made once and looked up
 
 
 class InvalidField(UserError):
-    """A field whose description makes no sense."""
+    """A field with invalid parameters."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -37,11 +37,11 @@ class Field(ABC):
     @property
     @abstractmethod
     def kind(self) -> TypeInformation:
-        """The type of the values."""
+        """Return the type of the values."""
 
     @abstractmethod
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """The values at `indexes`. `key` is that of the seed and the name; `before` holds the columns on the left."""
+        """Return the values at `indexes`. `key` is derived from seed and name; `before` holds the earlier columns."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Sequence(Field):
 
 @dataclass(frozen=True)
 class RandomInt(Field):
-    """Whole numbers from `low` to `high`, both included. With `skew`, low numbers come more often, as by Zipf's law
-    with that exponent: a column of keys with a few hot ones."""
+    """Whole numbers from `low` to `high`, both included. With `skew`, low numbers are more frequent, by Zipf's law
+    with that exponent: a column of keys with a few hot keys."""
 
     low: int
     high: int
@@ -75,8 +75,8 @@ class RandomInt(Field):
             msg = f"there are no whole numbers of 64 bits from {self.low} to {self.high}"
             raise InvalidField(msg)
         if self.skew < 0:
-            msg = f"the skew is {self.skew}"
-            raise InvalidField(msg, hint="0 is none, 1 is Zipf's law")
+            msg = f"the skew {self.skew} is negative"
+            raise InvalidField(msg, hint="0 is no skew, 1 is Zipf's law")
 
     @property
     def kind(self) -> TypeInformation:
@@ -85,7 +85,9 @@ class RandomInt(Field):
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
-        drawn = chance.skewed(self.high - self.low + 1, self.skew, chance.hashes(key, indexes))
+        drawn = random_columns.draw_skewed(
+            self.high - self.low + 1, self.skew, random_columns.hash_indexes(key, indexes)
+        )
         return pa.array(drawn.view(np.int64) + np.int64(self.low))
 
 
@@ -108,7 +110,7 @@ class RandomFloat(Field):
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
-        drawn = chance.units(chance.hashes(key, indexes))
+        drawn = random_columns.to_fractions(random_columns.hash_indexes(key, indexes))
         drawn *= self.high - self.low
         drawn += self.low
         return pa.array(drawn)
@@ -122,7 +124,7 @@ class RandomBoolean(Field):
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
-            msg = f"the probability is {self.probability}"
+            msg = f"the probability {self.probability} is not between 0 and 1"
             raise InvalidField(msg, hint="give a number from 0 to 1")
 
     @property
@@ -132,7 +134,7 @@ class RandomBoolean(Field):
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
-        return pa.array(chance.units(chance.hashes(key, indexes)) < self.probability)
+        return pa.array(random_columns.to_fractions(random_columns.hash_indexes(key, indexes)) < self.probability)
 
 
 @dataclass(frozen=True)
@@ -152,14 +154,14 @@ class RandomString(Field):
             msg = "random strings need a cardinality or a length"
             raise InvalidField(msg, hint="as in RandomString(length=8)")
         if self.cardinality is not None and not 0 < self.cardinality <= 1 << 63:
-            msg = f"the cardinality is {self.cardinality}"
+            msg = f"the cardinality {self.cardinality} is not between 1 and 2**63"
             raise InvalidField(msg, hint="give a whole number above 0")
         if self.length is not None and self.length < 0:
-            msg = f"the length is {self.length}"
+            msg = f"the length {self.length} is negative"
             raise InvalidField(msg)
         if self.skew < 0 or (self.skew and self.cardinality is None):
-            msg = f"the skew is {self.skew}"
-            raise InvalidField(msg, hint="it must not be below 0, and needs a cardinality")
+            msg = f"the skew {self.skew} is negative, or there is no cardinality"
+            raise InvalidField(msg, hint="a skew is at least 0 and needs a cardinality")
 
     @property
     def kind(self) -> TypeInformation:
@@ -170,14 +172,16 @@ class RandomString(Field):
         """As Field promises."""
         if self.cardinality is None:
             return self._texts(key, indexes)
-        drawn = chance.skewed(self.cardinality, self.skew, chance.hashes(key, indexes))
+        drawn = random_columns.draw_skewed(self.cardinality, self.skew, random_columns.hash_indexes(key, indexes))
         if self.cardinality > min(_DICTIONARY, 4 * len(indexes)):
             return self._texts(key, drawn)
         return self._texts(key, np.arange(self.cardinality, dtype=np.uint64)).take(pa.array(drawn))
 
     def _texts(self, key: int, which: Hashes) -> pa.Array:
         if self.length is not None:
-            return chance.letters(chance.key_of(key, "letters"), which, self.length, self.prefix)
+            return random_columns.draw_letters(
+                random_columns.derive_key(key, "letters"), which, self.length, self.prefix
+            )
         return pc.binary_join_element_wise(self.prefix, pa.array(which).cast(pa.string()), "")
 
 
@@ -191,15 +195,15 @@ class Choice(Field):
 
     def __post_init__(self) -> None:
         if not len(self.values):
-            msg = "there is nothing to choose from"
+            msg = "a choice needs at least one value"
             raise InvalidField(msg)
         if self.weights is not None:
             if len(self.weights) != len(self.values):
                 msg = f"{len(self.weights)} weights for {len(self.values)} values"
                 raise InvalidField(msg)
             if min(self.weights) < 0 or not sum(self.weights) > 0:
-                msg = f"the weights are {list(self.weights)}"
-                raise InvalidField(msg, hint="none below 0, not all 0")
+                msg = f"the weights {list(self.weights)} cannot be used"
+                raise InvalidField(msg, hint="no weight is negative, and not all are 0")
         self.kind.conform(list(self.values))
 
     @property
@@ -210,18 +214,18 @@ class Choice(Field):
         found = {type(value) for value in self.values} - {type(None)}
         kind = _KINDS.get(next(iter(found))) if len(found) == 1 else None
         if kind is None:
-            msg = f"the type of {list(self.values)} is not clear"
+            msg = f"the values {list(self.values)} have no common type"
             raise InvalidField(msg, hint="pass type_info=Types...")
         return kind
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """As Field promises."""
-        words = chance.hashes(key, indexes)
+        words = random_columns.hash_indexes(key, indexes)
         if self.weights is None:
-            drawn: Any = chance.below(len(self.values), words)
+            drawn: Any = random_columns.draw_below(len(self.values), words)
         else:
             bounds = np.cumsum(np.asarray(self.weights, dtype=np.float64))
-            drawn = np.searchsorted(bounds / bounds[-1], chance.units(words), side="right")
+            drawn = np.searchsorted(bounds / bounds[-1], random_columns.to_fractions(words), side="right")
         return self.kind.to_arrow(list(self.values)).take(pa.array(drawn))
 
 
@@ -234,7 +238,7 @@ _KINDS: dict[type, TypeInformation] = {
 }
 
 
-def _of_time(kind: TypeInformation) -> None:
+def _check_time_type(kind: TypeInformation) -> None:
     if kind not in (Types.LONG(), Types.SQL_TIMESTAMP()):
         msg = f"times cannot be of type {kind}"
         raise InvalidField(msg, hint="use Types.LONG() or Types.SQL_TIMESTAMP()")
@@ -249,7 +253,7 @@ class RandomTimestamp(Field):
     type_info: TypeInformation = field(default_factory=Types.LONG)
 
     def __post_init__(self) -> None:
-        _of_time(self.type_info)
+        _check_time_type(self.type_info)
         RandomInt(self.low, self.high)
 
     @property
@@ -275,10 +279,10 @@ class EventTime(Field):
     type_info: TypeInformation = field(default_factory=Types.LONG)
 
     def __post_init__(self) -> None:
-        _of_time(self.type_info)
+        _check_time_type(self.type_info)
         if self.step_ms < 0 or self.disorder_ms < 0:
-            msg = f"the step is {self.step_ms} ms, the disorder {self.disorder_ms} ms"
-            raise InvalidField(msg, hint="not below 0")
+            msg = f"the step of {self.step_ms} ms or the disorder of {self.disorder_ms} ms is negative"
+            raise InvalidField(msg, hint="both are at least 0")
 
     @property
     def kind(self) -> TypeInformation:
@@ -293,7 +297,9 @@ class EventTime(Field):
             times = np.floor(indexes * float(self.step_ms)).astype(np.int64)
         times += np.int64(self.start)
         if self.disorder_ms:
-            times -= chance.below(self.disorder_ms + 1, chance.hashes(key, indexes)).view(np.int64)
+            times -= random_columns.draw_below(self.disorder_ms + 1, random_columns.hash_indexes(key, indexes)).view(
+                np.int64
+            )
         return times
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
@@ -303,7 +309,7 @@ class EventTime(Field):
 
 @dataclass(frozen=True)
 class Computed(Field):
-    """What a function makes of the columns on the left, as Arrow arrays by name; it must look at each row alone."""
+    """The result of a function of the columns before it, given as Arrow arrays by name; rows must be independent."""
 
     function: Callable[[Mapping[str, pa.Array]], Any]
     type_info: TypeInformation

@@ -1,7 +1,7 @@
-"""Where a generator is: one position in one endless numbering of records, dealt out to lanes.
+"""The offset of a generator: one offset in an endless sequence of records, which is distributed to splits.
 
-Promises: every index from 0 on is planned once, in order; how many lanes there are, and how much an epoch takes, does
-not change which records exist. With a rate, records arrive by the plan's time and wait when they are not read.
+Promises: every index from 0 on is planned once, in order; the number of splits and the size of an epoch do not
+change which records exist. With a rate, records become available with processing time.
 Does not know: what the records hold."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from millstream.errors import UserError
 
 
 class InvalidGenerator(UserError):
-    """A number of records, a rate or a number of splits that makes no sense."""
+    """An invalid number of records, rate or number of splits."""
 
 
 def check_generator(count: int | None, rate: float | None, splits: int | None) -> None:
-    """Refuse what cannot be generated."""
+    """Raise `InvalidGenerator` if a parameter is invalid."""
     if count is not None and not 0 <= count < 1 << 63:
         msg = f"the count is {count}"
         raise InvalidGenerator(msg, hint="give a whole number, or None for records without end")
@@ -31,9 +31,9 @@ def check_generator(count: int | None, rate: float | None, splits: int | None) -
 
 
 class PositionEnumerator(SplitEnumerator):
-    """Plans the next indexes, cut into one range for each lane.
+    """Plans the next indexes, as one range for each split.
 
-    The next index is all there is to remember, so lanes can become more or fewer at every restart."""
+    The next index is the whole state, so the number of splits can change at every restart."""
 
     def __init__(self, lanes: int, count: int | None, rate: float | None, state: Any = None) -> None:
         known = state or {}
@@ -47,7 +47,7 @@ class PositionEnumerator(SplitEnumerator):
         self._arrived: int | None = None
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """As many of the records that have arrived as the budget allows."""
+        """Plan as many of the available records as the budget allows."""
         self._arrived = self._arrivals(budget.now)
         stop = self._next + max(budget.records, 1)
         if self._arrived is not None:
@@ -64,11 +64,11 @@ class PositionEnumerator(SplitEnumerator):
         return sorted(ranges, key=lambda part: part.split)
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """The position says it all."""
+        """Plan again from the restored position, which is the whole state."""
         return self.plan(budget)
 
     def _arrivals(self, now: int) -> int | None:
-        """The first index that has not arrived at `now`; None when all have and there is no end."""
+        """Return the first index that is not available at `now`; None if the source has neither a rate nor an end."""
         if self._rate is None:
             return self._count
         if self._began is None:
@@ -77,11 +77,11 @@ class PositionEnumerator(SplitEnumerator):
         return arrived if self._count is None else min(arrived, self._count)
 
     def skip(self, done: SplitRange) -> None:
-        """Go on behind the range."""
+        """Continue after the range."""
         self._next = max(self._next, done.end)
 
     def snapshot(self) -> dict[str, Any]:
-        """The next index, and with a rate the beginning of time."""
+        """Return the next index and, with a rate, the time of the first plan."""
         position: dict[str, Any] = {"next": self._next}
         if self._began is not None:
             position |= {"began": self._began, "base": self._base}
@@ -92,10 +92,10 @@ class PositionEnumerator(SplitEnumerator):
         return self._count is not None and self._next >= self._count
 
     def splits(self) -> list[str]:
-        """All lanes, until there is nothing left."""
+        """Return all splits, until all records are planned."""
         return [] if self.finished() else list(self._lanes)
 
     def lag(self) -> int | None:
-        """How many records have arrived and wait; what is left of a bounded source without a rate."""
+        """Return how many available records are not planned; without a rate, how many are left."""
         known = self._arrived if self._rate is not None else self._count
         return None if known is None else max(known - self._next, 0)

@@ -5,8 +5,8 @@ from millstream.connectors.files.bulk import AvroFiles, AvroRecords, BulkFormat,
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.csv_files import CsvFiles
 from millstream.connectors.files.encoders import FormatEncoder, JsonLinesEncoder, json_lines
+from millstream.connectors.files.format_registry import create_encoder, create_file_format
 from millstream.connectors.files.formats import StreamFormat
-from millstream.connectors.files.named import reader_named, writer_named
 from millstream.connectors.files.partition_time import PartitionTime
 from millstream.connectors.files.partitions import PartitionCommit
 from millstream.connectors.files.ranges import FileFormat, MalformedLine, Rejected
@@ -65,7 +65,7 @@ __all__ = [
     "Rejected",
     "RollingPolicy",
     "StreamFormat",
+    "create_encoder",
+    "create_file_format",
     "json_lines",
-    "reader_named",
-    "writer_named",
 ]

@@ -36,7 +36,7 @@ from typing import Any, BinaryIO
 
 from millstream.connector.sink import Committer
 from millstream.connector.staged import outlived
-from millstream.connectors.files.notes import CommitNotes
+from millstream.connectors.files.commit_intents import CommitIntents
 from millstream.connectors.files.staging import STAGING, StagedFile
 from millstream.errors import ExternalError
 from millstream.event_time.watermarks import MAX_WATERMARK
@@ -98,7 +98,7 @@ class FileCommitter(Committer):
     ) -> None:
         self._base, self._files, self._merge_files = base, files, merge
         self._place = place
-        self._notes = CommitNotes(base, files)
+        self._notes = CommitIntents(base, files)
         self._noted = False
         self._checkpoint = self._taken = 0
 

@@ -78,7 +78,7 @@ class FileCompactStrategy:
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Accepted for Flink's sake: files are compacted one after the other."""
+            """Accepted for compatibility with Flink: files are compacted one after the other."""
             if num_compact_threads <= 0:
                 message = f"compaction with {num_compact_threads} threads"
                 raise BadOutputFile(message, hint="give a number above 0")
@@ -88,7 +88,7 @@ class FileCompactStrategy:
             return self
 
         def build(self) -> FileCompactStrategy:
-            """The strategy."""
+            """Build the strategy."""
             if self._size < 0 and self._checkpoints < 0:
                 message = "a compaction strategy without a condition"
                 raise BadOutputFile(message, hint="set a size threshold, or compact on checkpoints")

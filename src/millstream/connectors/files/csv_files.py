@@ -35,7 +35,7 @@ class CsvFiles(StreamFormat):
         self.on_error = record_format.on_error
 
     def type_info(self) -> TypeInformation:
-        """That of the format."""
+        """Return the type that the format produces."""
         return self._format.type_info
 
     def read(self, part: OpenRange, block: int) -> Iterator[Found]:

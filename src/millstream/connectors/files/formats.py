@@ -120,7 +120,7 @@ class FormatLines(LineFormat):
         self.on_error = line_format.on_error
 
     def type_info(self) -> TypeInformation:
-        """That of the format."""
+        """Return the type that the format produces."""
         return self._format.type_info
 
     def only(self, wanted: FieldSelection) -> FormatLines | None:

@@ -47,7 +47,7 @@ class OverwritingSink(Sink):
         return cls(sink, tuple(Replaced(path, *files.status(path)) for path in found), whole)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """As the file sink."""
+        """Call the file sink."""
         return self.inner.create_writer(context)
 
     def create_committer(self) -> Committer:
@@ -55,7 +55,7 @@ class OverwritingSink(Sink):
         return OverwritingCommitter(self, get_file_system(self.inner.base_path), self.inner.create_committer())
 
     def check(self) -> None:
-        """As the file sink."""
+        """Call the file sink."""
         self.inner.check()
 
 
@@ -103,13 +103,13 @@ class OverwritingCommitter(Committer):
             folder = folder.rpartition("/")[0]
 
     def abort(self, committables: Sequence[Any]) -> None:
-        """As the inner committer."""
+        """Call the inner committer."""
         self._inner.abort(committables)
 
     def finish(self) -> None:
-        """As the inner committer."""
+        """Call the inner committer."""
         self._inner.finish()
 
     def close(self) -> None:
-        """As the inner committer."""
+        """Call the inner committer."""
         self._inner.close()

@@ -119,7 +119,7 @@ class PartitionCommitter(Committer):
             self._mark()
 
     def abort(self, committables: Sequence[Any]) -> None:
-        """As the inner committer."""
+        """Call the inner committer."""
         self._inner.abort(committables)
 
     def finish(self) -> None:
@@ -131,7 +131,7 @@ class PartitionCommitter(Committer):
             self._files.remove_empty_dir(join_path(self._base, STAGING))
 
     def close(self) -> None:
-        """As the inner committer."""
+        """Call the inner committer."""
         self._inner.close()
 
     @contextmanager

@@ -117,13 +117,13 @@ class FileSink(Sink):
             raise UnusablePath(writable, "is not writable", hint="give the user of the job permission to write there")
 
     class BaseBuilder:
-        """Makes a FileSink."""
+        """Builds a FileSink."""
 
         def __init__(self, sink: FileSink) -> None:
             self._sink = sink
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Accepted for Flink's sake: buckets are looked at with every epoch."""
+            """Accepted for compatibility with Flink: buckets are looked at with every epoch."""
             _log.warning("with_bucket_check_interval has no effect: every checkpoint finishes all parts")
             return self
 
@@ -171,14 +171,14 @@ class FileSink(Sink):
             return self
 
         def build(self) -> FileSink:
-            """The sink."""
+            """Build the sink."""
             return self._sink
 
     class RowFormatBuilder(BaseBuilder):
-        """Makes a FileSink that writes record by record."""
+        """Builds a FileSink that writes record by record."""
 
     class BulkFormatBuilder(BaseBuilder):
-        """Makes a FileSink whose files are finished as a whole."""
+        """Builds a FileSink whose files are finished as a whole."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Say when a part file is finished: with every checkpoint."""

@@ -97,7 +97,7 @@ class FileSource(Source):
         return FileSourceBuilder(FileSource(bulk_format, _roots(paths)))
 
     def type_info(self) -> TypeInformation:
-        """That of the format."""
+        """Return the type that the format produces."""
         return self.format.type_info()
 
     def only(self, wanted: FieldSelection) -> FileSource | None:
@@ -128,7 +128,7 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Makes a FileSource."""
+    """Builds a FileSource."""
 
     def __init__(self, source: FileSource) -> None:
         self._source = source
@@ -157,7 +157,7 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
-        """The source."""
+        """Build the source."""
         return self._source
 
 

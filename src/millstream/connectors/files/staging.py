@@ -262,7 +262,7 @@ class FileWriter(SinkWriter):
         self._parts, self._open = [], {}
 
     def close(self) -> None:
-        """Let go of files that are still open."""
+        """Close files that are still open."""
         for part in self._streams.values():
             if part.stream is not None:
                 with suppress(OSError):

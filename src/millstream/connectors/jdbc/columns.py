@@ -1,4 +1,4 @@
-"""Query results as Arrow columns, by way of COPY: no value becomes a Python object unless its type needs it.
+"""Query results as Arrow columns, read by COPY; values become Python objects only if their type needs it.
 
 Promises: batches of the row type of the query, in the order of the result, with bounded memory.
 Does not know: splits, tables."""
@@ -60,12 +60,12 @@ class _CopyOut(io.RawIOBase):
                 raise self._errors.error_from_result(result)
 
     def empty(self) -> bool:
-        """Whether nothing comes at all."""
+        """Whether the result is empty."""
         self._left = self.read(1) + self._left
         return not self._left
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Discard the rest of the result."""
         if not self._done:
             self._pg.get_cancel().cancel()
             with contextlib.suppress(self._errors.Error):

@@ -1,8 +1,8 @@
-"""psycopg, found when it is needed; connections and what goes wrong with them.
+"""Connections to PostgreSQL through psycopg, which is imported on first use, and their errors.
 
-Promises: every error of the database becomes one of ours: `DatabaseRefused` when the statement or its data are wrong,
-`DatabaseFailure` when another try may help. An idle connection is kept for the next epoch of the same process. A server
-that cannot be reached any more is noticed by the system after a minute or so, whatever was being waited for.
+Promises: every error of the database is raised as `DatabaseRefused` when the statement or its data are wrong, or as
+`DatabaseFailure` when a retry may help. An idle connection is kept for the next epoch of the same process. A server
+that cannot be reached any more is detected by TCP keepalive after about a minute.
 Does not know: statements, epochs."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MissingDriver(UserError):
 
 
 class DatabaseFailure(ExternalError):
-    """The database cannot be reached, or gave up."""
+    """The database cannot be reached, or the connection broke."""
 
     hint = "is the server up, and reachable from the driver and all executors?"
 
@@ -52,7 +52,7 @@ class DatabaseFailure(ExternalError):
 
 
 class DatabaseRefused(UserError):
-    """The database understood, and said no."""
+    """The database rejected a statement or its data."""
 
     def __init__(self, doing: str, problem: Exception) -> None:
         self.doing, self.sqlstate = doing, getattr(problem, "sqlstate", None)
@@ -62,7 +62,7 @@ class DatabaseRefused(UserError):
 
 
 def psycopg() -> Any:
-    """The psycopg package."""
+    """Import psycopg."""
     try:
         return importlib.import_module("psycopg")
     except ImportError as problem:
@@ -71,7 +71,7 @@ def psycopg() -> Any:
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn psycopg's errors into ours; `doing` begins the sentence."""
+    """Raise errors of psycopg as millstream errors whose text begins with `doing`."""
     driver = psycopg()
     try:
         yield
@@ -82,15 +82,15 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def connected(conninfo: str) -> Any:
-    """A new connection that commits every statement; transactions are begun in so many words."""
+    """Open a connection in autocommit mode; transactions are begun explicitly."""
     with translated("cannot connect to the database"):
         settings = {**_SILENCE, **psycopg().conninfo.conninfo_to_dict(conninfo)}
         return psycopg().connect(autocommit=True, fallback_application_name="millstream", **settings)
 
 
 def borrowed(conninfo: str, taken: Callable[[Any], None] = lambda _: None) -> Any:
-    """A connection of this process that nobody uses, or a new one. A kept one that has died is passed over; `taken` is
-    told of each before it is asked whether it lives."""
+    """Return an idle connection of this process, or a new one. Broken idle connections are skipped; `taken` is called
+    with each connection before it is tested."""
     kept = _idle.get((os.getpid(), conninfo), [])
     while kept:
         connection = kept.pop()
@@ -110,7 +110,7 @@ def _alive(connection: Any) -> bool:
 
 
 def give_back(conninfo: str, connection: Any) -> None:
-    """Keep a connection for the next borrower; one that is inside a transaction or broken is closed."""
+    """Keep a connection for reuse; close it if it is broken or inside a transaction."""
     kept = _idle.setdefault((os.getpid(), conninfo), [])
     idle = psycopg().pq.TransactionStatus.IDLE
     if connection.closed or connection.info.transaction_status != idle or len(kept) >= _KEPT:
@@ -126,7 +126,7 @@ def discard(connection: Any) -> None:
 
 
 def forget_idle() -> None:
-    """Close every connection that is kept."""
+    """Close all idle connections."""
     for (process, _), kept in _idle.items():
         if process == os.getpid():  # those of a parent process are its own
             for connection in kept:
@@ -138,7 +138,7 @@ atexit.register(forget_idle)
 
 
 class Session:
-    """One connection for as long as someone works, opened at the first use and again after it broke.
+    """One connection, opened on first use, and again after it broke.
 
     `setup` is a statement that every connection begins with."""
 
@@ -163,7 +163,7 @@ class Session:
         return self._connection
 
     def run(self, doing: str, work: Callable[[Any], Any]) -> Any:
-        """`work` with the connection; after a failure the next call opens a new one."""
+        """Call `work` with the connection; after a failure the next call opens a new one."""
         with translated(doing):
             try:
                 return work(self.connection())
@@ -172,7 +172,7 @@ class Session:
                 raise
 
     def query(self, doing: str, statement: Any, parameters: Any = None) -> list[Any]:
-        """The rows of one statement; none for a statement that has none."""
+        """Return the rows of a statement, none if it has no result."""
 
         def fetch(connection: Any) -> list[Any]:
             cursor = connection.execute(statement, parameters)
@@ -194,12 +194,12 @@ class Session:
             same.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
-        """Close the connection: whatever it had begun is undone."""
+        """Close the connection; an open transaction is rolled back."""
         if (connection := self._released()) is not None:
             discard(connection)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         if (connection := self._released()) is not None:
             give_back(self._conninfo, connection)
 

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.connectors.jdbc.direct import retried
+from millstream.connector.lookup_cache import CachePolicy, LookupCache
+from millstream.connectors.jdbc.at_least_once import retry
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.connectors.lookup_cache import CachePolicy, LookupCache
 from millstream.functions.async_io import AsyncFunction
 from millstream.functions.base import RuntimeContext
 from millstream.types.row import Row
@@ -71,7 +71,7 @@ class JdbcLookupFunction:
         cached = self.get_cached(key)
         if cached is not None:
             return cached
-        rows: list[Row] = retried(lambda: self._ask(key), self._retries + 1)
+        rows: list[Row] = retry(lambda: self._ask(key), self._retries + 1)
         if self.cache is not None:
             self.cache.put(key, rows, self._now())
         return rows
@@ -103,7 +103,7 @@ class JdbcLookupFunction:
         return [Row._from(names, [k.value(t) for k, t in zip(kinds, record, strict=True)]) for record in records]
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         while self._free:
             self._free.pop().close()
 

@@ -1,4 +1,4 @@
-"""Where a database is and how it is written to, under the names of Flink's JDBC connector.
+"""Options of connection, execution and exactly-once output, under the names of Flink's JDBC connector.
 
 Promises: values; a URL of JDBC or of libpq becomes what psycopg takes, and one of another database is refused. A
 password is never part of a text form.
@@ -37,7 +37,7 @@ class InvalidJdbcOption(UserError, ValueError):
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """Which database, and as whom."""
+    """The database, the user and the password."""
 
     url: str
     driver_name: str | None = None
@@ -51,26 +51,26 @@ class JdbcConnectionOptions:
         return f"JdbcConnectionOptions({_without_password(self.url)})"
 
     def get_db_url(self) -> str:
-        """The URL as it was given."""
+        """Return the URL."""
         return self.url
 
     def get_driver_name(self) -> str | None:
-        """The name of JDBC's driver, which is not used."""
+        """Return the name of the JDBC driver, which is not used."""
         return self.driver_name
 
     def get_user_name(self) -> str | None:
-        """Who connects."""
+        """Return the user name."""
         return self.user_name
 
     def get_password(self) -> str | None:
-        """The password."""
+        """Return the password."""
         return self.password
 
     def conninfo(self) -> str:
-        """The address as libpq takes it."""
+        """Return the connection string for libpq."""
         if self.driver_name not in _DRIVERS:
-            message = f"there is no driver {self.driver_name} here"
-            raise InvalidJdbcOption(message, hint="leave it out: PostgreSQL is reached without a jar")
+            message = f"the JDBC driver {self.driver_name} is not supported"
+            raise InvalidJdbcOption(message, hint="omit it: PostgreSQL is the only database, and needs no jar")
         text = self.url.removeprefix("jdbc:")
         parts = urlsplit(text)
         if parts.scheme not in ("postgresql", "postgres"):
@@ -94,7 +94,7 @@ class JdbcConnectionOptions:
 
     @staticmethod
     def builder() -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-        """A builder."""
+        """Return a new builder."""
         return JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
 
     class JdbcConnectionOptionsBuilder:
@@ -107,31 +107,31 @@ class JdbcConnectionOptions:
             self._password: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Say where the database is."""
+            """Set the URL of the database."""
             self._url = url
             return self
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Name JDBC's driver; PostgreSQL's is accepted and not needed."""
+            """Set the JDBC driver; the name of PostgreSQL's is accepted and not needed."""
             self._driver = driver_name
             return self
 
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Say who connects."""
+            """Set the user name."""
             self._user = user_name
             return self
 
         def with_username(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Say who connects."""
+            """Set the user name."""
             return self.with_user_name(user_name)
 
         def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Give the password."""
+            """Set the password."""
             self._password = password
             return self
 
         def build(self) -> JdbcConnectionOptions:
-            """The options."""
+            """Build the options."""
             if not self._url:
                 message = "connection options without a URL"
                 raise InvalidJdbcOption(message, hint="call with_url('jdbc:postgresql://host:5432/database')")
@@ -140,7 +140,7 @@ class JdbcConnectionOptions:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """How many rows go to the database at once, and how often a write is tried again."""
+    """The size of batches, and the number of retries."""
 
     batch_interval_ms: int = 0
     batch_size: int = 5000
@@ -153,25 +153,25 @@ class JdbcExecutionOptions:
                 raise InvalidJdbcOption(message)
 
     def get_batch_interval_ms(self) -> int:
-        """After how long rows are written although the batch is not full; 0 for never."""
+        """Return the interval in milliseconds after which an incomplete batch is written; 0 for never."""
         return self.batch_interval_ms
 
     def get_batch_size(self) -> int:
-        """How many rows are written at once; 0 for those of a whole epoch."""
+        """Return the number of rows of a batch; 0 for all rows of an epoch."""
         return self.batch_size
 
     def get_max_retries(self) -> int:
-        """How often a failed write is tried again."""
+        """Return the number of retries of a failed write."""
         return self.max_retries
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
-        """Flink's defaults."""
+        """Return Flink's defaults."""
         return JdbcExecutionOptions()
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.Builder:
-        """A builder."""
+        """Return a new builder."""
         return JdbcExecutionOptions.Builder()
 
     class Builder:
@@ -181,30 +181,30 @@ class JdbcExecutionOptions:
             self._options = JdbcExecutionOptions()
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
-            """Say how many rows are written at once."""
+            """Set the number of rows of a batch."""
             self._options = replace(self._options, batch_size=size)
             return self
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
-            """Say after how long a batch is written although it is not full."""
+            """Set the interval in milliseconds after which an incomplete batch is written."""
             self._options = replace(self._options, batch_interval_ms=interval_ms)
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Say how often a failed write is tried again."""
+            """Set the number of retries of a failed write."""
             self._options = replace(self._options, max_retries=max_retries)
             return self
 
         def build(self) -> JdbcExecutionOptions:
-            """The options."""
+            """Build the options."""
             return self._options
 
 
 @dataclass(frozen=True)
 class JdbcExactlyOnceOptions:
-    """How output waits for its checkpoint.
+    """Options of exactly-once output.
 
-    `timeout_sec`: how long a write waits for a row that another transaction holds."""
+    `timeout_sec`: how long a write waits for a row that another transaction has locked."""
 
     max_commit_attempts: int = 3
     timeout_sec: int = 10
@@ -218,12 +218,12 @@ class JdbcExactlyOnceOptions:
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
-        """The defaults."""
+        """Return the defaults."""
         return JdbcExactlyOnceOptions()
 
     @staticmethod
     def builder() -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-        """A builder."""
+        """Return a new builder."""
         return JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder()
 
     class JDBCExactlyOnceOptionsBuilder:
@@ -233,32 +233,32 @@ class JdbcExactlyOnceOptions:
             self._options = JdbcExactlyOnceOptions()
 
         def with_max_commit_attempts(self, attempts: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Say how often a commit is tried before the job fails and recovers."""
+            """Set how often a commit is attempted before the job fails and recovers."""
             self._options = replace(self._options, max_commit_attempts=attempts)
             return self
 
         def with_timeout_sec(self, seconds: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Say how long a write waits for a row that another transaction holds."""
+            """Set how long a write waits for a row that another transaction has locked."""
             self._options = replace(self._options, timeout_sec=seconds)
             return self
 
         def with_recovered_and_rollback(self, rollback: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Say whether transactions that dead attempts left prepared are rolled back after a recovery."""
+            """Set whether prepared transactions of dead attempts are rolled back after a recovery."""
             self._options = replace(self._options, recovered_and_rollback=rollback)
             return self
 
         def with_transaction_per_connection(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Accepted for Flink's sake: a connection has one transaction."""
+            """Accepted for compatibility with Flink: a connection has one transaction."""
             _log.warning("with_transaction_per_connection has no effect: PostgreSQL has one transaction a connection")
             return self
 
         def with_allow_out_of_order_commits(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Accepted for Flink's sake: commits are in order."""
+            """Accepted for compatibility with Flink: commits are in order."""
             _log.warning("with_allow_out_of_order_commits has no effect: transactions are committed in order")
             return self
 
         def build(self) -> JdbcExactlyOnceOptions:
-            """The options."""
+            """Build the options."""
             return self._options
 
 

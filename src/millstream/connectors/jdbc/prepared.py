@@ -1,12 +1,12 @@
-"""Exactly once by prepared transactions.
+"""Exactly-once output by prepared transactions.
 
 Promises: the rows of an attempt are in one transaction that is prepared when its epoch ends, and committed after the
 checkpoint that names it; a commit that is repeated, after a crash between any two statements, changes nothing.
 Does not know: what rows are.
 
-    task     1. BEGIN; rows; the proof; PREPARE TRANSACTION gid     crash before: nothing; after: waits under its name
-    driver   2. COMMIT PREPARED gid                                  crash before: again; after: the proof is visible
-    driver   3. ROLLBACK PREPARED of attempts nobody will commit     crash before: the next commit does it
+    task     1. BEGIN; rows; record; PREPARE TRANSACTION gid       crash before: nothing; after: it is prepared
+driver   2. COMMIT PREPARED gid                                  crash before: repeated; after: the record is visible
+    driver   3. ROLLBACK PREPARED of dead attempts                 crash before: the next commit does it
 
 What a dead attempt prepared may hold rows that its next attempt needs. The first writer after a recovery rolls back
 what was prepared before that recovery; a transaction that was prepared since ends with the next commit."""
@@ -18,11 +18,11 @@ from typing import Any
 
 from millstream.connector.sink import Committer, SinkWriter, WriterContext
 from millstream.connector.staged import latest
-from millstream.connectors.jdbc import proofs
-from millstream.connectors.jdbc.direct import retried
+from millstream.connectors.jdbc import commit_records
+from millstream.connectors.jdbc.at_least_once import retry
+from millstream.connectors.jdbc.commit_records import Gid, OutputLost
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg
 from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecutionOptions
-from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.targets import Target
 from millstream.errors import ExternalError, UserError
 
@@ -32,7 +32,7 @@ _TOO_MANY = "53200"  # what PREPARE says when max_prepared_transactions are wait
 
 
 class PreparedTransactionsDisabled(UserError):
-    """The server prepares no transactions."""
+    """Prepared transactions are disabled on the server."""
 
     hint = (
         "set max_prepared_transactions in postgresql.conf and restart it; or use a table with key fields, which stages"
@@ -43,7 +43,7 @@ class PreparedTransactionsDisabled(UserError):
 
 
 class RowsLocked(ExternalError):
-    """A row is held by a transaction that waits for its checkpoint."""
+    """A row is locked by a prepared transaction of an earlier epoch."""
 
     hint = (
         "two epochs of one checkpoint wrote the same row: give the sink a table with key fields, which stages rows "
@@ -51,11 +51,11 @@ class RowsLocked(ExternalError):
     )
 
     def __init__(self, seconds: int) -> None:
-        super().__init__(f"a row is held by another transaction for more than {seconds} s")
+        super().__init__(f"a row is locked by another transaction for more than {seconds} s")
 
 
 class TooManyPrepared(ExternalError):
-    """No more transactions can be prepared."""
+    """The limit of prepared transactions is reached."""
 
     hint = (
         "every epoch of every subtask prepares one: raise max_prepared_transactions, take checkpoints more often, or "
@@ -85,7 +85,7 @@ class PreparedWriter(SinkWriter):
         self._begun = False
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Send the records into the open transaction."""
+        """Send the records in the open transaction."""
         records = list(values)
 
         def send(connection: Any) -> None:
@@ -98,9 +98,9 @@ class PreparedWriter(SinkWriter):
     def _begin(self, connection: Any) -> None:
         if self._begun:
             return
-        proofs.ensure_table(connection)
+        commit_records.ensure_table(connection)
         dead = [gid for gid in waiting(connection, self._gid.owner) if self._is_dead(gid)]
-        rolled_back(connection, dead)
+        roll_back_all(connection, dead)
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
         self._begun = True
@@ -115,7 +115,7 @@ class PreparedWriter(SinkWriter):
             return []
 
         def prepare(connection: Any) -> None:
-            proofs.add(connection, self._gid)
+            commit_records.add(connection, self._gid)
             connection.execute(_named("PREPARE TRANSACTION {}", self._gid))
 
         self._run(prepare)
@@ -133,18 +133,18 @@ class PreparedWriter(SinkWriter):
             raise
 
     def abort(self) -> None:
-        """Undo the open transaction; one that is prepared is the committer's."""
+        """Roll back the open transaction; a prepared one is left to the committer."""
         self._session.drop()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         if self._begun:
             self._session.drop()
         self._session.close()
 
 
 class PreparedCommitter(Committer):
-    """Commits what tasks have prepared."""
+    """Commits the transactions that tasks have prepared."""
 
     def __init__(self, conninfo: str, options: JdbcExactlyOnceOptions) -> None:
         self._session = Session(conninfo)
@@ -155,31 +155,31 @@ class PreparedCommitter(Committer):
         """As Committer promises."""
         gids = [Gid.parse(each["gid"]) for each in committables]
         doing = f"cannot commit the output of checkpoint {checkpoint}"
-        retried(
+        retry(
             lambda: self._session.run(doing, lambda connection: self._commit(connection, gids)),
             self._options.max_commit_attempts,
         )
         self._committed = gids or self._committed
 
     def _commit(self, connection: Any, gids: Sequence[Gid]) -> None:
-        proofs.ensure_table(connection)
-        proofs.check_still_committed(connection, self._committed)
+        commit_records.ensure_table(connection)
+        commit_records.check_still_committed(connection, self._committed)
         there = {gid for owner in latest(gids) for gid in waiting(connection, owner)}
-        done = proofs.committed(connection, [gid for gid in gids if gid not in there])
-        proofs.check_attempts(connection, gids, done)
+        done = commit_records.committed(connection, [gid for gid in gids if gid not in there])
+        commit_records.check_attempts(connection, gids, done)
         for gid in gids:
             if gid in there:
-                committed_prepared(connection, gid)
+                commit_prepared(connection, gid)
             elif gid not in done:
                 raise OutputLost(str(gid), "its transaction is no longer prepared and left no proof")
         for owner, epoch in latest(gids).items():
-            rolled_back(connection, [gid for gid in waiting(connection, owner) if gid.epoch <= epoch])
-            proofs.prune(connection, owner, epoch)
+            roll_back_all(connection, [gid for gid in waiting(connection, owner) if gid.epoch <= epoch])
+            commit_records.prune(connection, owner, epoch)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Roll back what will never be committed."""
         gids = [Gid.parse(each["gid"]) for each in committables]
-        self._session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
+        self._session.run("cannot roll back", lambda connection: roll_back_all(connection, gids))
 
     def describe(self, committables: Sequence[Any]) -> str:
         """As Committer promises."""
@@ -191,12 +191,12 @@ class PreparedCommitter(Committer):
         self._session.interrupt()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         self._session.close()
 
 
-def waiting(connection: Any, owner: str = proofs.PREFIX) -> list[Gid]:
-    """The transactions of an owner that are prepared in this database."""
+def waiting(connection: Any, owner: str = commit_records.PREFIX) -> list[Gid]:
+    """Return the transactions of an owner that are prepared in this database."""
     found = connection.execute(
         "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, %s) ORDER BY gid",
         (f"{owner}:",),
@@ -204,19 +204,19 @@ def waiting(connection: Any, owner: str = proofs.PREFIX) -> list[Gid]:
     return [Gid.parse(gid) for (gid,) in found]
 
 
-def committed_prepared(connection: Any, gid: Gid) -> None:
-    """Commit one; that another driver was faster is fine if there is proof."""
+def commit_prepared(connection: Any, gid: Gid) -> None:
+    """Commit a transaction; that another driver has done so is fine if there is a commit record."""
     try:
         connection.execute(_named("COMMIT PREPARED {}", gid))
     except psycopg().Error as problem:
         if problem.sqlstate != _NO_SUCH_TRANSACTION:
             raise
-        if not proofs.committed(connection, [gid]):
+        if not commit_records.committed(connection, [gid]):
             raise OutputLost(str(gid), "its transaction was rolled back by someone else") from problem
 
 
-def rolled_back(connection: Any, gids: Iterable[Gid]) -> None:
-    """Roll transactions back; one that is gone is as good."""
+def roll_back_all(connection: Any, gids: Iterable[Gid]) -> None:
+    """Roll back transactions, ignoring those that do not exist any more."""
     for gid in gids:
         try:
             connection.execute(_named("ROLLBACK PREPARED {}", gid))
@@ -226,13 +226,13 @@ def rolled_back(connection: Any, gids: Iterable[Gid]) -> None:
 
 
 def check_enabled(connection: Any) -> None:
-    """Refuse a server that prepares no transactions."""
+    """Raise `PreparedTransactionsDisabled` if the server does not support them."""
     if int(connection.execute("SHOW max_prepared_transactions").fetchone()[0]) == 0:
         raise PreparedTransactionsDisabled
 
 
 def leftovers(conninfo: str) -> list[Gid]:
-    """All transactions that jobs have prepared in a database and nobody has ended: of live jobs and of dead ones."""
+    """Return all prepared transactions of millstream jobs in a database, of running jobs and of others."""
     session = Session(conninfo)
     try:
         found: list[Gid] = session.run("cannot list prepared transactions", waiting)
@@ -242,10 +242,10 @@ def leftovers(conninfo: str) -> list[Gid]:
 
 
 def roll_back(conninfo: str, gids: Sequence[Gid]) -> None:
-    """End transactions of jobs that will never come back: their rows are not written."""
+    """Roll back transactions of jobs that will never be restarted: their rows are lost."""
     session = Session(conninfo)
     try:
-        session.run("cannot roll back", lambda connection: rolled_back(connection, gids))
+        session.run("cannot roll back", lambda connection: roll_back_all(connection, gids))
     finally:
         session.close()
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.connectors.jdbc.direct import DirectWriter
+from millstream.connectors.jdbc.at_least_once import AtLeastOnceWriter
+from millstream.connectors.jdbc.commit_records import ensure_table
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import (
     InvalidJdbcOption,
@@ -19,7 +20,6 @@ from millstream.connectors.jdbc.options import (
     JdbcExecutionOptions,
 )
 from millstream.connectors.jdbc.prepared import PreparedCommitter, PreparedWriter, check_enabled
-from millstream.connectors.jdbc.proofs import ensure_table
 from millstream.connectors.jdbc.staged import StagedCommitter, StagedWriter, ensure_tables
 from millstream.connectors.jdbc.targets import StatementTarget, TableTarget, Target
 from millstream.types.factory import RowTypeInfo
@@ -42,7 +42,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Run a statement for every record, at least once; each field of the record takes one question mark."""
+        """Return a sink that runs a statement for every record, at least once; each field fills one question mark."""
         target = StatementTarget(sql, len(type_info.get_field_names()))
         return JdbcSink(target, jdbc_connection_options, jdbc_execution_options or JdbcExecutionOptions())
 
@@ -54,7 +54,8 @@ class JdbcSink(Sink):
         jdbc_execution_options: JdbcExecutionOptions | None = None,
         jdbc_exactly_once_options: JdbcExactlyOnceOptions | None = None,
     ) -> JdbcSink:
-        """Run a statement for every record in transactions that are committed with the checkpoint."""
+        """Return a sink that runs a statement for every record, in transactions that are committed with the
+        checkpoint."""
         return JdbcSink(
             StatementTarget(sql, len(type_info.get_field_names())),
             jdbc_connection_options,
@@ -64,20 +65,20 @@ class JdbcSink(Sink):
 
     @staticmethod
     def builder() -> JdbcSink.JdbcSinkBuilder:
-        """A builder, also for sinks that write to a table by its name."""
+        """Return a builder, also for sinks that write to a table by its name."""
         return JdbcSink.JdbcSinkBuilder()
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """A writer of the kind that the guarantee needs."""
+        """Create the writer of the delivery guarantee."""
         conninfo = self.connection.conninfo()
         if self.exactly_once is None:
-            return DirectWriter(conninfo, self.target, self.execution)
+            return AtLeastOnceWriter(conninfo, self.target, self.execution)
         if self.staged and isinstance(self.target, TableTarget):
             return StagedWriter(conninfo, self.target, context)
         return PreparedWriter(conninfo, self.target, self.execution, self.exactly_once, context)
 
     def create_committer(self) -> Committer | None:
-        """None when rows are visible as soon as they are written."""
+        """Create the committer of exactly-once output; None for at-least-once output."""
         conninfo = self.connection.conninfo()
         if self.exactly_once is None:
             return None
@@ -86,7 +87,7 @@ class JdbcSink(Sink):
         return PreparedCommitter(conninfo, self.exactly_once)
 
     def check(self) -> None:
-        """The database must answer, have the table, and be able to do what the guarantee needs."""
+        """Check that the database answers, has the table, and supports the delivery guarantee."""
         session = Session(self.connection.conninfo())
         try:
             session.run("the sink cannot write to the database", self._check)
@@ -104,7 +105,7 @@ class JdbcSink(Sink):
             ensure_table(connection)
 
     class JdbcSinkBuilder:
-        """Makes a JdbcSink."""
+        """Builds a JdbcSink."""
 
         def __init__(self) -> None:
             self._target: Target | None = None
@@ -119,31 +120,31 @@ class JdbcSink(Sink):
         def with_table(
             self, table: str, columns: RowTypeInfo | Sequence[str], key_fields: Sequence[str] = ()
         ) -> JdbcSink.JdbcSinkBuilder:
-            """Write to a table; with key fields, rows are inserted, updated and deleted as their kind says."""
+            """Write to a table; with key fields, rows are inserted, updated and deleted by their row kind."""
             names = columns.get_field_names() if isinstance(columns, RowTypeInfo) else columns
             self._target = TableTarget(table, tuple(names), tuple(key_fields))
             return self
 
         def with_execution_options(self, options: JdbcExecutionOptions) -> JdbcSink.JdbcSinkBuilder:
-            """Say how many rows go at once, and how often a write is tried."""
+            """Set the size of batches and the number of retries."""
             self._execution = options
             return self
 
         def with_staging(self, staged: bool = True) -> JdbcSink.JdbcSinkBuilder:
-            """Say whether exactly-once output waits in a table or in prepared transactions.
+            """Set whether exactly-once output is staged in a table rather than in prepared transactions.
 
-            Without this, tables with key fields stage and everything else is prepared."""
+            By default, output for tables with key fields is staged, and everything else is prepared."""
             self._staged = staged
             return self
 
         def build_at_least_once(self, connection_options: JdbcConnectionOptions) -> JdbcSink:
-            """A sink whose rows are visible at once."""
+            """Build a sink whose rows are visible at once."""
             return JdbcSink(self._checked(), connection_options, self._execution)
 
         def build_exactly_once(
             self, connection_options: JdbcConnectionOptions, exactly_once_options: JdbcExactlyOnceOptions | None = None
         ) -> JdbcSink:
-            """A sink whose rows are visible after their checkpoint, each once."""
+            """Build a sink whose rows are visible once, after their checkpoint."""
             target = self._checked()
             keyed = isinstance(target, TableTarget) and bool(target.keys)
             staged = keyed if self._staged is None else self._staged

@@ -1,8 +1,9 @@
 """A bounded scan of a table or query, in parallel.
 
 Promises: every row that does not change while the job reads is read once. Epochs read at different times and there is
-no snapshot that outlives them: rows that change meanwhile may be seen before or after, and one that moves may be seen
-twice or not at all. For a table that must be read as of one moment and followed from there, use the CDC source.
+no snapshot that outlives them: rows that change meanwhile may be read before or after the change, and a row that moves
+may be read twice or not at all. For a table that must be read as of one moment and followed from there, use the CDC
+source.
 Does not know: changes."""
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ROWS_IN_A_BLOCK = 60  # of a table that was never analysed
 
 @dataclass(frozen=True)
 class Scan:
-    """What to read: a table or a query, and how it is cut."""
+    """A table or a query, and how it is partitioned."""
 
     table: str | None = None
     sql: str | None = None
@@ -38,14 +39,14 @@ class Scan:
     parameters: tuple[tuple[Any, ...], ...] = ()
 
     def query(self) -> str:
-        """The whole result, without a cut."""
+        """Return the query of the whole result."""
         chosen = quoted_list(self.columns) if self.columns else "*"
         if self.table is not None:
             return f"SELECT {chosen} FROM {quoted_table(self.table)}"
         return f"SELECT {chosen} FROM ({statement(self.sql or '').sql}) AS scanned"
 
     def part(self, layout: Layout, split: int, start: int, end: int) -> tuple[str, Sequence[Any]]:
-        """The query of one range, with its parameters."""
+        """Return the query of one range, with its parameters."""
         if layout.unit == "parameters":
             return self.query(), self.parameters[split]
         if layout.unit == "block":
@@ -70,15 +71,15 @@ class JdbcSource(Source):
 
     @staticmethod
     def builder() -> JdbcSource.JdbcSourceBuilder:
-        """A builder."""
+        """Return a new builder."""
         return JdbcSource.JdbcSourceBuilder()
 
     def type_info(self) -> TypeInformation:
-        """Rows with the columns of the result."""
+        """Return a row type with the columns of the result."""
         return self.row_type
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Cuts the table when the job starts; after a restart, as it was cut then."""
+        """Create an enumerator; it partitions the table when the job starts, and keeps that after a restart."""
         return ScanEnumerator(lambda: self._layout(parallelism), state)
 
     def _layout(self, parallelism: int) -> Layout:
@@ -117,11 +118,11 @@ class JdbcSource(Source):
         return Layout("column", first, max(last + 1, first), partitions, int(rows), nulls=not bounded)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Reads ranges by COPY."""
+        """Create a reader that reads ranges by COPY."""
         return _ScanReader(self, context.block_records)
 
     class JdbcSourceBuilder:
-        """Makes a JdbcSource; `build` asks the database for the columns."""
+        """Builds a JdbcSource; `build` asks the database for the columns."""
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -131,22 +132,22 @@ class JdbcSource(Source):
             self._scan = Scan()
 
         def set_db_url(self, url: str) -> JdbcSource.JdbcSourceBuilder:
-            """Say where the database is."""
+            """Set the URL of the database."""
             self._url = url
             return self
 
         def set_username(self, user_name: str) -> JdbcSource.JdbcSourceBuilder:
-            """Say who connects."""
+            """Set the user name."""
             self._user = user_name
             return self
 
         def set_password(self, password: str) -> JdbcSource.JdbcSourceBuilder:
-            """Give the password."""
+            """Set the password."""
             self._password = password
             return self
 
         def set_connection_options(self, options: JdbcConnectionOptions) -> JdbcSource.JdbcSourceBuilder:
-            """Give URL, user and password at once."""
+            """Set URL, user name and password at once."""
             self._options = options
             return self
 
@@ -156,14 +157,15 @@ class JdbcSource(Source):
             return self
 
         def set_table(self, table: str, columns: Sequence[str] = ()) -> JdbcSource.JdbcSourceBuilder:
-            """Read a table, or some of its columns; without a partition column it is cut by its blocks on disk."""
+            """Read a table, or some of its columns; without a partition column it is partitioned by its blocks on
+            disk."""
             self._scan = replace(self._scan, table=table, sql=None, columns=tuple(columns))
             return self
 
         def set_partition(
             self, column: str, num: int | None = None, lower_bound: int | None = None, upper_bound: int | None = None
         ) -> JdbcSource.JdbcSourceBuilder:
-            """Cut by a column of whole numbers. As in Flink, with a bound only rows within the bounds are read."""
+            """Partition by an integer column. As in Flink, if bounds are given only rows within them are read."""
             scan = replace(self._scan, partition_column=column, partitions=num)
             self._scan = replace(scan, lower=lower_bound, upper=upper_bound)
             return self
@@ -174,7 +176,7 @@ class JdbcSource(Source):
             return self
 
         def build(self) -> JdbcSource:
-            """The source."""
+            """Build the source."""
             scan = self._scan
             if self._options is None and self._url is None:
                 message = "a JDBC source needs the URL of a database"

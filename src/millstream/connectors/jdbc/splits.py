@@ -1,6 +1,6 @@
-"""How a scan is cut: into splits that are read side by side, each range by range.
+"""Splits of a scan, which are read in parallel, each range by range.
 
-Promises: the cut is decided once and part of every range, so that a replay meets the ranges it began with; each unit (a
+Promises: the layout is decided once and is part of every range, so that a replay reads the same ranges; each unit (a
 value of the partition column, a block of the table) is in one range.
 Does not know: connections, SQL."""
 
@@ -26,13 +26,13 @@ class Layout:
     nulls: bool = False
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Where each split begins and ends."""
+        """Return the begin and the end of each split."""
         width, count = self.upper - self.lower, max(self.partitions, 1)
         edges = [self.lower + width * number // count for number in range(count + 1)]
         return [(start, end) for start, end in pairwise(edges) if start < end]
 
     def units_for(self, records: int) -> int:
-        """How many units have about so many rows."""
+        """Return how many units have about this many rows."""
         if self.unit not in ("column", "block") or self.rows <= 0:
             return 1 if self.unit == "parameters" else max(self.upper - self.lower, 1)
         return max(records * (self.upper - self.lower) // self.rows, 1)
@@ -51,7 +51,7 @@ class ScanEnumerator(SplitEnumerator):
     """Plans ranges of units."""
 
     def __init__(self, look: Callable[[], Layout], state: Any = None) -> None:
-        """`look` asks the database; it is asked at the first plan, unless the cut is known by then."""
+        """`look` asks the database for the layout; it is called at the first plan, unless the layout is restored."""
         self._look = look
         self._layout: Layout | None = None
         self._at: dict[str, int] = {}
@@ -64,7 +64,7 @@ class ScanEnumerator(SplitEnumerator):
         self._at = {str(number): start for number, (start, _) in enumerate(layout.bounds())}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """A range of each split, with its share of the records."""
+        """Plan a range of each split, with its share of the budget."""
         layout = self._known()
         share = max(budget.records // max(len(self.splits()), 1), 1)
         step = layout.units_for(share)
@@ -85,27 +85,27 @@ class ScanEnumerator(SplitEnumerator):
         return self._layout
 
     def snapshot(self) -> Any:
-        """The cut and how far each split is read; None before the first plan."""
+        """Return the layout and the offset of each split; None before the first plan."""
         return None if self._layout is None else {"layout": self._layout.to_json(), "at": dict(self._at)}
 
     def splits(self) -> list[str]:
-        """The splits that have something left."""
+        """Return the unfinished splits."""
         bounds = self._known().bounds()
         return [split for split, at in self._at.items() if at < bounds[int(split)][1]]
 
     def finished(self) -> bool:
-        """Whether all is read."""
+        """Whether all splits are read."""
         return not self.splits()
 
     def skip(self, done: SplitRange) -> None:
-        """Move behind a range, in the cut it belongs to."""
+        """Continue after a range, in its layout."""
         end, layout = done.end
         if self._layout is None:
             self._adopt(Layout.from_json(layout))
         self._at[done.split] = end
 
     def lag(self) -> int | None:
-        """Rows that are left, as far as the database's estimate goes."""
+        """Return the number of rows left, by the estimate of the database."""
         layout = self._layout
         if layout is None or not layout.rows:
             return None

@@ -1,11 +1,11 @@
-"""Exactly once by staging: rows wait in a table beside the target until their checkpoint.
+"""Exactly-once output by staging: rows are kept in a table beside the target until their checkpoint.
 
 Promises: the output of a checkpoint becomes visible in one transaction, over all its epochs and subtasks; no row of the
-target is held while output waits. A commit that is repeated changes nothing.
-Does not know: prepared transactions; the server needs none.
+target is locked while output is staged. A commit that is repeated changes nothing.
+Does not know: prepared transactions, which the server need not support.
 
     task     1. COPY into the staged table, in one transaction        crash before its end: nothing is there
-    driver   2. merge, proofs, and the staged rows gone: one transaction"""
+    driver   2. merge, commit records, delete the staged rows: one transaction"""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Any
 
 from millstream.connector.sink import Committer, SinkWriter, WriterContext
 from millstream.connector.staged import latest
-from millstream.connectors.jdbc import proofs
-from millstream.connectors.jdbc.direct import retried
+from millstream.connectors.jdbc import commit_records
+from millstream.connectors.jdbc.at_least_once import retry
+from millstream.connectors.jdbc.commit_records import Gid, OutputLost
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
-from millstream.connectors.jdbc.proofs import Gid, OutputLost
 from millstream.connectors.jdbc.statements import merge, quoted, table_name
 from millstream.connectors.jdbc.targets import TableTarget
 
 
 def staged_table(target: TableTarget) -> str:
-    """The table where rows for a target wait."""
+    """Return the name of the staging table of a target."""
     schema, name = table_name(target.table)
     staged = quoted(f"millstream_staged_{name}"[:63])
     return f"{quoted(schema)}.{staged}" if schema else staged
 
 
 def ensure_tables(connection: Any, target: TableTarget) -> None:
-    """Make what staging needs."""
-    proofs.ensure_table(connection)
+    """Create the tables that staging needs."""
+    commit_records.ensure_table(connection)
     table = staged_table(target)
     create = (f"CREATE TABLE {table} AS {target.staged_columns()}", f"CREATE INDEX ON {table} (ms_gid)")
-    proofs.locked_create(connection, table, *create)
+    commit_records.create_under_lock(connection, table, *create)
 
 
 class StagedWriter(SinkWriter):
@@ -48,7 +48,7 @@ class StagedWriter(SinkWriter):
         self._rows = 0
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Send the records into the open transaction."""
+        """Send the records in the open transaction."""
         if not len(values):
             return
         self._session.run("cannot stage rows", lambda connection: self._copy(connection, list(values)))
@@ -65,7 +65,7 @@ class StagedWriter(SinkWriter):
             self._target.copy_staged(cursor, table, records, (gid.epoch, gid.subtask), (str(gid),), self._rows)
 
     def prepare_commit(self) -> list[Any]:
-        """Let the staged rows stay."""
+        """Commit the staged rows to the staging table."""
         if not self._rows:
             return []
         self._session.run("cannot stage rows", lambda connection: connection.execute("COMMIT"))
@@ -73,11 +73,11 @@ class StagedWriter(SinkWriter):
         return [{"gid": str(self._gid), "rows": rows}]
 
     def abort(self) -> None:
-        """Undo the open transaction."""
+        """Roll back the open transaction."""
         self._session.drop()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         if self._rows:
             self._session.drop()
         self._session.close()
@@ -96,7 +96,7 @@ class StagedCommitter(Committer):
         """As Committer promises."""
         named = {Gid.parse(each["gid"]): int(each["rows"]) for each in committables}
         doing = f"cannot commit the output of checkpoint {checkpoint}"
-        retried(
+        retry(
             lambda: self._session.run(doing, lambda connection: self._commit(connection, named)),
             self._options.max_commit_attempts,
         )
@@ -104,12 +104,12 @@ class StagedCommitter(Committer):
 
     def _commit(self, connection: Any, named: dict[Gid, int]) -> None:
         ensure_tables(connection, self._target)
-        proofs.check_still_committed(connection, self._committed)
+        commit_records.check_still_committed(connection, self._committed)
         table = staged_table(self._target)
         with connection.transaction():
             # one committer at a time, should there be two drivers
             connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
-            connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (proofs.LOCK, table))
+            connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (commit_records.LOCK, table))
             open_ones = self._not_yet_committed(connection, table, named)
             names = [str(gid) for gid in open_ones]
             if names:
@@ -118,17 +118,17 @@ class StagedCommitter(Committer):
                 ):
                     connection.execute(sql, (names,))
                 for gid in open_ones:
-                    proofs.add(connection, gid)
+                    commit_records.add(connection, gid)
             for owner, epoch in latest(named).items():
                 swept = f"DELETE FROM {table} WHERE starts_with(ms_gid, %s) AND ms_epoch <= %s"
                 connection.execute(swept, (f"{owner}:", epoch))
         for owner, epoch in latest(named).items():
-            proofs.prune(connection, owner, epoch)
+            commit_records.prune(connection, owner, epoch)
 
     def _not_yet_committed(self, connection: Any, table: str, named: dict[Gid, int]) -> list[Gid]:
         counted = f"SELECT ms_gid, count(*) FROM {table} WHERE ms_gid = ANY(%s) GROUP BY ms_gid"
         there = dict(connection.execute(counted, ([str(gid) for gid in named],)).fetchall())
-        done = proofs.committed(connection, [gid for gid in named if str(gid) not in there])
+        done = commit_records.committed(connection, [gid for gid in named if str(gid) not in there])
         left: list[Gid] = []
         for gid, rows in named.items():
             found = there.get(str(gid), 0)
@@ -136,7 +136,7 @@ class StagedCommitter(Committer):
                 left.append(gid)
             elif gid not in done:
                 raise OutputLost(str(gid), f"{found} of its {rows} rows are staged")
-        proofs.check_attempts(connection, list(named), done)
+        commit_records.check_attempts(connection, list(named), done)
         return left
 
     def abort(self, committables: Sequence[Any]) -> None:
@@ -150,5 +150,5 @@ class StagedCommitter(Committer):
         self._session.interrupt()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         self._session.close()

@@ -1,4 +1,4 @@
-"""The SQL of the JDBC connector: placeholders, names, upserts.
+"""SQL of the JDBC connector: placeholders, quoted names, upserts.
 
 Promises: a question mark inside quotes or comments is not a placeholder; names given as data are always quoted.
 Does not know: connections, values."""
@@ -41,7 +41,7 @@ class Statement:
 
 
 def statement(sql: str) -> Statement:
-    """A statement with JDBC's placeholders, as psycopg takes it."""
+    """Parse a statement with JDBC's placeholders into one for psycopg."""
     count = 0
 
     def replaced(token: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ def _names(columns: str) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever it holds."""
+    """Return a name as a quoted SQL identifier."""
     if not name or "\0" in name:
         message = f"{name!r} is not the name of a column or table"
         raise InvalidJdbcOption(message)
@@ -73,7 +73,7 @@ def quoted(name: str) -> str:
 
 
 def quoted_list(names: Sequence[str], prefix: str = "") -> str:
-    """Names between commas."""
+    """Return quoted names, separated by commas."""
     return ", ".join(prefix + quoted(name) for name in names)
 
 
@@ -88,7 +88,7 @@ def table_name(table: str) -> tuple[str | None, str]:
 
 
 def quoted_table(table: str) -> str:
-    """A table as SQL takes it."""
+    """Return the quoted name of a table."""
     schema, name = table_name(table)
     return f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
 

@@ -1,4 +1,4 @@
-"""What a batch of records does to the database: a statement for each, rows added to a table, or rows merged into it.
+"""Targets of a JDBC sink: a statement for each record, or a table to which rows are added or merged.
 
 Promises: a target sends records on a connection that is inside a transaction, in order, and ends no transaction.
 Does not know: epochs, commits, retries."""
@@ -18,14 +18,14 @@ _BATCH = "ms_batch"
 
 
 class Target(ABC):
-    """Where records go."""
+    """Sends records to the database."""
 
     @abstractmethod
     def send(self, connection: Any, records: Sequence[Any]) -> None:
-        """Bring the records into the database."""
+        """Send the records."""
 
     def check(self, connection: Any) -> None:
-        """Refuse what can be known to be wrong."""
+        """Raise `InvalidJdbcOption` if the target cannot work."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StatementTarget(Target):
 
 @dataclass(frozen=True)
 class TableTarget(Target):
-    """A table. With keys, the last row of a key replaces the one that is there, or takes it away."""
+    """A table. With keys, the last row of a key replaces the row in the table, or deletes it."""
 
     table: str
     columns: tuple[str, ...]
@@ -69,7 +69,7 @@ class TableTarget(Target):
 
     @property
     def quoted(self) -> str:
-        """The table as SQL takes it."""
+        """Return the quoted name of the table."""
         return quoted_table(self.table)
 
     def send(self, connection: Any, records: Sequence[Any]) -> None:
@@ -115,7 +115,7 @@ class TableTarget(Target):
         copied(cursor, f"COPY {staged} ({columns}) FROM STDIN", rows)
 
     def check(self, connection: Any) -> None:
-        """The columns must be there, and the keys must be unique: ON CONFLICT needs an index on exactly them."""
+        """Check that the columns exist and the keys have a unique index, which ON CONFLICT needs."""
         connection.execute(f"SELECT {quoted_list(self.columns)} FROM {self.quoted} LIMIT 0")
         if not self.keys:
             return

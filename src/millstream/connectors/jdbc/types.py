@@ -1,4 +1,4 @@
-"""PostgreSQL's types: which type information they have here, and how their text form is read.
+"""PostgreSQL's types: their type information, and the parsing of their text form.
 
 Promises: every column has a type; one that is not known is text. Reading a value's text gives a value of that type.
 Does not know: rows, tables.
@@ -26,13 +26,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UnreadableValue(UserError):
-    """A value that its type cannot hold here."""
+    """A value that the type information cannot represent."""
 
     hint = "cast the column to text in the database, or change the value"
 
     def __init__(self, text: str, kind: str) -> None:
         self.text, self.kind = text, kind
-        super().__init__(f"{text[:100]!r} of type {kind} cannot be read")
+        super().__init__(f"the value {text[:100]!r} of type {kind} cannot be read")
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class PgType:
 
     @property
     def type_info(self) -> TypeInformation:
-        """The type of its values."""
+        """Return the type of the values."""
         return self.make()
 
     def value(self, text: str | None) -> Any:
-        """The value a text stands for; None for null."""
+        """Parse the text of a value; None for null."""
         if text is None:
             return None
         try:

@@ -1,6 +1,6 @@
-"""Records of a stream as the parameters of a statement.
+"""Conversion of records to the parameters of a statement.
 
-Promises: every record gives as many values as the statement has places, in forms that psycopg and COPY take.
+Promises: every record gives as many values as the statement has placeholders, in types that psycopg and COPY accept.
 Does not know: statements."""
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _SINGLE = (str, bytes, int, float, bool)
 
 
 class WrongWidth(UserError):
-    """A record with more or fewer fields than the statement has places."""
+    """A record with more or fewer fields than the statement has placeholders."""
 
     def __init__(self, record: object, wanted: int, found: int) -> None:
         self.record, self.wanted, self.found = record, wanted, found
         super().__init__(
-            f"the record {record!r} has {found} fields, the statement has {wanted} places",
+            f"the record {record!r} has {found} fields, the statement has {wanted} placeholders",
             hint="map the stream to rows with one field for each placeholder or column, in order",
         )
 
 
 class NeedsKeys(UserError):
-    """An update or deletion reached a sink that can only add rows."""
+    """An update or deletion reached a sink that can only insert."""
 
     hint = "give the sink the key fields of the table, so that it can update and delete"
 
@@ -40,7 +40,7 @@ class NeedsKeys(UserError):
 
 
 def parameters(records: Sequence[Any], width: int) -> list[Sequence[Any]]:
-    """The values of each record."""
+    """Return the values of each record."""
     made: list[Sequence[Any]] = []
     for record in records:
         values: Sequence[Any]
@@ -60,14 +60,14 @@ def parameters(records: Sequence[Any], width: int) -> list[Sequence[Any]]:
 
 
 def deletions(records: Sequence[Any]) -> list[bool]:
-    """Which records take their key's row away: deletions, and rows as they were before an update."""
+    """Return which records delete the row of their key: deletions, and the old rows of updates."""
     return [
         isinstance(record, Row) and record._row_kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE) for record in records
     ]
 
 
 def only_additions(records: Sequence[Any]) -> None:
-    """Refuse records that are not insertions."""
+    """Raise `NeedsKeys` for a record that is not an insertion."""
     for record in records:
         if isinstance(record, Row) and record._row_kind is not RowKind.INSERT:
             raise NeedsKeys(record, record._row_kind)

@@ -188,7 +188,7 @@ class KafkaCluster:
         return [len(each.value() or b"") + len(each.key() or b"") for each in read if each.error() is None]
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._consumer.close()
 
 

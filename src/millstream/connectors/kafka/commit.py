@@ -134,7 +134,7 @@ class KafkaCommitter(Committer):
         self._staging.leave(self._directories)
 
     def close(self) -> None:
-        """Let go of the producers."""
+        """Close the producers."""
         owned, self._owned = self._owned, {}
         servers = str(self._settings["bootstrap.servers"])
         tasks = [SlotTask(slot, CloseTransactions((servers, name, self.workers.owner))) for name, slot in owned.items()]

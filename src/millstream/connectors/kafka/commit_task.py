@@ -12,7 +12,6 @@ files. After it: the mark, which is part of it, says so, and only then do the fi
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,8 +23,6 @@ from millstream.connectors.kafka.marks import MarkUnreadable
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
-
-_log = logging.getLogger("millstream.kafka")
 
 MOST = 5_000_000  # messages in a transaction, as far as whole epochs allow
 _IDLE_SECONDS = 300.0  # after which a producer that others left open is closed
@@ -127,14 +124,14 @@ class CloseTransactions:
 
 
 def close(key: Key) -> None:
-    """Let go of a producer; nothing if it is not open in this process."""
+    """Close a producer; nothing if it is not open in this process."""
     found = _opened.pop(key, None)
     if found is not None:
         found.transactions.close()
 
 
 def _close_idle() -> None:
-    """Let go of producers of jobs that have ended, or that run elsewhere now."""
+    """Close producers of jobs that have ended, or that run elsewhere now."""
     now = time.monotonic()
     for key in [key for key, each in _opened.items() if now - each.used > _IDLE_SECONDS]:
         close(key)

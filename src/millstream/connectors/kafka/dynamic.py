@@ -57,15 +57,15 @@ class DynamicKafkaSource(Source):
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:
-        """A new builder."""
+        """Return a new builder."""
         return DynamicKafkaSourceBuilder()
 
     def type_info(self) -> TypeInformation:
-        """That of the deserialization schema."""
+        """Return the type that the deserialization schema produces."""
         return self.schema.get_produced_type()
 
     def boundedness(self) -> Boundedness:
-        """Bounded if the builder was told so."""
+        """Bounded if the builder was called with `set_bounded`."""
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def check(self) -> None:
@@ -130,7 +130,7 @@ class DynamicKafkaReader(SourceReader):
 
 
 class DynamicKafkaSourceBuilder:
-    """Makes a DynamicKafkaSource. Streams, a metadata service and a deserializer are needed."""
+    """Builds a DynamicKafkaSource. Streams, a metadata service and a deserializer are needed."""
 
     def __init__(self) -> None:
         self._ids: frozenset[str] = frozenset()
@@ -142,7 +142,7 @@ class DynamicKafkaSourceBuilder:
         self._properties: dict[str, Any] = {}
 
     def build(self) -> DynamicKafkaSource:
-        """The source."""
+        """Build the source."""
         if self._service is None:
             raise IncompleteKafkaSource(what="does not know where streams are", call="set_kafka_metadata_service")
         if bool(self._ids) + (self._pattern is not None) != 1:
@@ -173,7 +173,7 @@ class DynamicKafkaSourceBuilder:
         try:
             re.compile(stream_pattern)
         except re.error as problem:
-            msg = f"the stream pattern {stream_pattern!r} is no regular expression: {problem}"
+            msg = f"the stream pattern {stream_pattern!r} is not a regular expression: {problem}"
             raise UserError(msg, hint="Python's syntax counts, not Java's") from None
         self._pattern = stream_pattern
         return self
@@ -184,12 +184,12 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
-        """Where to begin when there is no checkpoint; with the first record unless told otherwise."""
+        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`."""
         self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
-        """End at these offsets."""
+        """End at these offsets; the source is bounded."""
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
         return self
 
@@ -206,20 +206,20 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
-        """The consumer group that is told with every checkpoint how far the job is."""
+        """Set the consumer group to which the offsets of each checkpoint are committed."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
-        """What the clients of this source are called at the brokers."""
+        """Set the prefix of the client ids at the brokers."""
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
-        """A property of Kafka's consumer for all clusters, or of this source: stream-metadata-discovery-interval-ms
+        """Set a property of Kafka's consumer for all clusters, or of this source: stream-metadata-discovery-interval-ms
         (never, unless it is set) and stream-metadata-discovery-failure-threshold."""
         self._properties[key] = value
         return self
 
     def set_properties(self, properties: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
-        """Several properties."""
+        """Set several properties."""
         self._properties.update(properties)
         return self

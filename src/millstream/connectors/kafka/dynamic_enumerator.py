@@ -118,7 +118,7 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         _log.info("reading topics %s of cluster %s", ", ".join(sorted(part.topics)), name)
 
     def skip(self, done: SplitRange) -> None:
-        """Move behind a range of one cluster."""
+        """Continue after a range of one cluster."""
         name, _, split = done.split.partition("/")
         if name in self._open:
             self._open[name][1].skip(replace(done, split=split))
@@ -155,7 +155,7 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         return sum(enumerator.lag() for _, enumerator in self._open.values())
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for _, enumerator in self._open.values():
             enumerator.close()
         self._streams.service.close()

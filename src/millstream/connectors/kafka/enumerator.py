@@ -29,7 +29,7 @@ _SAMPLE, _SAMPLE_SECONDS, _SAMPLE_EVERY = 20, 1.0, 60_000
 class RecordsVanished(ExternalError):
     """A partition ends before what was read of it."""
 
-    hint = "was the topic deleted and made anew, or its log truncated? start a new job, from a savepoint or afresh"
+    hint = "was the topic deleted and created again, or its log truncated? start a new job, from a savepoint or afresh"
 
     def __init__(self, split: str, position: int, end: int) -> None:
         super().__init__(f"{split} was read up to offset {position}, but now ends at {end}")
@@ -179,7 +179,7 @@ class KafkaEnumerator(SplitEnumerator):
     # ------------------------------------------------------------------------------------------------ positions
 
     def skip(self, done: SplitRange) -> None:
-        """Move behind a range; its partition becomes known by it if need be."""
+        """Continue after a range; its partition becomes known by it if need be."""
         stop = done.start[1]
         position = self._open.setdefault(done.split, _Position(done.end, stop, told=True))
         position.at, position.told = done.end, True
@@ -218,7 +218,7 @@ class KafkaEnumerator(SplitEnumerator):
         return sum(max(self._until(split) - position.at, 0) for split, position in self._open.items())
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._cluster.close()
 
 

@@ -152,7 +152,7 @@ class Marks:
             raise failure(problem, self._servers, self._doing) from problem
 
     def close(self) -> None:
-        """Let go of what is needed to read; messages can still be made."""
+        """Close the clients that read; messages can still be created."""
         consumer, self._consumer, self._admin = self._consumer, None, None
         if consumer is not None:
             consumer.close()

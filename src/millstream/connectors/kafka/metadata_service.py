@@ -64,7 +64,7 @@ class KafkaMetadataService(ABC):
         return True
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 @dataclass(frozen=True)

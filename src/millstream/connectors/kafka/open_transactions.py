@@ -71,7 +71,7 @@ def listed(
 
 
 def abort(servers: str, settings: Mapping[str, Any], transactional_id: str) -> None:
-    """End what is open under an id, by opening it anew: its messages are never seen by readers of committed data."""
+    """End what is open under an id, by opening it again: its messages are never seen by readers of committed data."""
     producer = configured("Producer", {**settings, "bootstrap.servers": servers, "transactional.id": transactional_id})
     try:
         producer.init_transactions(DEADLINE)

@@ -143,7 +143,7 @@ class Outlet:
         self._refused.clear()
 
     def close(self) -> None:
-        """Let go of the producer; what was not sent is dropped."""
+        """Close the producer; what was not sent is dropped."""
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a transaction that has failed cannot be aborted again
             self.purge()
@@ -166,5 +166,5 @@ def outlet(settings: Mapping[str, Any]) -> Outlet:
 
 
 def discard(settings: Mapping[str, Any]) -> None:
-    """Let go of a producer: after a fatal error a new one is needed."""
+    """Close a producer: after a fatal error a new one is needed."""
     _open.pop(json.dumps(settings, sort_keys=True, default=str), None)

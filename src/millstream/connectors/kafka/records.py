@@ -118,7 +118,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         self.format = schema if isinstance(schema, Format) else (found if isinstance(found, Format) else None)
 
     def get_produced_type(self) -> TypeInformation:
-        """That of the schema."""
+        """Return the type that the schema produces."""
         if isinstance(self.schema, Format):
             return self.schema.type_info
         return self.schema.get_produced_type()

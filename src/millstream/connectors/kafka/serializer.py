@@ -25,7 +25,7 @@ Partitioner = Callable[[Any, bytes | None, bytes | None, str, list[int]], int]
 
 
 class IncompleteSerializer(UserError):
-    """A serializer that was not told enough."""
+    """A serializer builder with a missing setting."""
 
     def __init__(self, what: str, call: str) -> None:
         super().__init__(f"the Kafka record serializer has no {what}", hint=f"call {call} on its builder")
@@ -63,7 +63,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """A new builder."""
+        """Return a new builder."""
         return KafkaRecordSerializationSchemaBuilder()
 
     def serialize(self, element: Any) -> bytes | None:
@@ -143,7 +143,7 @@ def _encoded(schema: SerializationSchema | Format, values: Sequence[Any]) -> lis
 
 @dataclass
 class KafkaRecordSerializationSchemaBuilder:
-    """Makes a KafkaRecordSerializationSchema. A topic and a value schema are needed."""
+    """Builds a KafkaRecordSerializationSchema. A topic and a value schema are needed."""
 
     _made: KafkaRecordSerializationSchema = field(
         default_factory=lambda: KafkaRecordSerializationSchema(SimpleStringSchema())

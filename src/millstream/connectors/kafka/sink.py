@@ -29,7 +29,7 @@ _MAX_PREFIX = 64_000
 
 
 class IncompleteKafkaSink(UserError):
-    """A builder that was not told enough."""
+    """A builder with a missing setting."""
 
     def __init__(self, what: str, call: str) -> None:
         super().__init__(f"the Kafka sink has no {what}", hint=f"call {call} on the builder")
@@ -56,7 +56,7 @@ class KafkaSink(Sink):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """A new builder."""
+        """Return a new builder."""
         return KafkaSinkBuilder()
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
@@ -115,7 +115,7 @@ class KafkaSink(Sink):
 
 
 class KafkaSinkBuilder:
-    """Makes a KafkaSink. Bootstrap servers and a record serializer are needed."""
+    """Builds a KafkaSink. Bootstrap servers and a record serializer are needed."""
 
     def __init__(self) -> None:
         self._servers: str | None = None
@@ -126,7 +126,7 @@ class KafkaSinkBuilder:
         self._properties: dict[str, Any] = {}
 
     def build(self) -> KafkaSink:
-        """The sink."""
+        """Build the sink."""
         servers = self._servers or self._properties.pop("bootstrap.servers", None)
         if servers is None:
             raise IncompleteKafkaSink(what="bootstrap servers", call="set_bootstrap_servers")
@@ -137,7 +137,7 @@ class KafkaSinkBuilder:
         )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """Where the brokers are: host:port, several with commas between."""
+        """Set the addresses of the brokers as `host:port`, separated by commas."""
         self._servers = bootstrap_servers
         return self
 
@@ -155,7 +155,7 @@ class KafkaSinkBuilder:
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
-        """How records become messages."""
+        """Set the serializer that turns records into messages."""
         self._serializer = record_serializer
         return self
 
@@ -167,6 +167,6 @@ class KafkaSinkBuilder:
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
-        """A property of Kafka's producer."""
+        """Set a property of Kafka's producer."""
         self._properties[key] = value
         return self

@@ -6,7 +6,6 @@ Does not know: how ranges are planned and read."""
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -30,8 +29,6 @@ from millstream.errors import UserError
 from millstream.formats.contract import Format
 from millstream.types.factory import TypeInformation
 
-_log = logging.getLogger("millstream.kafka")
-
 _OPTIONS = {
     "auto.offset.reset",
     "partition.discovery.interval.ms",
@@ -42,7 +39,7 @@ _OPTIONS = {
 
 
 class IncompleteKafkaSource(UserError):
-    """A builder that was not told enough, or too much."""
+    """A builder with a missing or contradictory setting."""
 
     def __init__(self, what: str, call: str) -> None:
         super().__init__(f"the Kafka source {what}", hint=f"call {call} on the builder")
@@ -60,15 +57,16 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """A new builder."""
+        """Return a new builder."""
         return KafkaSourceBuilder()
 
     def type_info(self) -> TypeInformation:
-        """That of the deserialization schema."""
+        """Return the type that the deserialization schema produces."""
         return self.schema.get_produced_type()
 
     def boundedness(self) -> Boundedness:
-        """Bounded if the builder was told so; a source with stopping offsets alone counts as unbounded, and ends."""
+        """Return bounded after `set_bounded`; a source after `set_unbounded` with offsets counts as unbounded, and
+        ends."""
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def check(self) -> None:
@@ -112,7 +110,7 @@ def _reset(properties: Mapping[str, Any]) -> KafkaOffsetResetStrategy:
 
 
 class KafkaSourceBuilder:
-    """Makes a KafkaSource. Bootstrap servers, something to read, and a deserializer are needed."""
+    """Builds a KafkaSource. Bootstrap servers, something to read, and a deserializer are needed."""
 
     def __init__(self) -> None:
         self._servers: str | None = None
@@ -122,7 +120,7 @@ class KafkaSourceBuilder:
         self._properties: dict[str, Any] = {}
 
     def build(self) -> KafkaSource:
-        """The source."""
+        """Build the source."""
         servers = self._servers or self._properties.pop("bootstrap.servers", None)
         wanted = self._subscription
         if servers is None:
@@ -152,12 +150,12 @@ class KafkaSourceBuilder:
         )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Where the brokers are: host:port, several with commas between."""
+        """Set the addresses of the brokers as `host:port`, separated by commas."""
         self._servers = bootstrap_servers
         return self
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """The consumer group that is told with every checkpoint how far the job is."""
+        """Set the consumer group to which the offsets of each checkpoint are committed."""
         return self.set_property("group.id", group_id)
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
@@ -170,7 +168,7 @@ class KafkaSourceBuilder:
         try:
             re.compile(topic_pattern)
         except re.error as problem:
-            msg = f"the topic pattern {topic_pattern!r} is no regular expression: {problem}"
+            msg = f"the topic pattern {topic_pattern!r} is not a regular expression: {problem}"
             raise UserError(msg, hint="Python's syntax counts, not Java's") from None
         self._subscription = replace(self._subscription, pattern=topic_pattern)
         return self
@@ -181,7 +179,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Where to begin when there is no checkpoint; with the first record unless told otherwise."""
+        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`."""
         self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
         return self
 
@@ -206,17 +204,17 @@ class KafkaSourceBuilder:
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """What the clients of this source are called at the brokers."""
+        """Set the prefix of the client ids at the brokers."""
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
-        """A property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
+        """Set a property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
         commit.offsets.on.checkpoint, auto.offset.reset (what to do when records are gone before they were read: none,
         the default, fails; earliest goes on where the log begins now, and counts what is lost)."""
         self._properties[key] = value
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
-        """Several properties."""
+        """Set several properties."""
         self._properties.update(props)
         return self

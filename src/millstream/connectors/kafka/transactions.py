@@ -122,5 +122,5 @@ class Transactions:
             self._outlet.producer.abort_transaction(5)
 
     def close(self) -> None:
-        """Let go of the producer."""
+        """Close the producer."""
         self._outlet.close()

@@ -1,7 +1,7 @@
-"""Records as the columns of lakehouse tables, and back.
+"""Conversion between records and the columns of lakehouse tables.
 
-Promises: a type maps to the same column in every table format; what a table cannot hold is refused by name; a record
-comes back equal to the one that went in.
+Promises: a type maps to the same column in every table format; a type without a column type is refused by
+name; a record that is written and read is equal to the original.
 Does not know: files, table formats."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 class NoColumn(UserError):
-    """A type that tables have no column for."""
+    """A type that has no column type in tables."""
 
     hint = "map the stream to rows of numbers, text, bytes, dates, timestamps, lists, maps and rows"
 
@@ -40,7 +40,7 @@ class NoColumn(UserError):
 
 
 class NotAppended(UserError):
-    """An update or deletion reached a sink that adds rows."""
+    """An update or deletion reached a sink that only appends."""
 
     hint = "Delta and Iceberg sinks append; turn changes into rows first, or write to a database with key fields"
 
@@ -53,7 +53,7 @@ def _basic(kind: TypeInformation) -> BasicType | None:
 
 
 def column_type(name: str, kind: TypeInformation) -> pa.DataType:
-    """The column for a type."""
+    """Return the column type for a type."""
     basic = _basic(kind)
     if basic is BasicType.INSTANT:
         return _INSTANT
@@ -86,7 +86,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def table_schema(row_type: RowTypeInfo) -> pa.Schema:
-    """The columns for a row type."""
+    """Return the columns for a row type."""
     pairs = zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
     return pa.schema([(name, column_type(name, kind)) for name, kind in pairs])
 
@@ -117,7 +117,7 @@ def _out(array: pa.Array, kind: TypeInformation) -> pa.Array:
 
 
 def type_of(name: str, column: pa.DataType) -> TypeInformation:
-    """The type of a column's values."""
+    """Return the type of the values of a column."""
     for check, make in _READ:
         if check(column):
             made: TypeInformation = make()
@@ -158,12 +158,12 @@ _READ: tuple[tuple[Any, Any], ...] = (
 
 
 def row_type_of(schema: pa.Schema) -> RowTypeInfo:
-    """The row type for columns."""
+    """Return the row type for columns."""
     return RowTypeInfo([type_of(field.name, field.type) for field in schema], list(schema.names))
 
 
 def to_rows(table: pa.RecordBatch, row_type: RowTypeInfo) -> pa.Array:
-    """Columns as an array of the row type, found by name."""
+    """Convert columns, found by name, to an array of the row type."""
     arrays = [
         _in(table.column(name), kind)
         for name, kind in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)

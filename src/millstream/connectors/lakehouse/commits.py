@@ -1,4 +1,4 @@
-"""What both table formats need to commit staged files once, and to remove those that nobody will commit.
+"""Exactly-once commits of staged files to tables, and removal of files that will never be committed.
 
 Promises: output counts as committed only if the same attempt committed it; the same epochs by another attempt are an
 error. Files of dead attempts are removed when the output of their epochs is committed, and no others: a file says in
@@ -43,7 +43,7 @@ class CommittedByAnother(OutputRefused):
 
 
 def group_by_owner(committables: Sequence[Any]) -> dict[str, list[StagedDataFile]]:
-    """The files of each owner: one, unless the job was another's before."""
+    """Group staged files by owner; there is one owner, unless the job was restored from a savepoint of another."""
     owners: dict[str, list[StagedDataFile]] = {}
     for data in committables:
         file = StagedDataFile.from_json(data)
@@ -52,7 +52,7 @@ def group_by_owner(committables: Sequence[Any]) -> dict[str, list[StagedDataFile
 
 
 def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedDataFile]) -> None:
-    """Say that a commit is not repeated."""
+    """Log that a commit is not repeated."""
     rows = sum(file.rows for file in files)
     _log.warning(
         "checkpoint %s: %d files with %d rows were committed to %s before, and are not committed again",
@@ -113,7 +113,7 @@ class Orphans:
         self._commits = 0
 
     def note(self, location: str, owner: str, files: Sequence[StagedDataFile]) -> None:
-        """The files of all subtasks of some epochs are committed. Now and then, all others of these epochs go."""
+        """Note committed files; now and then, remove all other files of the same epochs."""
         self._committed.setdefault(owner, {}).update({file.path: file.epoch for file in files})
         self._commits += 1
         generation = max(file.generation for file in files)
@@ -122,7 +122,7 @@ class Orphans:
             self._sweep(location, owner, self._committed.pop(owner))
 
     def finish(self, location: str) -> None:
-        """The job is over, and no other driver runs it: remove the rest."""
+        """Remove the rest: the job is finished, and no other driver runs it."""
         for owner, committed in self._committed.items():
             self._sweep(location, owner, committed)
 

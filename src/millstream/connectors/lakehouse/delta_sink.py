@@ -1,10 +1,10 @@
-"""A Delta table as a sink: one commit for each checkpoint, carrying its id.
+"""Delta sink: one commit of the table for each checkpoint.
 
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has
-transaction identifiers of Delta's own, so another try sees that it is done, and by which attempt. A sink that
-overwrites takes away, in the same commit, what was in the table when the job began: all of it, or the partitions that
-get rows.
-Does not know: catalogs; a table is where its files are."""
+transaction identifiers of Delta's own, so a repeated commit is recognised, with the attempt that made it. A sink
+that overwrites removes, in the same commit, the rows that were in the table when the job began: all rows, or those of
+the partitions that get rows.
+Does not know: catalogs; a table is a directory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MissingDelta(UserError):
 
 
 class CannotReplace(UserError):
-    """The deltalake that is installed adds files only."""
+    """The installed release of deltalake cannot remove files."""
 
     hint = "pip install --upgrade deltalake"
 
@@ -55,7 +55,7 @@ class TableMismatch(UserError):
 
 
 def deltalake() -> Any:
-    """The deltalake package."""
+    """Import deltalake."""
     try:
         return importlib.import_module("deltalake")
     except ImportError as problem:
@@ -64,8 +64,8 @@ def deltalake() -> Any:
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """Appends rows to a table, which is made if it is not there. If it `overwrites`, `replaces` is the version whose
-    rows go when others come, None if there was no table."""
+    """Appends rows to a table, which is created if it does not exist. If it `overwrites`, `replaces` is the version
+    whose rows are replaced, None if there was no table."""
 
     location: str
     row_type: RowTypeInfo
@@ -76,21 +76,21 @@ class DeltaSink(Sink):
 
     @staticmethod
     def for_row_data(base_path: str, row_type: RowTypeInfo) -> DeltaSink.RowDataDeltaSinkBuilder:
-        """A sink for rows of a type."""
+        """Return a builder of a sink for rows of a type."""
         return DeltaSink.RowDataDeltaSinkBuilder(DeltaSink(base_path, row_type))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Writes Parquet files that are no part of the table yet."""
+        """Create a writer of Parquet files, which become part of the table with their commit."""
         schema = _delta_schema(self.row_type)
         columns = (self.row_type, schema, self.partition_by)
         return ParquetWriter(self.location, "", *columns, context, partition_columns_inside=False)
 
     def create_committer(self) -> Committer:
-        """Makes them part of it."""
+        """Create a committer that adds the files to the table."""
         return DeltaCommitter(self)
 
     def check(self) -> None:
-        """The table must have the columns of the records; it is made now if there is none."""
+        """Check that the table has the columns of the records; a missing table is created."""
         schema = _delta_schema(self.row_type)
         missing = [name for name in self.partition_by if name not in schema.names]
         if missing:
@@ -110,7 +110,7 @@ class DeltaSink(Sink):
             )
 
     def table(self, version: int | None = None) -> Any:
-        """The table, as it is or was at a version; new if there was none."""
+        """Load the table, at a version if given; a missing table is created."""
         package = deltalake()
         options = dict(self.storage_options) or None
         try:
@@ -127,7 +127,7 @@ class DeltaSink(Sink):
             raise ConnectorStorageFailure(self.location, "open", problem) from problem
 
     def version(self) -> int | None:
-        """The version of the table, None if there is none."""
+        """Return the version of the table; None if there is no table."""
         package, options = deltalake(), dict(self.storage_options) or None
         try:
             if not package.DeltaTable.is_deltatable(self.location, storage_options=options):
@@ -137,31 +137,31 @@ class DeltaSink(Sink):
             raise ConnectorStorageFailure(self.location, "open", problem) from problem
 
     class RowDataDeltaSinkBuilder:
-        """Makes a DeltaSink."""
+        """Builds a DeltaSink."""
 
         def __init__(self, sink: DeltaSink) -> None:
             self._sink = sink
             self._overwrite = False
 
         def overwrite(self, overwrite: bool = True) -> DeltaSink.RowDataDeltaSinkBuilder:
-            """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
-            partitions of those in the partitions that get rows. For bounded input. A job that goes on from a checkpoint
-            or savepoint replaces what was there when it first began."""
+            """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
+            of the partitions that get rows. For bounded input. A job that is restored from a checkpoint or savepoint
+            replaces the rows of its first start."""
             self._overwrite = overwrite
             return self
 
         def with_partition_columns(self, *columns: str) -> DeltaSink.RowDataDeltaSinkBuilder:
-            """Say by which columns the table is partitioned."""
+            """Set the columns that the table is partitioned by."""
             self._sink = replace(self._sink, partition_by=columns)
             return self
 
         def with_storage_options(self, options: dict[str, str]) -> DeltaSink.RowDataDeltaSinkBuilder:
-            """Say how the log's storage is reached, as deltalake's `storage_options`."""
+            """Set the `storage_options` of deltalake, with which the log is written."""
             self._sink = replace(self._sink, storage_options=tuple(sorted(options.items())))
             return self
 
         def build(self) -> DeltaSink:
-            """The sink."""
+            """Build the sink."""
             _delta_schema(self._sink.row_type)
             if not self._overwrite:
                 return self._sink
@@ -219,7 +219,7 @@ class DeltaCommitter(TableCommitter):
             ) from problem
 
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
+        """At the end of the input, remove the replaced rows of a table without partitions, even if no rows came."""
         if self._replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
             return
         package, table = deltalake(), self._sink.table()
@@ -231,7 +231,7 @@ class DeltaCommitter(TableCommitter):
                 raise ConnectorStorageFailure(self._sink.location, "replace the rows of", problem) from problem
 
     def _replaced(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
-        """What takes files away that were there when the job began and still are; done again, it takes nothing."""
+        """Return actions that remove the files of the replaced version that still exist; none if repeated."""
         if self._replaces is None:
             return []
         before, package = _live(self._sink.table(self._replaces)), deltalake()
@@ -242,10 +242,10 @@ class DeltaCommitter(TableCommitter):
         ]
 
     def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
-        """Whether these very files were committed: the last commit of their owner says so, or the table's files, or
-        its history. Raises if others were.
+        """Whether exactly these files were committed, by the last commit of their owner, the files of the table, or its
+        history. Raises `CommittedByAnother` if other files of the same epochs were.
 
-        Transaction identifiers may expire: without one, the files or the history can still show the commit."""
+        Transaction identifiers may expire; then the files or the history show the commit."""
         epoch, known = max(file.epoch for file in files), table.transaction_version(owner)
         if known is not None and known < epoch:
             return False

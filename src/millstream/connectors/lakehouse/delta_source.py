@@ -1,7 +1,7 @@
 """A Delta table as a source: one version of it, or one version after another as they appear.
 
 Promises: a version is read whole, its files in parallel; a continuous source reads what later versions add, each row
-once. A version that deletes or changes rows is refused, because what it takes away cannot be said.
+once. A version that deletes or changes rows is refused, because deleted rows cannot be emitted.
 Does not know: catalogs, deletion vectors."""
 
 from __future__ import annotations
@@ -54,32 +54,32 @@ class DeltaSource(Source):
 
     @staticmethod
     def for_bounded_row_data(table_path: str) -> DeltaSource.RowDataDeltaSourceBuilder:
-        """A source of one version."""
+        """Return a builder of a source of one version."""
         return DeltaSource.RowDataDeltaSourceBuilder(table_path, continuous=False)
 
     @staticmethod
     def for_continuous_row_data(table_path: str) -> DeltaSource.RowDataDeltaSourceBuilder:
-        """A source of one version, then of what later ones add."""
+        """Return a builder of a source of one version and of the rows that later versions add."""
         return DeltaSource.RowDataDeltaSourceBuilder(table_path, continuous=True)
 
     def type_info(self) -> TypeInformation:
-        """Rows with the table's columns."""
+        """Return a row type with the columns of the table."""
         return self.row_type
 
     def boundedness(self) -> Boundedness:
-        """Whether later versions count."""
+        """Return unbounded if later versions are read."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self.continuous else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Files of versions."""
+        """Create an enumerator of the files of versions."""
         return _DeltaEnumerator(self, parallelism, state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Reads files."""
+        """Create a reader of data files."""
         return _DeltaReader(self, context.block_records)
 
     def table(self, version: int | None = None) -> Any:
-        """The table at a version."""
+        """Load the table at a version."""
         package = deltalake()
         try:
             options = dict(self.storage_options) or None
@@ -92,11 +92,14 @@ class DeltaSource(Source):
             features.discard("deletionVectors")
         if features and (features != {"columnMapping"} or mode != "none"):
             message = f"the table {self.location} uses {', '.join(sorted(features))}"
-            raise CannotRead(message, hint="read it with Spark: from_spark(spark.read.format('delta').load(...))")
+            raise CannotRead(
+                message,
+                hint="copy the rows with Spark to a table without this feature, and read that",
+            )
         return found
 
     class RowDataDeltaSourceBuilder:
-        """Makes a DeltaSource; `build` looks at the table's columns."""
+        """Builds a DeltaSource; `build` looks at the table's columns."""
 
         def __init__(self, table_path: str, *, continuous: bool) -> None:
             self._source = DeltaSource(table_path, RowTypeInfo([], []), (), continuous=continuous)
@@ -116,17 +119,17 @@ class DeltaSource(Source):
             return self.version_as_of(version)
 
         def ignore_deletes(self, ignore: bool = True) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Say whether later versions may take rows away, which is then not seen."""
+            """Set whether later versions may delete rows; deletions are not emitted."""
             self._source = replace(self._source, ignore_deletes=ignore)
             return self
 
         def with_storage_options(self, options: dict[str, str]) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Say how the log's storage is reached, as deltalake's `storage_options`."""
+            """Set the `storage_options` of deltalake, with which the log is read."""
             self._source = replace(self._source, storage_options=tuple(sorted(options.items())))
             return self
 
         def build(self) -> DeltaSource:
-            """The source."""
+            """Build the source."""
             schema = pa.schema(self._source.table(self._source.version).schema().to_arrow())
             unknown = [name for name in self._source.columns if name not in schema.names]
             if unknown:
@@ -167,7 +170,7 @@ class _DeltaEnumerator(FileEnumerator):
         return version + 1, self._added(version + 1)
 
     def _added(self, version: int) -> list[DataFile]:
-        """What a version has added. Files that only moved rows, as compaction makes, do not count."""
+        """Return the files that a version added, without those that only moved rows, as compaction does."""
         files, base = open_location(self._source.location)
         path = f"{base}/_delta_log/{version:020d}.json"
         try:
@@ -215,7 +218,7 @@ class _DeltaReader(SourceReader):
                 raise ConnectorStorageFailure(file.path, "read", problem) from problem
 
     def _complete(self, batch: pa.RecordBatch, file: DataFile) -> pa.RecordBatch:
-        """The batch with the partition's columns."""
+        """Add the partition columns to a batch."""
         arrays, names = list(batch.columns), list(batch.schema.names)
         types = dict(zip(self._source.row_type.get_field_names(), self._source.row_type.get_field_types(), strict=True))
         for name, text in file.partition.items():

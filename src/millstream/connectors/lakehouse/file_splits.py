@@ -1,4 +1,4 @@
-"""Data files of tables, dealt out to splits.
+"""The enumerator of table sources: data files, distributed to splits.
 
 Promises: a file is in one split and in one range; the order of files in a split is that in which they were found. A
 range names its files, so a replay reads the same ones.
@@ -61,7 +61,7 @@ class FileEnumerator(SplitEnumerator):
         """Whether new versions are waited for."""
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """Files of each split, with its share of the records."""
+        """Plan files of each split, up to its share of the budget."""
         while not any(self._waiting.values()) and not self._is_last():
             before = self._version
             if not self._found(*self.look(before)) and self._version == before:
@@ -93,25 +93,25 @@ class FileEnumerator(SplitEnumerator):
         return bool(files)
 
     def snapshot(self) -> Any:
-        """The version, and the files of it that are not read yet."""
+        """Return the version and its unread files."""
         waiting = {split: [file.to_json() for file in files] for split, files in self._waiting.items()}
         return {"splits": self._splits, "version": self._version, "dealt": self._dealt, "waiting": waiting}
 
     def skip(self, done: SplitRange) -> None:
-        """Move behind a plan: its last range says where that is."""
+        """Continue after a plan; its last range holds the state."""
         if done.end is not None:
             self._restore(done.end)
 
     def splits(self) -> list[str]:
-        """The splits that have files, or may have."""
+        """Return the splits that have files, or may get some."""
         if self._is_last():
             return [split for split, files in self._waiting.items() if files]
         return list(self._waiting)
 
     def finished(self) -> bool:
-        """Whether all files of the version are read, and no other version counts."""
+        """Whether all files are read and no later version is read."""
         return self._is_last() and not any(self._waiting.values())
 
     def lag(self) -> int:
-        """Rows of files that are known and not read."""
+        """Return the number of rows in unread files."""
         return sum(file.rows for files in self._waiting.values() for file in files)

@@ -1,6 +1,7 @@
 """Iceberg tables by way of their catalog.
 
-Promises: a table is found by catalog and name alone, on the driver and in tasks; what goes wrong is said in our words.
+Promises: a table is found by catalog and name alone, on the driver and in tasks; failures of the catalog are raised as
+millstream errors.
 Does not know: commits, scans."""
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class NoSuchTable(UserError):
 
 
 def pyiceberg(module: str) -> Any:
-    """A module of the pyiceberg package."""
+    """Import a module of pyiceberg."""
     try:
         return importlib.import_module(f"pyiceberg.{module}")
     except ImportError as problem:
@@ -53,12 +54,12 @@ class TableLoader:
 
     @staticmethod
     def from_catalog(catalog: str, properties: dict[str, str], table: str) -> TableLoader:
-        """A loader; `table` is namespace.name."""
+        """Return a loader; `table` is `namespace.name`."""
         return TableLoader(catalog, tuple(sorted(properties.items())), table)
 
     @contextlib.contextmanager
     def open_table(self) -> Iterator[tuple[Any, Any]]:
-        """Catalog and table, None if there is no such table; errors of both become ours."""
+        """Open the catalog and load the table, None if it does not exist; failures are raised as millstream errors."""
         exceptions = pyiceberg("exceptions")
         catalog = None
         try:

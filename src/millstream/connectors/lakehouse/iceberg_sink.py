@@ -1,9 +1,9 @@
-"""An Iceberg table as a sink: one snapshot for each checkpoint, carrying its id.
+"""Iceberg sink: one snapshot of the table for each checkpoint.
 
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: a property of the
-table, set with the snapshot, names what was staged last, so another try sees that it is done, and by which attempt. A
-table has so many of these properties and no more. A sink that overwrites takes away, in the same snapshot, what was in
-the table when the job began: all of it, or the partitions that get rows.
+table, set with the snapshot, names the last staged output, so a repeated commit is recognised, with the attempt
+that made it. The number of these properties is bounded. A sink that overwrites removes, in the same snapshot, the rows
+that were in the table when the job began: all rows, or those of the partitions that get rows.
 Does not know: storage beyond what Arrow opens."""
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _JOBS = 50  # whose last commit a table remembers
 
 
 class CannotAppend(UserError):
-    """A table that files of this sink cannot be added to."""
+    """A table to which this sink cannot append."""
 
 
 @dataclass(frozen=True)
 class TableForm:
-    """Where a table has its files, and what is in them."""
+    """The location, columns and partition columns of a table."""
 
     location: str
     schema: pa.Schema
@@ -46,9 +46,9 @@ class TableForm:
 
 @dataclass(frozen=True)
 class IcebergSink(Sink):
-    """Appends rows to a table. `seen` is its form when the sink was built, None of a table that is made as the job
-    starts, with the partitions `by`. If it `overwrites`, `replaces` is the snapshot whose rows go when others come,
-    None if there was none."""
+    """Appends rows to a table. `seen` is its form when the sink was built, None for a table that is created when the
+    job starts, partitioned `by` columns. If it `overwrites`, `replaces` is the snapshot whose rows are replaced, None
+    if there was none."""
 
     loader: TableLoader
     row_type: RowTypeInfo
@@ -59,28 +59,28 @@ class IcebergSink(Sink):
 
     @staticmethod
     def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
-        """A sink for rows of a type."""
+        """Return a builder of a sink for rows of a type."""
         return IcebergSink.Builder(loader, row_type)
 
     @functools.cached_property
     def form(self) -> TableForm:
-        """The form of the table, which must be there."""
+        """Load the form of the table, which must exist."""
         if self.seen is not None:
             return self.seen
         with self.loader.open_table() as (_, table):
             return _form(self.loader, table, self.row_type)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Writes Parquet files that are no part of the table yet."""
+        """Create a writer of Parquet files, which become part of the table with their commit."""
         columns = (self.row_type, self.form.schema, self.form.partition_by)
         return ParquetWriter(self.form.location, "data", *columns, context, partition_columns_inside=True)
 
     def create_committer(self) -> Committer:
-        """Makes them part of it."""
+        """Create a committer that adds the files to the table."""
         return IcebergCommitter(self)
 
     def check(self) -> None:
-        """The table must be there, as it was when the sink was built; one that was to be made is made."""
+        """Check that the table is as it was when the sink was built; create it if that was asked for."""
         with self.loader.open_table() as (catalog, table):
             if table is None and self.seen is None:
                 table = _created(catalog, self.loader, self.row_type, self.by)
@@ -90,7 +90,7 @@ class IcebergSink(Sink):
                 raise CannotAppend(message, hint="build the sink again")
 
     class Builder:
-        """Makes an IcebergSink; `build` looks at the table."""
+        """Builds an IcebergSink; `build` looks at the table."""
 
         def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
             self._loader, self._row_type = loader, row_type
@@ -98,19 +98,19 @@ class IcebergSink(Sink):
             self._by: tuple[str, ...] = ()
 
         def overwrite(self, overwrite: bool = True) -> IcebergSink.Builder:
-            """Let the rows take the place of those that are there when `build` is called: of all, or in a table with
-            partitions of those in the partitions that get rows. For bounded input. A job that goes on from a checkpoint
-            or savepoint replaces what was there when it first began."""
+            """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
+            of the partitions that get rows. For bounded input. A job that is restored from a checkpoint or savepoint
+            replaces the rows of its first start."""
             self._overwrite = overwrite
             return self
 
         def create_table_if_missing(self, *partition_by: str) -> IcebergSink.Builder:
-            """As the job starts, make the table, and its namespace, with the columns of the rows and partitions."""
+            """Create the table and its namespace when the job starts, with the columns of the rows."""
             self._create, self._by = True, partition_by
             return self
 
         def build(self) -> IcebergSink:
-            """The sink."""
+            """Build the sink."""
             with self._loader.open_table() as (_, table):
                 if table is None and self._create:
                     if unknown := set(self._by) - set(self._row_type.get_field_names()):
@@ -130,7 +130,7 @@ def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
 
 
 def _created(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple[str, ...]) -> Any:
-    """The table, made by us or by another who was faster."""
+    """Create the table, unless another driver has created it, and load it."""
     catalog.create_namespace_if_not_exists(loader.table.rpartition(".")[0])
     wide = pa.schema([_iceberg_field(field) for field in table_schema(row_type)])
     with (
@@ -200,14 +200,14 @@ class IcebergCommitter(TableCommitter):
                 # one change of the table: the files, and how far this job has come
                 mark = {"epoch": epoch, "staged": staged, "at": max(file.at for file in files)}
                 transaction.set_properties({f"{_EPOCH}.{owner}": json.dumps(mark)})
-                forgotten = _forgotten(table.properties, f"{_EPOCH}.{owner}")
+                forgotten = _expired_marks(table.properties, f"{_EPOCH}.{owner}")
                 if forgotten:
                     transaction.remove_properties(*forgotten)
-                told = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
+                summary = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
                 if self._replaces is None:
-                    transaction.add_files(paths, snapshot_properties=told, check_duplicate_files=False)
+                    transaction.add_files(paths, snapshot_properties=summary, check_duplicate_files=False)
                 else:
-                    self._overwrite(table, transaction, paths, told)
+                    self._overwrite(table, transaction, paths, summary)
         except exceptions.CommitFailedException as problem:
             # another driver of the same job may have been faster
             if self._is_committed(table.refresh(), owner, files):
@@ -216,27 +216,27 @@ class IcebergCommitter(TableCommitter):
                 self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem
             ) from problem
 
-    def _overwrite(self, table: Any, transaction: Any, paths: list[str], told: dict[str, str]) -> None:
-        """Add files, and take away what they replace; done again, there is nothing left to take away."""
+    def _overwrite(self, table: Any, transaction: Any, paths: list[str], summary: dict[str, str]) -> None:
+        """Add files and remove those that they replace; if repeated, nothing is left to remove."""
         if transaction.table_metadata.name_mapping() is None:
             names = transaction.table_metadata.schema().name_mapping.model_dump_json()
             transaction.set_properties({"schema.name-mapping.default": names})
         read = pyiceberg("io.pyarrow").parquet_file_to_data_file
         added = [read(table.io, transaction.table_metadata, path) for path in paths]
-        with transaction.update_snapshot(snapshot_properties=told).overwrite() as files:
+        with transaction.update_snapshot(snapshot_properties=summary).overwrite() as files:
             for each in added:
                 files.append_data_file(each)
             for each in self._replaced(table, [each.partition for each in added]):
                 files.delete_data_file(each)
 
     def _replaced(self, table: Any, written: list[Any]) -> list[Any]:
-        """The files that were there when the job began and still are, in the partitions that get rows."""
+        """Return the files of the replaced snapshot that still exist, in the partitions that get rows."""
         before = {task.file.file_path for task in table.scan(snapshot_id=self._replaces).plan_files()}
         still = [task.file for task in table.scan().plan_files() if task.file.file_path in before]
         return [file for file in still if not self._sink.form.partition_by or file.partition in written]
 
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input a table without partitions is replaced, by nothing where nothing came."""
+        """At the end of the input, remove the replaced rows of a table without partitions, even if no rows came."""
         if self._replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
             return
         with self._sink.loader.open_table() as (_, table):
@@ -249,10 +249,10 @@ class IcebergCommitter(TableCommitter):
         return [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
 
     def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
-        """Whether these very files were committed: the mark of their owner says so, or a snapshot, or the table's
-        files. Raises if others were.
+        """Whether exactly these files were committed, by the mark of their owner, a snapshot, or the table's files.
+        Raises `CommittedByAnother` if other files of the same epochs were.
 
-        A table keeps so many marks: without one, a snapshot or the table's files can still show the commit."""
+        The number of marks is bounded; without one, a snapshot or the files of the table show the commit."""
         epoch, staged = max(file.epoch for file in files), digest(files)
         text = table.properties.get(f"{_EPOCH}.{owner}")
         mark = None if text is None else _mark(text)
@@ -274,7 +274,7 @@ class IcebergCommitter(TableCommitter):
 
 
 def _mark(text: str) -> dict[str, Any]:
-    """What a property says of the last commit of a job; earlier releases wrote the epoch alone."""
+    """Parse the mark of the last commit of a job; earlier releases wrote the epoch alone."""
     mark = json.loads(text)
     return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
 
@@ -291,8 +291,8 @@ def _live_paths(table: Any) -> set[str]:
     }
 
 
-def _forgotten(properties: dict[str, str], own: str) -> list[str]:
-    """The properties of the jobs that committed longest ago, when there are too many."""
+def _expired_marks(properties: dict[str, str], own: str) -> list[str]:
+    """Return the properties of the jobs that committed longest ago, if there are too many."""
     others = [name for name in properties if name.startswith(f"{_EPOCH}.") and name != own]
     others.sort(key=lambda name: int(_mark(properties[name])["at"]))
     return others[: max(0, len(others) + 1 - _JOBS)]

@@ -1,7 +1,7 @@
-"""A snapshot of an Iceberg table as a source.
+"""Iceberg source: the rows of one snapshot.
 
-Promises: all rows of one snapshot, its data files in parallel; rows that delete files take away, and columns that came
-later, are treated as the table says.
+Promises: all rows of one snapshot, its data files in parallel; delete files and columns
+that were added later are applied.
 Does not know: later snapshots."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.types.factory import RowTypeInfo, TypeInformation
 class FileGone(ExternalError):
     """A file that was planned is no longer in the snapshot's list."""
 
-    hint = "was the snapshot expired while the job read it? start the job anew"
+    hint = "was the snapshot expired while the job read it? start the job again from the beginning"
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the snapshot no longer has the file {path}")
@@ -38,23 +38,23 @@ class IcebergSource(Source):
 
     @staticmethod
     def builder() -> IcebergSource.Builder:
-        """A builder."""
+        """Return a new builder."""
         return IcebergSource.Builder()
 
     def type_info(self) -> TypeInformation:
-        """Rows with the table's columns."""
+        """Return a row type with the columns of the table."""
         return self.row_type
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Files of the snapshot."""
+        """Create an enumerator of the files of the snapshot."""
         return _IcebergEnumerator(self, parallelism, state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Reads files."""
+        """Create a reader of data files."""
         return _IcebergReader(self, context.block_records)
 
     class Builder:
-        """Makes an IcebergSource; `build` looks at the table's columns."""
+        """Builds an IcebergSource; `build` looks at the table's columns."""
 
         def __init__(self) -> None:
             self._loader: TableLoader | None = None
@@ -62,7 +62,7 @@ class IcebergSource(Source):
             self._snapshot: int | None = None
 
         def table_loader(self, loader: TableLoader) -> IcebergSource.Builder:
-            """Say which table."""
+            """Set the loader of the table."""
             self._loader = loader
             return self
 
@@ -77,7 +77,7 @@ class IcebergSource(Source):
             return self
 
         def build(self) -> IcebergSource:
-            """The source."""
+            """Build the source."""
             if self._loader is None:
                 message = "(none)"
                 raise NoSuchTable(message)

@@ -1,7 +1,7 @@
-"""Parquet files that are written by tasks and are no part of a table yet.
+"""The writer of table sinks: Parquet files that become part of a table with their commit.
 
-Promises: what an attempt writes has names that no other attempt uses, and is on the device before it is named to the
-driver. Files of a partition hold rows of that partition only.
+Promises: file names are used by one attempt only, and files are on the device before the driver gets their
+names. Files of a partition hold rows of that partition only.
 Does not know: table formats, commits."""
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class StagedDataFile(Committable):
 
 
 def tag(text: str) -> str:
-    """A short name for a long one, for names of files."""
+    """Return a short hash of a text, for file names."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def digest(files: Sequence[StagedDataFile]) -> str:
-    """One name for all files of a commit: that it is in the table's history proves that they were committed."""
+    """Return a digest of the files of a commit; it is stored with the commit, to recognise a repeat."""
     return hashlib.blake2b("\n".join(sorted(file.path for file in files)).encode(), digest_size=16).hexdigest()
 
 
 def open_location(location: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a location, and its path there."""
+    """Return the Arrow file system of a location, and the path on it."""
     try:
         if "://" not in location:
             return pafs.LocalFileSystem(), os.path.abspath(location)
@@ -88,7 +88,7 @@ class ParquetWriter(SinkWriter):
         *,
         partition_columns_inside: bool,
     ) -> None:
-        """`directory`: where below the location; `partition_columns_inside`: whether files hold them too."""
+        """`directory` is relative to the location; `partition_columns_inside`: whether files contain these columns."""
         self._location, self._directory = location, directory
         self._row_type, self._schema = row_type, schema
         self._partition_by = list(partition_by)
@@ -99,7 +99,7 @@ class ParquetWriter(SinkWriter):
         self._written: list[StagedDataFile] = []
 
     def write(self, values: Any, timestamps: Sequence[int | None] | None) -> None:
-        """Take records; when there are many, a file is written."""
+        """Buffer records; a large buffer is written to a file."""
         if not len(values):
             return
         table = to_table(values, self._row_type, self._schema)
@@ -109,7 +109,7 @@ class ParquetWriter(SinkWriter):
             self._flush()
 
     def prepare_commit(self) -> list[Any]:
-        """Write the rest; names all files."""
+        """Write the rest and return all files."""
         self._flush()
         return [file.to_json() for file in self._written]
 
@@ -167,7 +167,7 @@ class ParquetWriter(SinkWriter):
 
 
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
-    """The rows of each partition, with the partition's values as text."""
+    """Yield the rows of each partition, with the values of the partition columns as text."""
     if not columns:
         yield {}, table
         return
@@ -188,12 +188,12 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tupl
 
 
 def as_texts(column: pa.ChunkedArray) -> list[str | None]:
-    """The values of a column as the text that stands for them in the names of partitions."""
+    """Return the values of a column as they are written in the names of partitions."""
     return list(python_values(column.cast(pa.string()).combine_chunks()))
 
 
 def remove_files(location: str, staged: Sequence[StagedDataFile]) -> None:
-    """Delete files; those that are gone are as good, and one that cannot be deleted is no part of the table anyway."""
+    """Delete files, ignoring errors: files that are left are not part of the table."""
     files, base = open_location(location)
     for file in staged:
         try:

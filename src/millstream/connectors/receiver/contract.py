@@ -1,7 +1,7 @@
-"""The contract of a receiver: it takes what a system pushes and hands it over, record by record.
+"""The contract of a receiver: it receives what a system pushes and emits it, record by record.
 
-Promises: what `emit` has taken is in a log on disk; the job reads it from there, exactly once, over any failure of its
-own. What the other side sent and nobody took is not ours to promise.
+Promises: a record for which `emit` returned is in a log on disk; the job reads it from there, exactly once, across its
+failures. Records that were sent while no receiver ran may be lost.
 Does not know: epochs, checkpoints, the log."""
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from millstream.errors import ExternalError
 
 
 class ReceiverStopped(ExternalError):
-    """The job needs no more records: `run` should let go of its connections and return."""
+    """The job needs no more records: `run` should close its connections and return."""
 
 
 class Emit(Protocol):
     """Takes a record, with its event time in milliseconds where it has one. May be called from any thread."""
 
     def __call__(self, value: Any, timestamp: int | None = None) -> None:
-        """Take the record; waits while the job is far behind, raises `ReceiverStopped` when it has ended."""
+        """Emit a record; waits while the job is far behind, raises `ReceiverStopped` when it has ended."""
 
 
 class Receiver(ABC):
-    """Runs in a thread of the driver. A description of it travels with the program, so it must be picklable until it
-    runs; each run, also after a restart of the job, is one of a new copy."""
+    """Runs in a thread of the driver. It is part of the program, so it must be picklable before it
+    runs; each run, also after a restart of the job, uses a new copy."""
 
     @abstractmethod
     def run(self, emit: Emit) -> None:

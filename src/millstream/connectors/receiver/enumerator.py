@@ -1,7 +1,7 @@
-"""The driver's side of a receiver: runs it, logs what it emits, plans positions of the log.
+"""The enumerator of a receiver source: runs the receiver, logs what it emits, plans ranges of the log.
 
 Promises: a record is durable before it is planned; segments are deleted when no retained checkpoint needs them; a
-receiver that fails, fails the job.
+failure of the receiver fails the job.
 Does not know: what is received."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATIENCE = 5.0  # seconds a receiver has to return after it was stopped
 
 
 class ReceiverFailed(ExternalError):
-    """A receiver raised."""
+    """The receiver raised an exception."""
 
     hint = "what was received before is in the log, and is read after a restart"
 
@@ -33,7 +33,7 @@ class ReceiverFailed(ExternalError):
 
 
 class ReceiverEnumerator(SplitEnumerator):
-    """Positions are numbers of records. The log's directory is the name of the only split."""
+    """Offsets are numbers of records. The only split is named after the directory of the log."""
 
     def __init__(self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, kept: int) -> None:
         self._described, self._log = receiver, log
@@ -81,7 +81,7 @@ class ReceiverEnumerator(SplitEnumerator):
     # ------------------------------------------------------------------------------------------------ the job's thread
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """What was received and not planned yet, made durable."""
+        """Plan the records that were received since the last plan, after making them durable."""
         self._start()
         with self._changed:
             self._log.sync()
@@ -98,11 +98,11 @@ class ReceiverEnumerator(SplitEnumerator):
         return [part]
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """The log has it all."""
+        """Plan again from the log."""
         return self.plan(budget)
 
     def _check(self) -> None:
-        """A failure is told when all that came before it was planned."""
+        """Raise the receiver's failure once all records before it are planned."""
         problem = self._failure
         if isinstance(problem, MillstreamError):
             raise problem
@@ -110,11 +110,11 @@ class ReceiverEnumerator(SplitEnumerator):
             raise ReceiverFailed(self._described, problem) from problem
 
     def skip(self, done: SplitRange) -> None:
-        """Go on behind a part of the log."""
+        """Continue after a part of the log."""
         self._position = done.end[2]
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the log is, and the number of the next record."""
+        """Return the directory of the log and the number of the next record."""
         return {"directory": self._log.directory, "position": self._position}
 
     def finished(self) -> bool:
@@ -123,11 +123,11 @@ class ReceiverEnumerator(SplitEnumerator):
             return self._log.ended and self._position == self._log.end
 
     def splits(self) -> list[str]:
-        """The log."""
+        """Return the only split."""
         return [] if self.finished() else [self._log.directory]
 
     def retain(self, checkpoints: int) -> None:
-        """Keep what so many checkpoints need, if that is more than the source itself asks for."""
+        """Keep the records that this many checkpoints need, or more if the source is configured so."""
         kept = max(checkpoints, self._acknowledged.maxlen or 1)
         self._acknowledged = deque(self._acknowledged, maxlen=kept)
 
@@ -139,7 +139,7 @@ class ReceiverEnumerator(SplitEnumerator):
                 self._log.forget_before(self._acknowledged[0])
 
     def lag(self) -> int:
-        """Records that wait in the log."""
+        """Return the number of records that are not planned."""
         with self._changed:
             return self._log.end - self._position
 

@@ -1,16 +1,15 @@
-"""A log of received records on disk, in segments.
+"""A write-ahead log of received records on disk, in segments.
 
-Promises: what was appended before `sync` returned is there after a crash; a record is found by its number; a tail that
-was being written when the process died is passed over, any other damage is an error that names the file. Of several
-writers the one that opened the log last counts: what an earlier one appends after that is not part of the log, and its
-next `sync` says so.
+Promises: what was appended before `sync` returned is there after a crash; a record is found by its number; a torn
+record at the end is ignored, any other damage is an error that names the file. If several writers open the log, the
+last one owns it: what an earlier one appends after that is not part of the log, and its next `sync` raises.
 Does not know: what records are, who writes them, or when they may be deleted.
 
     <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`files.frames`)
     <directory>/<term>.term                               a driver that opens the log creates the next one; only one can
-    <directory>/END                                       the term in which it was said that nothing will follow
+    <directory>/END                                       the term in which the log ended
 
-The first segment of a term says where those of earlier terms end."""
+The first segment of a term tells where the segments of earlier terms end."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _OLD_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 class LogDamaged(ExternalError):
-    """A segment is not what was written."""
+    """A segment does not hold what was written."""
 
     def __init__(self, path: str, offset: int) -> None:
         self.path, self.offset = path, offset
@@ -54,7 +53,7 @@ class LogTruncated(ExternalError):
 
 
 class LogTaken(ExternalError):
-    """Another driver writes the log now."""
+    """Another driver has opened the log."""
 
     hint = "another driver of the job has taken over; two jobs must not have the same log"
 
@@ -63,7 +62,7 @@ class LogTaken(ExternalError):
 
 
 class OldLog(UserError):
-    """A log in the form of an earlier version."""
+    """A log in the format of an earlier release."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
@@ -83,11 +82,11 @@ class _Segment:
 
     @property
     def after(self) -> int:
-        """The number of the first record behind it."""
+        """Return the number of the first record after the segment."""
         return self.first + len(self.ends)
 
     def offset(self, number: int) -> int:
-        """Where a record begins."""
+        """Return the offset of a record in the file."""
         return self.ends[number - self.first - 1] if number > self.first else 0
 
     def load(self, records: int | None) -> None:
@@ -108,7 +107,7 @@ def segment_path(directory: str, name: str) -> str:
 
 
 def read_frames(path: str, start: int, end: int) -> Iterator[bytes]:
-    """The payloads of a part of a segment, checked."""
+    """Yield the payloads of a part of a segment, verified."""
     with open(path, "rb") as file:
         file.seek(start)
         data = file.read(end - start)
@@ -122,7 +121,7 @@ def read_frames(path: str, start: int, end: int) -> Iterator[bytes]:
 
 
 class SegmentedLog:
-    """The writing end. Not thread-safe: the caller has a lock."""
+    """The writer of the log. Not thread-safe: the caller holds a lock."""
 
     def __init__(self, directory: str, segment_bytes: int) -> None:
         self.directory, self._segment_bytes = directory, segment_bytes
@@ -140,12 +139,12 @@ class SegmentedLog:
 
     @property
     def first(self) -> int:
-        """The number of the first record that is still there."""
+        """Return the number of the first record that is still stored."""
         return self._segments[0].first if self._segments else 0
 
     @property
     def end(self) -> int:
-        """The number of the next record."""
+        """Return the number of the next record."""
         return self._segments[-1].after if self._segments else 0
 
     def _newest_term(self) -> int:
@@ -163,7 +162,7 @@ class SegmentedLog:
             return None
 
     def _take_term(self) -> None:
-        """Begin a term: of several drivers that open the log at once, one has it."""
+        """Begin a term; if several drivers open the log at once, one of them gets it."""
         self._term += 1
         try:
             with open(self._marker(self._term), "xb", opener=opener) as file:
@@ -182,7 +181,7 @@ class SegmentedLog:
             raise LogTaken(self.directory)
 
     def _find_segments(self) -> None:
-        """The segments that count, loaded; what an earlier writer began after it was replaced is deleted."""
+        """Load the segments of the log; segments that a replaced writer created afterwards are deleted."""
         found = (match for match in map(_SEGMENT.fullmatch, os.listdir(self.directory)) if match)
         segments = sorted((_Segment(self.directory, int(each[1]), int(each[2])) for each in found), key=_by_term)
         limit: int | None = None  # where later terms begin
@@ -204,7 +203,7 @@ class SegmentedLog:
         self._segments.append(segment)
 
     def append(self, payload: bytes) -> None:
-        """Write a record behind the others; it may be lost until `sync`."""
+        """Append a record; it may be lost until `sync`."""
         assert self._file is not None
         segment = self._segments[-1]
         at = segment.offset(segment.after)
@@ -218,7 +217,7 @@ class SegmentedLog:
         segment.ends.append(at + len(frame))
 
     def sync(self) -> None:
-        """What was appended is durable, and part of the log; `LogTaken` when it is not, for another one writes it."""
+        """Make appended records durable; `LogTaken` if another driver has opened the log."""
         if self._file is not None and self.durable < self.end:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -226,7 +225,7 @@ class SegmentedLog:
             self.durable = self.end
 
     def finish(self) -> None:
-        """Nothing will follow."""
+        """Mark the end of the log."""
         self.sync()
         self._check_term()
         with open(os.path.join(self.directory, _END), "wb", opener=opener) as file:
@@ -237,7 +236,7 @@ class SegmentedLog:
         self.ended = True
 
     def check(self, position: int) -> None:
-        """Refuse a position whose records are gone, or were never there."""
+        """Raise `LogTruncated` if the records from an offset on are gone, or never existed."""
         if not self.first <= position <= self.end:
             raise LogTruncated(self.directory, position, self.first, self.end)
 
@@ -253,7 +252,7 @@ class SegmentedLog:
         return segment.name, start, segment.offset(stop), stop
 
     def bytes_from(self, number: int) -> int:
-        """How many bytes of records there are from `number` on."""
+        """Return the size of the records from `number` on."""
         return sum(
             each.offset(each.after) - each.offset(max(number, each.first))
             for each in self._segments
@@ -266,7 +265,7 @@ class SegmentedLog:
             os.remove(self._segments.pop(0).path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             try:
                 with suppress(LogTaken):

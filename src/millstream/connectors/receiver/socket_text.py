@@ -20,14 +20,14 @@ _LONGEST = 16 << 20
 
 
 class CannotConnect(ExternalError):
-    """There is nobody at the other end."""
+    """The server cannot be reached."""
 
     def __init__(self, host: str, port: int, problem: OSError) -> None:
         super().__init__(f"cannot connect to {host}:{port}: {problem}", hint="start the server, or raise max_retry")
 
 
 class RecordTooLong(ExternalError):
-    """No delimiter came."""
+    """A record is longer than the limit, without a delimiter."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"there is no delimiter in {size} bytes of text", hint="give the delimiter the sender uses")
@@ -55,7 +55,7 @@ class SocketTextReceiver(Receiver):
         return f"SocketTextReceiver({self._host}:{self._port})"
 
     def run(self, emit: Emit) -> None:
-        """Emit text until the server hangs up, as often as retries allow."""
+        """Emit text until the server closes the connection and no retries are left."""
         rest, tries = b"", 0
         while not self._stopped:
             tries += 1
@@ -76,7 +76,7 @@ class SocketTextReceiver(Receiver):
             emit(self._text(rest))
 
     def _receive(self, connection: socket.socket, rest: bytes, emit: Emit) -> bytes:
-        """Emit what comes until the connection ends; gives what follows the last delimiter."""
+        """Emit records until the connection ends; return the text after the last delimiter."""
         connection.settimeout(_LOOK_UP_SECONDS)
         while not self._stopped:
             try:
@@ -99,7 +99,7 @@ class SocketTextReceiver(Receiver):
         return text.removesuffix("\r") if self._delimiter == b"\n" else text
 
     def stop(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._stopped = True
         if self._connection is not None:
             with contextlib.suppress(OSError):

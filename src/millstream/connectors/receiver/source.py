@@ -1,6 +1,6 @@
 """A receiver as a source: records are received into a log on the driver and read from there by a task.
 
-Promises: every record that was received and planned is read exactly once, over failures and restarts.
+Promises: every record that was received and planned is read exactly once, across failures and restarts.
 Does not know: the receiver.
 
 The log must be on a file system that driver and workers share: below the checkpoint directory, as a rule."""
@@ -33,14 +33,14 @@ from millstream.types.factory import TypeInformation, Types
 
 
 class NotAReceiver(UserError):
-    """Something that cannot receive was given as a receiver."""
+    """An object that is not a receiver was given as one."""
 
     def __init__(self, given: object) -> None:
         super().__init__(f"{given!r} is not a receiver", hint="subclass Receiver and pass an instance")
 
 
 class ReceiverSource(Source):
-    """What a receiver emits, through a write-ahead log.
+    """Emits what a receiver emits, through a write-ahead log.
 
     `directory` is the log's own; records in it that no checkpoint covers are read first. Without it the log is a new
     directory below `parent`, or one for temporary files that goes with this object. Segments are kept until all
@@ -72,19 +72,19 @@ class ReceiverSource(Source):
         self._segment_bytes, self._backlog, self._kept = segment_bytes, max_backlog_bytes, kept_checkpoints
 
     def type_info(self) -> TypeInformation:
-        """The type that was declared."""
+        """Return the declared type."""
         return self._type
 
     def boundedness(self) -> Boundedness:
-        """It ends only if its receiver returns."""
+        """Return unbounded: the source ends only if its receiver returns."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def max_parallelism(self) -> int | None:
-        """One reader: order counts."""
+        """Return 1: a single reader keeps the order of the records."""
         return 1
 
     def _log_directory(self) -> str:
-        """The log's directory; a new one stays the same over restarts of the job."""
+        """Return the directory of the log; a new one is kept across restarts of the job."""
         if self._directory is None:
             if self._parent is not None:
                 LocalFileSystem().make_dirs(self._parent)
@@ -94,7 +94,7 @@ class ReceiverSource(Source):
         return str(Path(self._directory).absolute())
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Goes on in the log that a snapshot names."""
+        """Create an enumerator; it continues in the log that the state names."""
         directory, position = (
             (self._log_directory(), None) if state is None else (state["directory"], state["position"])
         )
@@ -102,7 +102,7 @@ class ReceiverSource(Source):
         return ReceiverEnumerator(self._receiver, log, position, backlog=self._backlog, kept=self._kept)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of the log."""
+        """Create a reader of the log."""
         return LogReader(context.block_records)
 
 
@@ -113,7 +113,7 @@ class LogReader(SourceReader):
         self._block = block
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records of a part."""
+        """Yield the records of a range."""
         segment, start, _ = part.start
         pairs: list[tuple[int | None, Any]] = []
         for payload in read_frames(segment_path(part.split, segment), start, part.end[1]):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.connectors.lookup_cache import CachePolicy, Key
+from millstream.connector.lookup_cache import CachePolicy, Key
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, reload_policy
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.types import data_types as t

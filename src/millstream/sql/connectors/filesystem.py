@@ -13,7 +13,7 @@ from dataclasses import replace
 from millstream.connector.serialization_schema import BulkWriterFactory
 from millstream.connectors.files.buckets import BasePathBucketAssigner, BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
-from millstream.connectors.files.named import reader_named, writer_named
+from millstream.connectors.files.format_registry import create_encoder, create_file_format
 from millstream.connectors.files.overwriting import OverwritingSink
 from millstream.connectors.files.partitions import OPTIONS as COMMIT_OPTIONS
 from millstream.connectors.files.partitions import PartitionCommit
@@ -68,7 +68,7 @@ def _chosen(context: TableContext) -> tuple[str, TableFormat, t.RowType]:
 
 def _read(context: TableContext) -> TableSource:
     path, form, row = _chosen(context)
-    reader: FileFormat = told(context, lambda: reader_named(form.name, arrow_schema(row), dict(form.options)))
+    reader: FileFormat = told(context, lambda: create_file_format(form.name, arrow_schema(row), dict(form.options)))
     schema, partitions = context.schema, context.definition.partitions
     names, kinds = list(partitions), [schema.types[schema.names.index(name)] for name in partitions]
     keys: list[str] = []
@@ -104,7 +104,7 @@ def _write(context: TableContext) -> TableSink:
     schema, options = arrow_schema(row), dict(form.options)
     builder: FileSink.BaseBuilder
     if form.name in _BULK:
-        factory = told(context, lambda: writer_named(form.name, schema, options))
+        factory = told(context, lambda: create_encoder(form.name, schema, options))
         assert isinstance(factory, BulkWriterFactory)
         builder = FileSink.for_bulk_format(path, ColumnsWriterFactory(factory, columns))
         builder = builder.with_rolling_policy(OnCheckpointRollingPolicy())

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from millstream.connectors.jdbc.direct import retried
+from millstream.connector.lookup_cache import Key
+from millstream.connectors.jdbc.at_least_once import retry
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from millstream.connectors.jdbc.sink import JdbcSink
 from millstream.connectors.jdbc.source import JdbcSource
 from millstream.connectors.jdbc.statements import quoted, quoted_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.connectors.lookup_cache import Key
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Lookup, TableLookup, cache_policy
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
@@ -115,7 +115,7 @@ class JdbcLookup(Lookup):
 
     def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
         """As Lookup promises: one query."""
-        rows: list[Any] = retried(lambda: self._ask(keys), self._given[4] + 1)
+        rows: list[Any] = retry(lambda: self._ask(keys), self._given[4] + 1)
         found: dict[Key, list[Any]] = {}
         kinds = self._asking[1] if self._asking is not None else []
         for number, *texts in rows:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from millstream.connector.lookup_cache import Key
 from millstream.connectors.blackhole import BlackHoleSink
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.datagen import (
@@ -19,10 +20,9 @@ from millstream.connectors.datagen import (
     RandomFloat,
     RandomInt,
     RandomString,
-    chance,
+    random_columns,
 )
 from millstream.connectors.datagen import Sequence as Counting
-from millstream.connectors.lookup_cache import Key
 from millstream.connectors.printing import PrintSink
 from millstream.sql.columns import row_type_info
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Lookup, TableLookup, cache_policy
@@ -50,7 +50,7 @@ def _datagen(context: TableContext) -> TableSource:
         count = min([*ends, *([] if count is None else [count])])
     rate = context.integer("rows-per-second", 10000)
     rate_or_none = None if count is not None and not rate else float(rate or 0) or None
-    seed = chance.key_of(0, *context.name)  # two tables with the same columns must not have the same values
+    seed = random_columns.derive_key(0, *context.name)  # two tables with the same columns must not have the same values
     source = DataGenSource(made, seed=seed, count=count, rate=rate_or_none)
     schema = t.row_of(names, [_made_type(each) for each in made.values()], null=False)
     return TableSource(source, schema)

@@ -204,7 +204,7 @@ class ChangeEnumerator(SplitEnumerator):
         return {**self._progress.to_json(), "stop": self._stop}
 
     def skip(self, done: SplitRange) -> None:
-        """Move behind a range."""
+        """Continue after a range."""
         self._progress = Progress.from_json(done.end["to"])
         self._holders = None
         self._looked_at = -1
@@ -234,5 +234,5 @@ class ChangeEnumerator(SplitEnumerator):
         return self._lag
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         self._session.close()

@@ -6,7 +6,6 @@ Does not know: how ranges are planned."""
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +18,6 @@ from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
 from millstream.errors import ExternalError, UserError
-
-_log = logging.getLogger("millstream.cdc")
 
 
 class Truncated(UserError):
@@ -36,7 +33,7 @@ class Truncated(UserError):
 class ChunkMissing(ExternalError):
     """The log does not have the piece of the snapshot that was planned."""
 
-    hint = "the slot or the server's log was changed by hand; start the job anew"
+    hint = "the slot or the server's log was changed by hand; start a new job with a snapshot"
 
     def __init__(self, table: str) -> None:
         super().__init__(f"the log has no snapshot of {table} where it was planned")
@@ -211,7 +208,7 @@ class ChangeReader(SourceReader):
         return [tuple(row) for row in self._session.query("cannot compare keys", sql, [*columns, *bound])]
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         self._session.close()
 
 

@@ -48,7 +48,7 @@ class SlotInUse(ExternalError):
 class SlotMovedOn(ExternalError):
     """The slot no longer has what a checkpoint needs."""
 
-    hint = "start the job anew with a snapshot; only the job may advance its slot, and only one job may use it"
+    hint = "start a new job with a snapshot; only one job may use a slot, and only the job may advance it"
 
     def __init__(self, slot: str, needed: int, has: int) -> None:
         super().__init__(
@@ -120,7 +120,7 @@ class Slot:
         )
         if not found or found[0][0] is None:
             message = f"there is no replication slot {self._name}"
-            raise CannotCapture(message, hint="it was dropped; start the job anew with a snapshot")
+            raise CannotCapture(message, hint="it was dropped; start a new job with a snapshot")
         return parse_lsn(found[0][0])
 
     def flushed(self) -> int:

@@ -64,7 +64,7 @@ class PostgresSource(Source):
 
     @staticmethod
     def builder() -> PostgresSourceBuilder:
-        """A builder."""
+        """Return a new builder."""
         return PostgresSourceBuilder()
 
     def type_info(self) -> TypeInformation:
@@ -147,7 +147,7 @@ class PostgresSource(Source):
 
 
 class PostgresSourceBuilder:
-    """Makes a PostgresSource, under the names of Flink CDC; `build` asks the database for the tables' columns."""
+    """Builds a PostgresSource, under the names of Flink CDC; `build` asks the database for the tables' columns."""
 
     def __init__(self) -> None:
         self._url: str | None = None
@@ -164,32 +164,32 @@ class PostgresSourceBuilder:
         self._ignore_truncate = False
 
     def url(self, url: str) -> PostgresSourceBuilder:
-        """Say where the database is, instead of by host name, port and database."""
+        """Set the URL of the database, instead of host name, port and database name."""
         self._url = url
         return self
 
     def hostname(self, hostname: str) -> PostgresSourceBuilder:
-        """Say where the server is."""
+        """Set the host name of the server."""
         self._hostname = hostname
         return self
 
     def port(self, port: int) -> PostgresSourceBuilder:
-        """Say where the server listens."""
+        """Set the port of the server."""
         self._port = port
         return self
 
     def database(self, database: str) -> PostgresSourceBuilder:
-        """Say which database."""
+        """Set the name of the database."""
         self._database = database
         return self
 
     def username(self, username: str) -> PostgresSourceBuilder:
-        """Say who connects; the role needs REPLICATION."""
+        """Set the user name; the role needs REPLICATION."""
         self._user = username
         return self
 
     def password(self, password: str) -> PostgresSourceBuilder:
-        """Give the password."""
+        """Set the password."""
         self._password = password
         return self
 
@@ -249,7 +249,7 @@ class PostgresSourceBuilder:
         return self
 
     def build(self) -> PostgresSource:
-        """The source."""
+        """Build the source."""
         if not self._slot or not self._tables or not (self._url or self._database):
             message = "a source of changes needs slot_name(...), table_list(...), and database(...) or url(...)"
             raise InvalidJdbcOption(message)

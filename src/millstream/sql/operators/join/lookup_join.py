@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.lookup_cache import CachePolicy, Key, LookupCache
+from millstream.connector.lookup_cache import CachePolicy, Key, LookupCache
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from millstream.connector.lookup_cache import Key
 from millstream.connector.source import Boundedness, Budget, ReaderContext, Source
-from millstream.connectors.lookup_cache import Key
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
 from millstream.sql.columns import struct_of, tuples_of

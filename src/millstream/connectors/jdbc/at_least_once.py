@@ -1,7 +1,7 @@
-"""Rows written as they come: at least once.
+"""At-least-once output: rows are written as they arrive.
 
-Promises: every record of an epoch is in the database before the epoch ends; after a failure records may be there twice,
-unless the statement makes that harmless, as an upsert does.
+Promises: every record of an epoch is in the database before the epoch ends; after a failure records may be written
+twice, which has no effect if the statement is idempotent, as an upsert is.
 Does not know: checkpoints."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.connectors.jdbc.targets import Target
 _FIRST_PAUSE = 0.1
 
 
-class DirectWriter(SinkWriter):
+class AtLeastOnceWriter(SinkWriter):
     """Writes batches, each in a transaction of its own."""
 
     def __init__(self, conninfo: str, target: Target, options: JdbcExecutionOptions) -> None:
@@ -29,7 +29,7 @@ class DirectWriter(SinkWriter):
         self._written_at = time.monotonic()
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Take records; full batches are written."""
+        """Buffer records and write full batches."""
         self._waiting.extend(values)
         size = self._options.batch_size
         while size and len(self._waiting) >= size:
@@ -39,14 +39,14 @@ class DirectWriter(SinkWriter):
             self._flush(len(self._waiting))
 
     def prepare_commit(self) -> list[Any]:
-        """Write the rest; there is nothing to commit."""
+        """Write the rest and return nothing to commit."""
         if self._waiting:
             self._flush(len(self._waiting))
         return []
 
     def _flush(self, count: int) -> None:
         batch = self._waiting[:count]
-        retried(lambda: self._session.run("cannot write to the database", lambda c: self._send(c, batch)), self._tries)
+        retry(lambda: self._session.run("cannot write to the database", lambda c: self._send(c, batch)), self._tries)
         del self._waiting[:count]
         self._written_at = time.monotonic()
 
@@ -59,17 +59,17 @@ class DirectWriter(SinkWriter):
             self._target.send(connection, batch)
 
     def abort(self) -> None:
-        """What is written stays; the rest is not."""
+        """Drop buffered records; written ones stay."""
         self._waiting = []
         self._session.drop()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool of this process."""
         self._session.close()
 
 
-def retried(work: Callable[[], Any], tries: int) -> Any:
-    """The result of `work`; a failure of the database is tried again, after a pause that doubles."""
+def retry(work: Callable[[], Any], tries: int) -> Any:
+    """Call `work`; after a failure of the database, call it again with exponential backoff."""
     for number in range(1, tries + 1):
         try:
             return work()

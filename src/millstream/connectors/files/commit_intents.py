@@ -19,7 +19,7 @@ _NOTES = f"{STAGING}/commits"
 _KEPT = 50
 
 
-class CommitNotes:
+class CommitIntents:
     """The notes below a base path: one for each job and sink, `<time>@<owner>`, with a digest of the files."""
 
     def __init__(self, base: str, files: FileSystem) -> None:

@@ -29,7 +29,7 @@ _BULK: dict[str, tuple[type[BulkFormat], tuple[ConfigOption[Any], ...]]] = {
 }
 
 
-def reader_named(
+def create_file_format(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> FileFormat:
     """What reads files of a format; `options` are those of the format, and "on-error"."""
@@ -44,7 +44,7 @@ def reader_named(
     return StreamFormat.lines_of(line_format)
 
 
-def writer_named(
+def create_encoder(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> Encoder | BulkWriterFactory:
     """What writes files of a format: a bulk writer for `FileSink.for_bulk_format`, or an encoder of lines."""

@@ -1,7 +1,7 @@
-"""Which output is committed: names of transactions, and their proof in the database.
+"""Commit records: which output of a job is committed, as rows of a table in the database.
 
-Promises: whether the output of an attempt is visible can be told from the database alone, for as long as a checkpoint
-that names it may be restored. A proof is written in the same transaction as the rows.
+Promises: the database alone tells whether the output of an attempt is visible, for as long as a checkpoint that names
+it may be restored. A commit record is written in the same transaction as the rows.
 Does not know: rows, checkpoints."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _log = logging.getLogger("millstream.jdbc")
 
 TABLE = "millstream_commits"
 PREFIX = "millstream"
-_KEPT = 1000  # epochs whose proofs are kept one by one; of older ones only the last is remembered
+_KEPT = 1000  # epochs whose records are kept one by one; of older ones only the last epoch is kept
 LOCK = 0x6D73  # of the advisory lock around creating tables: two at once would meet in the catalog
 
 
 class OutputLost(ExternalError):
-    """Staged output is gone, and there is no proof that it was committed."""
+    """Staged output is gone, and there is no record of its commit."""
 
     hint = "was it rolled back or deleted by hand? start from an older checkpoint to write it again"
 
@@ -35,7 +35,7 @@ class OutputLost(ExternalError):
 
 
 class CommittedOutputGone(ExternalError):
-    """The database no longer has output that was committed before."""
+    """The database no longer has output that was committed."""
 
     hint = (
         "has a replica that lagged behind become the primary, or was a backup restored? start from a savepoint that is "
@@ -61,7 +61,7 @@ class CommittedByAnother(OutputRefused):
 
 
 class Gid(StagedName):
-    """The name of a transaction, or of rows that wait in a table. PostgreSQL takes up to 200 bytes."""
+    """The name of a prepared transaction, or of staged rows. PostgreSQL allows up to 200 bytes."""
 
     __slots__ = ()
 
@@ -70,13 +70,13 @@ class Gid(StagedName):
 
     @classmethod
     def of(cls, context: WriterContext) -> Self:
-        """The name for a writer."""
+        """Return the name for a writer."""
         owner = f"{PREFIX}:{_short(context.job)}:{_short(context.sink)}"
         return cls(owner, context.epoch, context.subtask, _short(context.attempt))
 
     @classmethod
     def parse(cls, text: Any) -> Self:
-        """The inverse of `str`; refuses what is no such name."""
+        """Parse the text of a name; `NotStaged` if it is none."""
         parts = text.split(":") if isinstance(text, str) else []
         if len(parts) != 6 or parts[0] != PREFIX or not parts[3].isdigit() or not parts[4].isdigit():
             raise NotStaged(text, "output of a JDBC sink")
@@ -89,14 +89,14 @@ def _short(part: str) -> str:
 
 
 def ensure_table(connection: Any) -> None:
-    """Make the table of proofs if it is not there."""
+    """Create the table of commit records if it does not exist."""
     columns = "owner text NOT NULL, gid text NOT NULL, epoch bigint NOT NULL, "
     columns += "committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (owner, gid)"
-    locked_create(connection, TABLE, f"CREATE TABLE {TABLE} ({columns})")
+    create_under_lock(connection, TABLE, f"CREATE TABLE {TABLE} ({columns})")
 
 
-def locked_create(connection: Any, table: str, *statements: str) -> None:
-    """Create a table by these statements unless it is there. Must not be called inside a transaction."""
+def create_under_lock(connection: Any, table: str, *statements: str) -> None:
+    """Create a table by these statements, under a lock, unless it exists. Not to be called inside a transaction."""
     if _exists(connection, table):
         return
     with connection.transaction():
@@ -111,20 +111,20 @@ def _exists(connection: Any, table: str) -> bool:
 
 
 def add(connection: Any, gid: Gid) -> None:
-    """Write the proof, in the transaction that is open."""
+    """Insert the commit record, in the open transaction."""
     connection.execute(f"INSERT INTO {TABLE} (owner, gid, epoch) VALUES (%s, %s, %s)", (gid.owner, str(gid), gid.epoch))
 
 
 def committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
-    """Those that are committed."""
+    """Return those that are committed."""
     owners = sorted({gid.owner for gid in gids})
     found = connection.execute(
         f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s) AND (gid = '' OR gid = ANY(%s))",
         (owners, [str(gid) for gid in gids]),
     ).fetchall()
-    proven = {gid for _, gid, _ in found}
-    forgotten = {owner: epoch for owner, gid, epoch in found if not gid}
-    return {gid for gid in gids if str(gid) in proven or gid.epoch <= forgotten.get(gid.owner, -1)}
+    recorded = {gid for _, gid, _ in found}
+    pruned = {owner: epoch for owner, gid, epoch in found if not gid}
+    return {gid for gid in gids if str(gid) in recorded or gid.epoch <= pruned.get(gid.owner, -1)}
 
 
 def check_still_committed(connection: Any, gids: Sequence[Gid]) -> None:
@@ -136,7 +136,7 @@ def check_still_committed(connection: Any, gids: Sequence[Gid]) -> None:
 
 
 def check_attempts(connection: Any, gids: Sequence[Gid], done: set[Gid]) -> None:
-    """Raise if other attempts have committed the epochs of those that are not `done`; say how many are.
+    """Raise `CommittedByAnother` if other attempts have committed epochs of output that is not `done`; log the rest.
 
     `gids` is all output of a checkpoint, and so of each of its epochs."""
     named, epochs = {str(gid) for gid in gids}, {(gid.owner, gid.epoch): gid for gid in gids if gid not in done}
@@ -155,7 +155,7 @@ def check_attempts(connection: Any, gids: Sequence[Gid], done: set[Gid]) -> None
 
 
 def prune(connection: Any, owner: str, epoch: int) -> None:
-    """Everything of an owner up to `epoch` is committed: forget the proofs of epochs long past, but not that fact."""
+    """Replace the records of old epochs by one that says up to which epoch all output is committed."""
     if epoch <= _KEPT:
         return
     with connection.transaction():

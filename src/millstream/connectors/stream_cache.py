@@ -1,7 +1,7 @@
-"""The records of a stream kept in files, for later jobs of the same program.
+"""A cached stream: its records in files, for later jobs of the same program.
 
-Promises: what a job that finished wrote is read back as it was: values, timestamps, and the order of each subtask.
-Does not know: when a cache is complete; whoever made it knows the job that filled it."""
+Promises: what a finished job wrote is read back unchanged: values, timestamps, and the order of each subtask.
+Does not know: when a cache is complete; its creator knows the job that fills it."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class CacheSink(Sink):
     directory: str
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """One file for what a subtask writes in an epoch."""
+        """Create a writer of one file for each subtask and epoch."""
         return _CacheWriter(Path(self.directory), context)
 
     def create_committer(self) -> Committer:
-        """Lists the files that count."""
+        """Create a committer that lists the committed files in a manifest."""
         return _CacheCommitter(Path(self.directory))
 
 
@@ -94,9 +94,9 @@ class _CacheCommitter(Committer):
             listed = files.setdefault(str(subtask), [])
             if all(known != name for _, known, _ in listed):
                 listed.append((epoch, name, records))
-        aside = self._directory / f"{_MANIFEST}.new"
-        aside.write_text(json.dumps(files), encoding="utf-8")
-        os.replace(aside, self._directory / _MANIFEST)
+        temporary = self._directory / f"{_MANIFEST}.new"
+        temporary.write_text(json.dumps(files), encoding="utf-8")
+        os.replace(temporary, self._directory / _MANIFEST)
 
     def abort(self, committables: Sequence[Any]) -> None:
         for _, _, name, _ in committables:
@@ -113,21 +113,21 @@ def _files(directory: Path) -> Files:
 
 @dataclass(frozen=True)
 class CacheSource(Source):
-    """Reads what a CacheSink wrote; a split is what one subtask wrote."""
+    """Reads what a `CacheSink` wrote; a split is the output of one subtask."""
 
     directory: str
     kind: TypeInformation
 
     def type_info(self) -> TypeInformation:
-        """The type of the stream."""
+        """Return the type of the stream."""
         return self.kind
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Positions are numbers of files."""
+        """Create an enumerator whose offsets are numbers of files."""
         return _CacheEnumerator(_files(Path(self.directory)), state or {})
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of files."""
+        """Create a reader of cached files."""
         return _CacheReader(Path(self.directory))
 
 

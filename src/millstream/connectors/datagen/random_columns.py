@@ -1,6 +1,6 @@
-"""Chance by position: a random column is a function of a key and the indexes, so any part can be made at any time.
+"""Random columns as a function of a key and of row indexes, so that any part can be generated at any time.
 
-Promises: the same key and index give the same number in every process, version and cut; columns of different keys look
+Promises: the same key and index give the same number in every process and release; columns of different keys look
 independent.
 Does not know: fields, types."""
 
@@ -25,13 +25,13 @@ _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz234567", dtype=np.uint8)
 _LETTERS_IN_A_HASH = 12
 
 
-def key_of(seed: int, *names: str) -> int:
-    """The key of a column: depends on the seed and the names, never on Python's own hash."""
+def derive_key(seed: int, *names: str) -> int:
+    """Return the key of a column, which depends on the seed and the names, never on Python's `hash`."""
     return xxhash.xxh64_intdigest("\0".join((str(seed), *names)).encode())
 
 
-def hashes(key: int, indexes: Hashes) -> Hashes:
-    """One random word for each index (splitmix64, started at the key)."""
+def hash_indexes(key: int, indexes: Hashes) -> Hashes:
+    """Return a random 64-bit word for each index (splitmix64, started at the key)."""
     word = indexes * _GAMMA
     word += np.uint64(key)
     other = word >> np.uint64(30)
@@ -45,15 +45,15 @@ def hashes(key: int, indexes: Hashes) -> Hashes:
     return word
 
 
-def units(words: Hashes) -> Floats:
-    """The words as numbers from 0 to below 1."""
+def to_fractions(words: Hashes) -> Floats:
+    """Convert words to fractions in [0, 1)."""
     scaled: Floats = (words >> np.uint64(11)).astype(np.float64)
     scaled *= 2.0**-53
     return scaled
 
 
-def below(count: int, words: Hashes) -> Hashes:
-    """The words as whole numbers from 0 to below `count`, which is at most 2**64."""
+def draw_below(count: int, words: Hashes) -> Hashes:
+    """Convert words to integers in [0, count); `count` is at most 2**64."""
     if count > _WORD:
         return words
     if count > 1 << 32:
@@ -64,11 +64,11 @@ def below(count: int, words: Hashes) -> Hashes:
     return drawn
 
 
-def skewed(count: int, skew: float, words: Hashes) -> Hashes:
-    """Whole numbers from 0 to below `count`, the k-th about k**-skew times as often as the first: like Zipf's law."""
+def draw_skewed(count: int, skew: float, words: Hashes) -> Hashes:
+    """Convert words to integers in [0, count), the k-th about k**-skew times as often as the first (Zipf's law)."""
     if skew == 0:
-        return below(count, words)
-    drawn = units(words)
+        return draw_below(count, words)
+    drawn = to_fractions(words)
     if abs(skew - 1) < 1e-9:
         rank = np.power(float(count) + 1, drawn)
     else:
@@ -80,14 +80,14 @@ def skewed(count: int, skew: float, words: Hashes) -> Hashes:
     return ranked
 
 
-def letters(key: int, indexes: Hashes, length: int, prefix: str = "") -> pa.Array:
-    """A string for each index: the prefix, then as many random letters."""
+def draw_letters(key: int, indexes: Hashes, length: int, prefix: str = "") -> pa.Array:
+    """Return a string for each index: the prefix, then `length` random letters."""
     head = np.frombuffer(prefix.encode(), dtype=np.uint8)
     width = len(head) + length
     text = np.empty((len(indexes), width), dtype=np.uint8)
     text[:, : len(head)] = head
     for first in range(0, length, _LETTERS_IN_A_HASH):
-        words = hashes((key + first * 0x5851F42D4C957F2D) & _WORD, indexes)
+        words = hash_indexes((key + first * 0x5851F42D4C957F2D) & _WORD, indexes)
         for place in range(first, min(first + _LETTERS_IN_A_HASH, length)):
             text[:, len(head) + place] = _LETTERS[(words & np.uint64(31)).astype(np.intp)]
             words >>= np.uint64(5)
