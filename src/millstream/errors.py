@@ -1,14 +1,14 @@
-"""The three error domains: whose fault it is decides whether a restart can help.
+"""The three domains of errors. The domain says whether a restart of the job can help.
 
-Promises: every error of millstream is a `MillstreamError` in exactly one domain, and its text says what
-happened, with which values, and (after "hint:") what the reader can do.
-Does not know: who raises what; each error class stands beside the code that raises it."""
+Promises: every error of millstream is a `MillstreamError` in exactly one domain; its text says what happened, with
+which values, and after "hint:" what the reader can do.
+Does not know: the errors themselves; each error class is in the module that raises it."""
 
 from __future__ import annotations
 
 
 class MillstreamError(Exception):
-    """Base of all errors. Subclasses set `hint` as a class attribute or pass it."""
+    """The base class of all errors; `hint` says what the reader can do. It is a class attribute or an argument."""
 
     hint: str | None = None
 
@@ -23,12 +23,12 @@ class MillstreamError(Exception):
 
 
 class UserError(MillstreamError):
-    """The program is wrong: its function raised, its types or options do not fit."""
+    """The program is wrong: a function raised an exception, or types or options are not valid."""
 
 
 class ExternalError(MillstreamError):
-    """The world is wrong: a disk, a broker, an executor. A restart may help."""
+    """Something outside of the program failed, such as a disk, a broker or an executor. A restart may help."""
 
 
 class InternalError(MillstreamError):
-    """millstream is wrong: an invariant of its own does not hold. Please report it."""
+    """A bug in millstream: an invariant does not hold. Please report it."""

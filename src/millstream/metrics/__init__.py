@@ -1,4 +1,4 @@
-"""PyFlink's `pyflink.metrics`: what a user function can measure."""
+"""PyFlink's `pyflink.metrics`: metrics of user functions."""
 
 from millstream.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
 

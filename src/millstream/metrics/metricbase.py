@@ -1,4 +1,4 @@
-"""PyFlink's `metrics.metricbase`: what a user function can measure."""
+"""PyFlink's `metrics.metricbase`: metrics of user functions."""
 
 from millstream.job.metrics import Counter, Distribution, Meter, Metric, MetricGroup
 
