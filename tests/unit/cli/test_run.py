@@ -12,7 +12,7 @@ DEFAULTS = (
 )
 PLANNED = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "graph")!r})
 from small_graphs import graph, sink, source
 from millstream.client import local
 from millstream.config.configuration import Configuration

@@ -1,0 +1,19 @@
+"""tests/unit mirrors src: the test of a module stands in the folder of that module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sources import PACKAGE, REPOSITORY
+
+UNIT = REPOSITORY / "tests" / "unit"
+FILES = sorted(path for path in UNIT.rglob("test_*.py") if path.parent != UNIT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(UNIT).as_posix())
+def test_a_unit_test_stands_in_the_folder_of_what_it_tests(path: Path) -> None:
+    folder = path.parent.relative_to(UNIT)
+    assert (PACKAGE / folder).is_dir(), f"there is no src/millstream/{folder}"
+    package = ".".join(("millstream", *folder.parts))
+    assert package in path.read_text(encoding="utf-8"), f"it names nothing of {package}"
