@@ -1,7 +1,7 @@
-"""What a user's function is told of the job it runs in, and how its asynchronous calls are made.
+"""The context of user-defined functions, and the options of asynchronous functions.
 
-Promises: PyFlink's FunctionContext, with the numbers of the subtask at hand; Flink's rules for asynchronous calls: so
-many at once, each within a time, tried again after a pause.
+Promises: PyFlink's FunctionContext with the values of the subtask; Flink's options for asynchronous calls: capacity,
+timeout and retries.
 Does not know: functions."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.times import Duration
 
 
 class UnusableAsyncOption(UserError):
-    """An option of asynchronous functions has a value that means nothing."""
+    """An option of asynchronous functions has an invalid value."""
 
     def __init__(self, key: str, value: str, wanted: str) -> None:
         self.key, self.value = key, value
@@ -28,7 +28,7 @@ class UnusableAsyncOption(UserError):
 
 @dataclass(frozen=True)
 class AsyncOptions:
-    """How asynchronous functions are called; times are in milliseconds, `attempts` 0 for one try only."""
+    """How asynchronous functions are called. Times are in milliseconds; with `attempts` 0 there are no retries."""
 
     capacity: int = 10
     timeout: int = 180_000
@@ -36,7 +36,7 @@ class AsyncOptions:
     delay: int = 100
 
     def retry(self) -> AsyncRetryStrategy[object]:
-        """When a call that failed is made again."""
+        """Return the retry strategy of failed calls."""
         if not self.attempts:
             return AsyncRetryStrategy.no_restart()
         return AsyncRetryStrategy.fixed_delay(self.attempts, max(self.delay, 1), None, _always)
@@ -83,7 +83,7 @@ def _millis(option: Option[Duration], options: Callable[[str], str | None], mill
 
 
 class FunctionContext:
-    """What a function may know of the job it runs in."""
+    """The runtime context of a user-defined function, as in PyFlink."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class FunctionContext:
 
     @staticmethod
     def of(context: OperatorContext) -> FunctionContext:
-        """The context of functions in one operator's subtask."""
+        """Create the context from that of an operator subtask."""
         return FunctionContext(
             UserMetrics(context.metrics),
             context.parameters,
@@ -116,33 +116,33 @@ class FunctionContext:
         )
 
     def get_metric_group(self) -> UserMetrics:
-        """The group to count in."""
+        """Return the metric group."""
         return self._metrics
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A job parameter."""
+        """Return the value of a global job parameter, or the default."""
         return self._parameters.get(key, default_value)
 
     def get_task_name(self) -> str:
-        """The operator's name."""
+        """Return the name of the operator."""
         return self._name
 
     def get_task_name_with_subtasks(self) -> str:
-        """The operator's name with its subtask."""
+        """Return the name of the operator with its subtask, such as "Calc (1/4)"."""
         return self._name_with_subtasks
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The operator's parallelism."""
+        """Return the parallelism of the operator."""
         return self._parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The operator's max parallelism."""
+        """Return the max parallelism of the operator."""
         return self._max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """This subtask, from 0."""
+        """Return the index of the subtask, counted from 0."""
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
+        """Return the number of restarts of the job."""
         return self._attempt

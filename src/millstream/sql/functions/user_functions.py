@@ -1,9 +1,9 @@
-"""Functions that users write, as plans hold them.
+"""User-defined functions, as plans contain them.
 
-Promises: general functions are called once a row, asynchronous ones for many rows at once, pandas ones once a batch
-with Series, Arrow ones with arrays; what they return is checked against the declared type. A function is opened before
-its first row and closed after its last, once in a subtask, however many expressions use it.
-Does not know: how they are declared; the Table API does."""
+Promises: general functions are called once per row, asynchronous functions for many rows concurrently, pandas functions
+once per batch with Series, Arrow functions with arrays. Results are checked against the declared type. A function is
+opened before its first row and closed after its last, once per subtask, however many expressions use it.
+Does not know: how functions are declared; the Table API does that."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ SCALAR, TABLE, AGGREGATE, TABLE_AGGREGATE = "scalar", "table", "aggregate", "tab
 
 
 class WrongResult(UserError):
-    """A user's function returned what its declared type does not hold."""
+    """A user-defined function returned a value that does not fit its declared type."""
 
     def __init__(self, name: str, problem: str) -> None:
-        super().__init__(f"function '{name}': {problem}", hint="declare the type it returns, or return that type")
+        super().__init__(
+            f"function '{name}': {problem}", hint="declare the type that it returns, or return the declared type"
+        )
 
 
-class _Life:
-    """Who uses a function in this subtask, and the calls it has under way."""
+class _Usage:
+    """How many operators of this subtask use a function, and its calls in flight."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -44,7 +46,7 @@ class _Life:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A function with its types. `input_types` are None where any arguments will do."""
+    """A function with its types. `input_types` is None if it takes any arguments."""
 
     name: str
     kind: str
@@ -57,20 +59,20 @@ class UserFunction:
     accumulator_type: t.DataType | None = None
     takes_row: bool = False
     asynchronous: bool = False
-    life: _Life = field(default_factory=_Life, compare=False, repr=False)
+    usage: _Usage = field(default_factory=_Usage, compare=False, repr=False)
 
     @property
     def vectorized(self) -> bool:
-        """Whether the function takes whole columns."""
+        """Whether the function is called with columns."""
         return self.pandas or self.arrow
 
     def open(self, context: OperatorContext, options: AsyncOptions) -> None:
-        """One more operator will call the function; the first opens it."""
-        self.life.users += 1
-        if self.life.users > 1:
+        """Register an operator as a user of the function; the first one opens it."""
+        self.usage.users += 1
+        if self.usage.users > 1:
             return
         if self.asynchronous:
-            self.life.calls = self._concurrent(options, context.metrics.count)
+            self.usage.calls = self._concurrent(options, context.metrics.count)
         opener = getattr(self.function, "open", None)
         if opener is not None:
             try:
@@ -79,11 +81,11 @@ class UserFunction:
                 raise failure(self.name, problem) from problem
 
     def close(self) -> None:
-        """One operator less calls the function; the last closes it."""
-        if not self.life.users:
+        """Unregister an operator; the last one closes the function."""
+        if not self.usage.users:
             return
-        self.life.users -= 1
-        if self.life.users:
+        self.usage.users -= 1
+        if self.usage.users:
             return
         closer = getattr(self.function, "close", None)
         try:
@@ -95,10 +97,10 @@ class UserFunction:
             self.dispose()
 
     def dispose(self) -> None:
-        """Let go of what is no state."""
-        if self.life.calls is not None:
-            self.life.calls.close()
-            self.life.calls = None
+        """Release resources; state is not touched."""
+        if self.usage.calls is not None:
+            self.usage.calls.close()
+            self.usage.calls = None
 
     @property
     def _evaluate(self) -> Callable[..., Any]:
@@ -106,9 +108,9 @@ class UserFunction:
         return result
 
     def call(self, columns: Sequence[list[Any]], count: int, data_type: t.DataType) -> pa.Array:
-        """The results for whole columns of arguments, as values."""
+        """Call the function for columns of argument values; return a column of results."""
         if self.asynchronous:
-            return self.converted(self._awaited(columns, count), data_type)
+            return self.to_column(self._call_for_columns(columns, count), data_type)
         evaluate = self._evaluate
         result: list[Any] = []
         values: tuple[Any, ...] = ()
@@ -117,20 +119,20 @@ class UserFunction:
                 result.append(evaluate(*values))
         except (Exception, SystemExit) as problem:
             raise failure(self.name, problem, record=values) from problem
-        return self.converted(result, data_type)
+        return self.to_column(result, data_type)
 
-    def _awaited(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
-        return self.awaited(list(zip(*columns, strict=True)) if columns else [()] * count)
+    def _call_for_columns(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
+        return self.call_concurrently(list(zip(*columns, strict=True)) if columns else [()] * count)
 
-    def awaited(self, rows: list[tuple[Any, ...]]) -> list[Any]:
-        """What an asynchronous function returns for rows of arguments, several calls under way at once."""
-        calls = self.life.calls
-        if calls is None:  # a constant, computed before any job runs
+    def call_concurrently(self, rows: list[tuple[Any, ...]]) -> list[Any]:
+        """Call an asynchronous function for rows of arguments, with several calls in flight; return the results."""
+        calls = self.usage.calls
+        if calls is None:  # a constant expression, which is evaluated before a job runs
             calls = self._concurrent(AsyncOptions(), lambda _name: None)
         try:
             _, results = calls.run(rows, None)
         finally:
-            if calls is not self.life.calls:
+            if calls is not self.usage.calls:
                 calls.close()
         return [result for (result,) in results]
 
@@ -145,16 +147,16 @@ class UserFunction:
         )
 
     def call_arrays(self, arrays: Sequence[pa.Array], count: int, data_type: t.DataType) -> pa.Array:
-        """The results for whole columns of arguments, as Series or Arrow arrays."""
-        given = list(arrays) if self.arrow else [array.to_pandas() for array in arrays]
+        """Call the function with columns, as Series or Arrow arrays; return a column of results."""
+        args = list(arrays) if self.arrow else [array.to_pandas() for array in arrays]
         try:
-            result = self._evaluate(*given)
+            result = self._evaluate(*args)
         except (Exception, SystemExit) as problem:
             raise failure(self.name, problem) from problem
         if not hasattr(result, "__len__"):
-            raise WrongResult(self.name, f"it was given columns and returned {result!r}, which is none")
+            raise WrongResult(self.name, f"it got columns and returned {result!r}, which is not a column")
         if len(result) != count:
-            raise WrongResult(self.name, f"it was given {count} rows and returned {len(result)}")
+            raise WrongResult(self.name, f"it got {count} rows and returned {len(result)}")
         if isinstance(result, pa.ChunkedArray):
             result = result.combine_chunks()
         try:
@@ -162,10 +164,10 @@ class UserFunction:
                 return result.cast(arrow_type(data_type))
             return pa.array(result, arrow_type(data_type), from_pandas=True)
         except pa.ArrowException as problem:
-            raise WrongResult(self.name, f"its column does not fit {data_type}: {problem}") from None
+            raise WrongResult(self.name, f"its result does not fit {data_type}: {problem}") from None
 
-    def converted(self, values: list[Any], data_type: t.DataType) -> pa.Array:
-        """What the function returned, as a column of its type."""
+    def to_column(self, values: list[Any], data_type: t.DataType) -> pa.Array:
+        """Convert results to a column of the declared type."""
         try:
             return SqlTypeInfo(data_type).to_arrow(values)
         except TypeMismatch as problem:
@@ -173,22 +175,22 @@ class UserFunction:
 
 
 class _OneRow(AsyncFunction[Any, Any]):
-    """An asynchronous function of several arguments as one of a row."""
+    """Adapts an asynchronous function of several arguments to a function of one row."""
 
     def __init__(self, evaluate: Callable[..., Any]) -> None:
         self._evaluate = evaluate
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """The one result; of an asynchronous generator, all that it yields."""
+        """Await the result; of an asynchronous generator, a list of all values."""
         result = self._evaluate(*value)
-        return [[each async for each in result]] if hasattr(result, "__aiter__") else [await result]
+        return [[value async for value in result]] if hasattr(result, "__aiter__") else [await result]
 
 
 def functions_in(value: object) -> list[UserFunction]:
-    """The users' functions that a description of an operator holds, each once."""
+    """Return the user-defined functions in the spec of an operator, each once."""
     result: dict[int, UserFunction] = {}
     for each in _functions(value):
-        result.setdefault(id(each.life), each)
+        result.setdefault(id(each.usage), each)
     return list(result.values())
 
 

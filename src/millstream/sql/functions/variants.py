@@ -1,8 +1,8 @@
 """Functions of VARIANT: parsing JSON text, and access to elements.
 
-Promises: text that is no JSON fails, or is NULL for TRY_PARSE_JSON; positions in arrays count from 1; what is not there
-is NULL, and JSON's null is a value.
-Does not know: how variants are kept."""
+Promises: invalid JSON fails, or is NULL for TRY_PARSE_JSON; positions in arrays count from 1; a missing element is
+NULL, and JSON's null is a value.
+Does not know: how variants are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.sql.types import data_types as t
 from millstream.sql.types.variants import Variant
 
 _J = "json"
-_SHAPES = ("string", "string, boolean")
+_SIGNATURES = ("string", "string, boolean")
 
 
 def _parse(text: str, duplicates: bool = False) -> str:
@@ -30,13 +30,13 @@ def _try_parse(text: str, duplicates: bool = False) -> str | None:
 
 
 define(
-    "PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_parse),
+    "PARSE_JSON", _J, _SIGNATURES, t.VARIANT, by_row(_parse),
     "Parses JSON text as a VARIANT. Fails if the text is not valid JSON, or if an object has duplicate "
-"keys and these are not allowed; if they are, the last one wins.",
+    "keys and these are not allowed; if they are, the last one wins.",
     syntax="PARSE_JSON(text [, allow_duplicate_keys])",
 )  # fmt: skip
 define(
-    "TRY_PARSE_JSON", _J, _SHAPES, t.VARIANT, by_row(_try_parse),
+    "TRY_PARSE_JSON", _J, _SIGNATURES, t.VARIANT, by_row(_try_parse),
     "Parses JSON text as a VARIANT. Returns NULL if PARSE_JSON fails.", null="always",
     syntax="TRY_PARSE_JSON(text [, allow_duplicate_keys])",
 )  # fmt: skip

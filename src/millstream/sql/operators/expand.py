@@ -155,7 +155,7 @@ class CorrelateOperator(TableOperator):
             return
         shown = [self._argued(values) for values in given]
         if function.asynchronous:
-            yield from (self._rows_of(function, _listed(results)) for results in function.awaited(shown))
+            yield from (self._rows_of(function, _listed(results)) for results in function.call_concurrently(shown))
             return
         evaluate = function.function.eval if hasattr(function.function, "eval") else function.function
         for values in shown:
