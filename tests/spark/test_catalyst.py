@@ -20,8 +20,8 @@ from sql_cases import GOLDEN, changelog, content, environment, materialised
 
 from millstream.engine.spark.catalyst import QuerySession
 from millstream.errors import UserError
-from millstream.sql.catalyst import spelling
-from millstream.sql.catalyst.expressions import spelled
+from millstream.sql.catalyst import columns as spark_columns
+from millstream.sql.catalyst.expressions import spell_expression
 from millstream.sql.columns import arrow_type, internal_values
 from millstream.sql.connectors.simple import offered
 from millstream.sql.evaluation.evaluate import Frame, Projection
@@ -117,13 +117,14 @@ def test_what_is_spelled_for_spark_is_what_our_functions_compute(spark_context: 
     arrays = [pa.array([row[i] for row in rows], arrow_type(kind)) for i, kind in enumerate(kinds)]
     frame = Frame(arrays, len(rows))
     named = [
-        (text, e, spelled(e, [f"c{i}" for i in range(len(kinds))], "UTC")) for text, e in zip(texts, project.exprs)
+        (text, e, spell_expression(e, [f"c{i}" for i in range(len(kinds))], "UTC"))
+        for text, e in zip(texts, project.exprs)
     ]
     assert [text for text, _, found in named if found is None] == [r"s LIKE 'a\_b'"]
     named = [each for each in named if each[2] is not None]
     session = QuerySession(spark_context).spark
     session.createDataFrame(
-        pa.Table.from_batches([spelling.to_spark(arrays, project.input.schema, len(rows))])
+        pa.Table.from_batches([spark_columns.to_spark(arrays, project.input.schema, len(rows))])
     ).createOrReplaceTempView("edges")
     selected = ", ".join(f"{found} AS r{i}" for i, (_, _, found) in enumerate(named))
     table = session.sql(f"SELECT {selected} FROM edges").toArrow()

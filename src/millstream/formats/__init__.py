@@ -1,4 +1,4 @@
-"""Formats: how records are written as bytes, one module each."""
+"""Formats: encodings of records as bytes, one module each."""
 
 from millstream.formats.contract import (
     BadFormat,

@@ -1,7 +1,7 @@
 """Avro: records without their schema, and container files.
 
-Promises: binary or JSON encoding by the schema that Flink derives from the row type; container files are read from any
-byte on, block by block.
+Promises: binary or JSON encoding with the schema that Flink derives from the row type; container files can be read from
+any offset, block by block.
 Does not know: schema registries."""
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class AvroFormat(Format):
 
     def _decode_json(self, data: bytes) -> Any:
         text = io.StringIO(bytes(data).decode("utf-8"))
-        for found in self._library.json_reader(text, self._parsed):
-            return self._from(found)
+        for result in self._library.json_reader(text, self._parsed):
+            return self._from(result)
         return None
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
@@ -169,11 +169,11 @@ class ContainerFile:
                 message = "a block does not end with the sync marker of the file"
                 raise ValueError(message)
             try:
-                found = list(fastavro.reader(io.BytesIO(prefix + block)))
+                result = list(fastavro.reader(io.BytesIO(prefix + block)))
             except (*REFUSED, zlib.error, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as problem:
                 message = f"a block cannot be decoded: {problem!r}"
                 raise ValueError(message) from None
-            yield found
+            yield result
             at = behind
 
     def record_size(self) -> float:
@@ -191,9 +191,9 @@ class ContainerFile:
         self._stream.seek(start)
         while chunk := self._stream.read(_CHUNK):
             data = kept + chunk
-            found = data.find(sync)
-            if found >= 0:
-                return at - len(kept) + found + len(sync)
+            result = data.find(sync)
+            if result >= 0:
+                return at - len(kept) + result + len(sync)
             at += len(chunk)
             kept = data[-(len(sync) - 1) :]
         return None
@@ -232,13 +232,13 @@ def _sized(stream: BinaryIO) -> bytes:
 
 def _long(stream: BinaryIO) -> int:
     """Read an integer in Avro's variable-length zig-zag encoding."""
-    shift = found = 0
+    shift = result = 0
     while True:
         byte = stream.read(1)
         if not byte or shift > 63:
             message = "it ends inside a number"
             raise ValueError(message)
-        found |= (byte[0] & 0x7F) << shift
+        result |= (byte[0] & 0x7F) << shift
         shift += 7
         if byte[0] < 0x80:
-            return (found >> 1) ^ -(found & 1)
+            return (result >> 1) ^ -(result & 1)

@@ -1,8 +1,7 @@
 """Avro records with the id of their schema, as Confluent's serializers write them.
 
-Promises: a record is read with the schema it was written with, and given as the schema of the row type has it; the
-schema of what is written is registered once under the subject. A registry that does not answer is an error of the
-world, not of the record.
+Promises: a record is decoded with the schema of its writer and converted to the schema of the row type; the schema of
+written records is registered once under the subject. An unreachable registry is an external error, not a bad record.
 Does not know: brokers; the subject is an option."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matching of Avro records by position, whatever names the writer gave them.
 
-Promises: records match by their place and their fields, as in Avro's own library for Java, not by what they are called;
-what is encoded stays the same.
+Promises: records match by their position and their fields, not by their names, as in Avro's Java library; the encoding
+stays the same.
 Does not know: how Avro is encoded."""
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class _Written:
             inner = ("items", "values") if schema.get("type") in ("array", "map") else ("type",)
             return {**schema, **{key: self.out(schema[key], space, around) for key in inner if key in schema}}
         full = _full_name(schema, space)
-        made = {key: value for key, value in schema.items() if key not in ("namespace", "aliases")}
-        made["name"] = next(self._names)
+        result = {key: value for key, value in schema.items() if key not in ("namespace", "aliases")}
+        result["name"] = next(self._names)
         if "fields" in schema:
-            space, around = full.rpartition(".")[0], {**around, full: made["name"]}
-            made["fields"] = [{**each, "type": self.out(each["type"], space, around)} for each in schema["fields"]]
-        return made
+            space, around = full.rpartition(".")[0], {**around, full: result["name"]}
+            result["fields"] = [{**each, "type": self.out(each["type"], space, around)} for each in schema["fields"]]
+        return result
 
 
 def _full_name(schema: Mapping[str, Any], space: str) -> str:
@@ -78,20 +78,20 @@ def _aliased(schema: Any, written: Any) -> Any:
     """Return the reader's schema with the names of the writer's records at the same position as aliases."""
     if isinstance(schema, list):
         return [_aliased(each, written) for each in schema]
-    found = _of_type(written, schema.get("type")) if isinstance(schema, dict) else None
-    if found is None:
+    result = _of_type(written, schema.get("type")) if isinstance(schema, dict) else None
+    if result is None:
         return schema
     match schema["type"]:
         case "array":
-            return {**schema, "items": _aliased(schema["items"], found["items"])}
+            return {**schema, "items": _aliased(schema["items"], result["items"])}
         case "map":
-            return {**schema, "values": _aliased(schema["values"], found["values"])}
-    theirs = {field["name"]: field["type"] for field in found["fields"]}
+            return {**schema, "values": _aliased(schema["values"], result["values"])}
+    theirs = {field["name"]: field["type"] for field in result["fields"]}
     fields = [
         {**field, "type": _aliased(field["type"], theirs[field["name"]])} if field["name"] in theirs else field
         for field in schema["fields"]
     ]
-    return {**schema, "aliases": [*schema.get("aliases", ()), found["name"]], "fields": fields}
+    return {**schema, "aliases": [*schema.get("aliases", ()), result["name"]], "fields": fields}
 
 
 def _of_type(written: Any, avro_type: Any) -> Any:

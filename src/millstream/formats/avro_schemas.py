@@ -1,7 +1,7 @@
 """Conversion of types and values between formats and Avro.
 
-Promises: the schema that Flink derives from a row type, and back; a value is converted both ways without loss where the
-type can hold it.
+Promises: the schema that Flink derives from a row type, and the type of a schema; values are converted in both
+directions without loss if the type can represent them.
 Does not know: how Avro is encoded."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def record_schema(data_type: FormatType) -> dict[str, Any]:
     if data_type.root is not TypeRoot.ROW:
         message = f"avro records are rows, not {data_type.root.value}"
         raise BadFormat(message)
-    found: dict[str, Any] = _plain_schema(data_type, _NAME)
-    return found
+    result: dict[str, Any] = _plain_schema(data_type, _NAME)
+    return result
 
 
 def _plain_schema(data_type: FormatType, name: str) -> Any:
@@ -112,8 +112,8 @@ def format_type_of(schema: Any, known: dict[str, Any] | None = None) -> FormatTy
         others = [each for each in schema if each != "null"]
         if len(others) != 1:
             return FormatType(TypeRoot.ANY)
-        found = format_type_of(others[0], known)
-        return FormatType(found.root, found.precision, found.scale, True, found.names, found.children)
+        result = format_type_of(others[0], known)
+        return FormatType(result.root, result.precision, result.scale, True, result.names, result.children)
     if isinstance(schema, str):
         if schema in known:
             return format_type_of(known[schema], known)
@@ -194,11 +194,11 @@ def _to_avro(data_type: FormatType) -> Callable[[Any], Any]:
 
 def _fitting(value: Any, data_type: FormatType) -> Decimal:
     wanted = FormatType(TypeRoot.DECIMAL, data_type.precision or 38, 18 if data_type.scale is None else data_type.scale)
-    found = fitted(Decimal(value), wanted)
-    if found is None:
+    result = fitted(Decimal(value), wanted)
+    if result is None:
         message = f"{value} has more than {wanted.precision} digits"
         raise ValueError(message)
-    return found
+    return result
 
 
 def from_avro(data_type: FormatType) -> Callable[[Any], Any]:

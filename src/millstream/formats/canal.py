@@ -1,6 +1,6 @@
 """Changelog messages of Canal for MySQL tables: rows, and the old values of changed columns.
 
-Promises: what Flink's canal-json reads and writes.
+Promises: the results of Flink's canal-json.
 Does not know: Canal's other encodings."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changelogs as JSON: what debezium, canal and maxwell have in common. One message can contain several changes.
 
-Promises: a message is read as a whole or is an error; rows have the kind of their change; tombstones give nothing.
+Promises: a message is decoded as a whole or is a bad record; rows have their row kind; tombstones have no rows.
 Does not know: the envelopes; each format has its own."""
 
 from __future__ import annotations

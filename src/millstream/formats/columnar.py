@@ -1,6 +1,6 @@
 """Arrow tables of files as records of a type: similar types are cast, other values are bad records.
 
-Promises: a column whose values all fit is converted at once; where some do not, those records and no others are errors.
+Promises: a column is converted at once if all values fit; otherwise only the records that do not fit are bad records.
 Does not know: file formats."""
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def file_schema(data_type: FormatType) -> pa.Schema:
 def table_of(data_type: FormatType, values: Sequence[Any]) -> pa.Table:
     """Convert records to a table; raises TypeMismatch for a record that does not fit."""
     schema = file_schema(data_type)
-    found = data_type.type_info().to_arrow(values).flatten()
+    result = data_type.type_info().to_arrow(values).flatten()
     columns = []
-    for field, child, column in zip(schema, data_type.children, found[: len(schema)], strict=True):
+    for field, child, column in zip(schema, data_type.children, result[: len(schema)], strict=True):
         columns.append(column if column.type == field.type else _as_in_file(child, field, column))
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -147,8 +147,8 @@ def records_of(data_type: FormatType, table: pa.Table) -> Decoded:
         if name not in table.column_names:
             columns.append(pa.nulls(count, child.type_info().arrow_type))
             continue
-        found, problems = _column(child, table.column(name))
-        columns.append(found)
+        result, problems = _column(child, table.column(name))
+        columns.append(result)
         bad.update((index, f"field {name}: {reason}") for index, reason in problems.items() if index not in bad)
     array = data_type.array_of(columns, count)
     if not bad:

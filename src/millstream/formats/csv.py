@@ -1,8 +1,8 @@
 """CSV: one line per record.
 
-Promises: what Flink's csv format reads and writes, option by option; batches without quotes, escapes and comments are
-read by Arrow at once, and columns of single values are written at once, with the same result.
-Does not know: headers, files; lines come to it one by one."""
+Promises: the results of Flink's csv format, for every option. Batches without quotes, escapes and comments are parsed
+by Arrow, and columns of scalar values are written at once, with the same results.
+Does not know: headers, files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def _no_close(quote: str) -> BadLine:
 
 def unescaped(text: str) -> str:
     r"""A text in which `\t` and its like stand for one character, as in Java."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPES.get(found[2], found[2]), text)
+    return _ESCAPED.sub(
+        lambda result: chr(int(result[1], 16)) if result[1] else _ESCAPES.get(result[2], result[2]), text
+    )
 
 
 def _sign(settings: Settings, option: ConfigOption[Any]) -> str | None:
@@ -94,12 +96,12 @@ class Dialect:
         quote, escape = self.quote, self.escape
         if (quote is None or quote not in text) and (escape is None or escape not in text):
             line = _first_line(text)
-            found: list[str | None] = list(line.split(self.delimiter))
+            result: list[str | None] = list(line.split(self.delimiter))
         else:
-            found = self._scan(text)
+            result = self._scan(text)
         if self.null is not None:
-            found = [None if field == self.null else field for field in found]
-        return found
+            result = [None if field == self.null else field for field in result]
+        return result
 
     def _scan(self, text: str) -> list[str | None]:
         fields: list[str | None] = []
@@ -116,25 +118,25 @@ class Dialect:
         quote, escape, delimiter = self.quote, self.escape, self.delimiter
         quoted = quote is not None and at < end and text[at] == quote
         at += quoted
-        made: list[str] = []
+        result: list[str] = []
         while True:
             if at >= end:
                 if quoted:
                     raise _no_close(str(quote))
-                return at, "".join(made)
+                return at, "".join(result)
             character = text[at]
             if character == escape:
-                made.append(_ESCAPED_SIGNS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
+                result.append(_ESCAPED_SIGNS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
                 at += 2
             elif quoted and character == quote:
                 if text[at + 1 : at + 2] != quote:
-                    return self._behind(text, at + 1, end), "".join(made)
-                made.append(character)
+                    return self._behind(text, at + 1, end), "".join(result)
+                result.append(character)
                 at += 2
             elif not quoted and (character == delimiter or character in "\r\n"):
-                return at, "".join(made)
+                return at, "".join(result)
             else:
-                made.append(character)
+                result.append(character)
                 at += 1
 
     def _behind(self, text: str, at: int, end: int) -> int:

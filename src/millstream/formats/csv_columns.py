@@ -1,7 +1,6 @@
 """Columnar CSV writer.
 
-Promises: the bytes that are written record by record, or None where that is not certain: for fields that hold others,
-and values that have no text.
+Promises: the bytes of the row writer, or None if that is not certain: for nested fields, and for values without text.
 Does not know: records; the special characters are arguments."""
 
 from __future__ import annotations
@@ -109,8 +108,8 @@ class ColumnWriter:
 
         def texts(column: pa.Array) -> pa.Array:
             values = python_values(_checked(column, wanted))
-            made = pa.array([None if value is None else write(value) for value in values], pa.string())
-            return self._quoted(made) if is_text else made
+            result = pa.array([None if value is None else write(value) for value in values], pa.string())
+            return self._quoted(result) if is_text else result
 
         return texts
 

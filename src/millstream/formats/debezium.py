@@ -1,6 +1,6 @@
 """Changelog messages of Debezium: the row before, the row after, and the operation.
 
-Promises: what Flink's debezium-json reads and writes.
+Promises: the results of Flink's debezium-json.
 Does not know: Debezium's other encodings."""
 
 from __future__ import annotations

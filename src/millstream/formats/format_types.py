@@ -1,6 +1,6 @@
 """The types of records as formats see them, whether declared as type information or as an Arrow schema.
 
-Promises: every type information, and every Arrow type that has a counterpart in Flink SQL, has a type. A type knows
+Promises: every type information, and every Arrow type that has a counterpart in Flink SQL, has a `FormatType`. It knows
 the type information of its records, and how a record is created from its fields.
 Does not know: any format."""
 
@@ -223,8 +223,8 @@ _TAGS: dict[str, tuple[TypeRoot, int | None]] = {
 def _of_type(type_info: TypeInformation) -> FormatType:
     tag = type_info.to_json()["type"]
     if tag in _TAGS:
-        found, precision = _TAGS[tag]
-        return FormatType(found, precision, declared=type_info)
+        result, precision = _TAGS[tag]
+        return FormatType(result, precision, declared=type_info)
     if isinstance(type_info, StructTypeInfo):
         fields = tuple(map(_of_type, type_info.field_types))
         return FormatType(TypeRoot.ROW, names=tuple(type_info.field_names), children=fields, declared=type_info)
@@ -263,9 +263,9 @@ _PLAIN: tuple[tuple[Callable[[pa.DataType], bool], TypeRoot], ...] = (
 
 
 def _of_arrow(arrow_type: pa.DataType, nullable: bool = True) -> FormatType:
-    for test, found in _PLAIN:
+    for test, result in _PLAIN:
         if test(arrow_type):
-            return FormatType(found, nullable=nullable)
+            return FormatType(result, nullable=nullable)
     if pa.types.is_decimal(arrow_type):
         return FormatType(TypeRoot.DECIMAL, arrow_type.precision, arrow_type.scale, nullable)
     if pa.types.is_time(arrow_type):

@@ -1,7 +1,7 @@
 """JSON: one object per record.
 
-Promises: what Flink's json format reads and writes, field by field and option by option; batches of records
-without arrays and maps that hold nothing unusual are read by Arrow at once, with the same result.
+Promises: the results of Flink's json format, for every type and option. Batches of plain records without arrays and
+maps are parsed by Arrow, with the same results.
 Does not know: changelogs; the envelopes of debezium, canal and maxwell are formats of their own around this one."""
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ class JsonFormat(Format):
             if not data:
                 continue
             try:
-                found = self._rows(parse(data))
+                result = self._rows(parse(data))
             except REFUSED as problem:
                 errors.append(BadRecord(index, bytes(data), reason_of(problem)))
                 continue
-            values += found
-            origins += [index] * len(found)
+            values += result
+            origins += [index] * len(result)
         return Decoded(values, origins if len(values) != len(records) else None, tuple(errors))
 
     def _rows(self, value: Any) -> list[Any]:

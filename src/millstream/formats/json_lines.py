@@ -160,12 +160,12 @@ class _Lines:
             if not len(walk.rows):
                 return walk
             before, after = template.texts[number : number + 2]
-            found = text.windows(walk.at, len(before) + 8)
-            if walk.keep(found.begin_with(before)):
-                found = text.windows(walk.at, len(before) + 8)
+            result = text.windows(walk.at, len(before) + 8)
+            if walk.keep(result.begin_with(before)):
+                result = text.windows(walk.at, len(before) + 8)
             start = walk.at + len(before)
             if placeholder.type is ValueType.INTEGER:
-                walk.at, value, good = self._wholes(start, found.words(len(before)))
+                walk.at, value, good = self._wholes(start, result.words(len(before)))
                 if number in learned.wanted:
                     walk.wholes[number], walk.starts[number], walk.ends[number] = value, start, walk.at
             else:
@@ -216,8 +216,8 @@ class _Part:
         if good.all():
             return False
         self.rows, self.at, self.limit = self.rows[good], self.at[good], self.limit[good]
-        for found in (self.starts, self.ends, self.wholes):
-            found.update({number: each[good] for number, each in found.items()})
+        for result in (self.starts, self.ends, self.wholes):
+            result.update({number: each[good] for number, each in result.items()})
         return True
 
     def index_of(self, path: Path) -> int | None:
@@ -262,10 +262,10 @@ class _Columns:
         self, data_type: FormatType, having: Sequence[tuple[_Part, int]], there: np.ndarray | None
     ) -> pa.Array:
         """Convert the strings of the lines that have one."""
-        found = [
+        result = [
             self.lines.text.texts(part.starts[placeholder], part.ends[placeholder]) for part, placeholder in having
         ]
-        texts = pa.concat_arrays([*found, pa.array([], pa.string())])
+        texts = pa.concat_arrays([*result, pa.array([], pa.string())])
         values = texts.cast(arrow_leaf(data_type)) if data_type.root in _NUMBERS else self.convert(data_type, texts)
         index = np.zeros(len(self.lines.starts), np.int64)
         rows = [part.rows for part, _ in having]

@@ -1,6 +1,6 @@
 """JSON values to records.
 
-Promises: what Flink's json format makes of every value, field by field.
+Promises: the results of Flink's json format for every value.
 Does not know: options, batches."""
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ class JsonReader:
                 for name in names:
                     if name not in value:
                         raise MissingField(name)
-            found = value.get
-            return make([reader(found(name)) for name, reader in pairs])
+            result = value.get
+            return make([reader(result(name)) for name, reader in pairs])
 
         return read
 

@@ -1,6 +1,6 @@
 """Records to JSON text.
 
-Promises: the text that Flink's json format writes for every value, sign by sign.
+Promises: exactly the text that Flink's json format writes for every value.
 Does not know: options, batches."""
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def quoted(text: str) -> str:
     return f'"{_ESCAPES.sub(_escape, plain)}"' if _ESCAPES.search(plain) else f'"{plain}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    sign = found[0]
+def _escape(result: re.Match[str]) -> str:
+    sign = result[0]
     if sign in _SHORT:
         return _SHORT[sign]
     units = sign.encode("utf-16-be")

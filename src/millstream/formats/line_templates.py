@@ -77,11 +77,11 @@ class _TemplateParser:
 
     def _next_token(self) -> tuple[bytes, int]:
         """Return a token and its offset."""
-        found = _TOKEN.match(self.line, self.at)
-        if found is None:
+        result = _TOKEN.match(self.line, self.at)
+        if result is None:
             raise _NoTemplate
-        self.at = found.end()
-        return found[1], found.start(1)
+        self.at = result.end()
+        return result[1], result.start(1)
 
     def value(self, path: Path) -> None:
         token, start = self._next_token()

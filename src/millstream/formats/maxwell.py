@@ -1,6 +1,6 @@
 """Changelog messages of Maxwell for MySQL tables: a row, and the old values of changed columns.
 
-Promises: what Flink's maxwell-json reads and writes.
+Promises: the results of Flink's maxwell-json.
 Does not know: Maxwell's other outputs."""
 
 from __future__ import annotations

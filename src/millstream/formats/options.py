@@ -1,7 +1,7 @@
 """Options of formats, under Flink's names.
 
-Promises: an option is declared once, with its default and what it does; it can be given with the name of its format
-before it or without; a name that is not known is refused with its nearest.
+Promises: an option is declared once, with its default and description. Its key can have the name of the format as a
+prefix. An unknown key is refused with the nearest known one.
 Does not know: what an option does."""
 
 from __future__ import annotations

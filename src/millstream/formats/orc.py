@@ -1,6 +1,7 @@
 """ORC files, stripe by stripe.
 
-Promises: only the columns asked for are read; a file is read as a whole, because its stripes' places are not told.
+Promises: only the requested columns are read. A file is read as a whole, because Arrow does not expose the offsets of
+stripes.
 Does not know: which files there are."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parquet files, row group by row group.
 
-Promises: a row group belongs to the range of bytes that holds its first byte, so ranges can be read by themselves; only
-the columns asked for are read.
+Promises: a row group belongs to the byte range that contains its first byte, so ranges can be read independently; only
+the requested columns are read.
 Does not know: which files there are."""
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -
     lower: dict[str, list[str]] = {}
     for name in have:
         lower.setdefault(name.lower(), []).append(name)
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for name in want:
         candidates = lower.get(name.lower(), [])
         if len(candidates) > 1:
             message = f"the field {name!r} is ambiguous: it matches the columns {candidates}"
             raise BadFormat(message, hint="read with is_case_sensitive=True")
-        found[name] = candidates[0] if candidates else None
-    return found
+        result[name] = candidates[0] if candidates else None
+    return result
 
 
 def renamed(table: pa.Table, names: dict[str, str | None]) -> pa.Table:

@@ -1,7 +1,7 @@
 """Protocol Buffers: messages of a generated class or of a descriptor set file.
 
 Promises: fields by name, nested messages as rows, repeated fields as arrays, maps as maps, enums by name or number;
-what Flink's protobuf format does about fields that are not set.
+fields that are not set are treated as in Flink's protobuf format.
 Does not know: how .proto files are compiled."""
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
             if not _is_there(module):
                 raise MessageClassRefused(name, "there is no such module")
         try:
-            found = getattr(importlib.import_module(module), member)
+            result = getattr(importlib.import_module(module), member)
         except (ImportError, AttributeError, ValueError):
             raise MessageClassRefused(name, "there is no such class") from None
         message_type = importlib.import_module("google.protobuf.message").Message
-        if not (isinstance(found, type) and issubclass(found, message_type)):
+        if not (isinstance(result, type) and issubclass(result, message_type)):
             raise MessageClassRefused(name, "it is not a message class")
-        return found
+        return result
     pool = pool_module.DescriptorPool()
     try:
         for file in set_module.FileDescriptorSet.FromString(Path(descriptors).read_bytes()).file:
@@ -131,10 +131,10 @@ class ProtobufFormat(Format):
         """As `Format` promises; a field that is null is not set."""
         encoded = []
         for value in values:
-            made = self._class()
+            result = self._class()
             try:
-                self._fill(made, value)
-                encoded.append(made.SerializeToString())
+                self._fill(result, value)
+                encoded.append(result.SerializeToString())
             except (*self._errors, AttributeError) as problem:
                 raise UnencodableRecord(self.name, value, str(problem)) from None
         return encoded
@@ -233,11 +233,11 @@ class ProtobufFormat(Format):
 
 
 def _field(descriptor: Any, name: str) -> Any:
-    found = descriptor.fields_by_name.get(name)
-    if found is None:
+    result = descriptor.fields_by_name.get(name)
+    if result is None:
         message = f"the message {descriptor.full_name} has no field {name!r}"
         raise BadFormat(message, hint=f"it has {', '.join(descriptor.fields_by_name)}")
-    return found
+    return result
 
 
 def _repeated(field: Any) -> bool:

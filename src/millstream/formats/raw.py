@@ -1,6 +1,6 @@
 """Raw: a record is the bytes of its only field.
 
-Promises: what Flink's raw format reads and writes for each kind of field, in the character set and byte order given.
+Promises: the results of Flink's raw format for each type, in the given character set and byte order.
 Does not know: more than one field."""
 
 from __future__ import annotations

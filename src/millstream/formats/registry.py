@@ -1,8 +1,7 @@
 """Formats by name.
 
-Promises: every format that Flink SQL puts behind `'format' = '...'` for messages is found by that name; a name that is
-not known is refused with its nearest.
-Does not know: connectors, tables. Parquet and orc are formats of whole files: `connectors.files` reads those."""
+Promises: formats have the names of Flink SQL (`'format' = '...'`); an unknown name is refused with the nearest one.
+Does not know: connectors, tables. Parquet and ORC are formats of files, which `connectors.files` reads."""
 
 from __future__ import annotations
 
@@ -66,8 +65,8 @@ def format_named(
 
 def format_metadata(name: str) -> dict[str, TypeInformation]:
     """Return the metadata fields of a format, with their types."""
-    found = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
-    return {key: each.data_type.type_info() for key, each in found.items()}
+    result = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
+    return {key: each.data_type.type_info() for key, each in result.items()}
 
 
 def format_options(name: str) -> tuple[ConfigOption[Any], ...]:

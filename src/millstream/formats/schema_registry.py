@@ -1,8 +1,8 @@
 """Client of a schema registry: schemas by their id, ids by subject and schema.
 
-Promises: the documented REST protocol (`/schemas/ids/{id}`, `/subjects/{subject}/versions`), each answer asked for once
-and kept; every request has a deadline; several registries are tried in turn; an answer is data, never executed.
-Credentials go to the addresses they were given for and nowhere else: a redirect to another server is refused.
+Promises: the documented REST protocol (`/schemas/ids/{id}`, `/subjects/{subject}/versions`), responses are
+cached; every request has a timeout; several URLs are tried in turn; a response is data and is never executed.
+Credentials are sent to the configured URLs only: a redirect to another server is refused.
 Does not know: Avro."""
 
 from __future__ import annotations
@@ -184,9 +184,9 @@ def _refusal(url: str, problem: urllib.error.HTTPError) -> RegistryRefused:
         return RegistryRefused(url, problem.code, None, str(problem.reason))
 
 
-def _member(answer: Any, name: str, kind: type) -> Any:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(found, kind):
+def _member(answer: Any, name: str, data_type: type) -> Any:
+    result = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(result, data_type):
         message = f"the response of the schema registry has no field {name}: {answer!r:.200}"
         raise ExternalError(message, hint="is there a schema registry at this address?")
-    return found
+    return result

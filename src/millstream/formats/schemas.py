@@ -1,6 +1,6 @@
 """Formats as the serialization schemas that sources and sinks of messages take.
 
-Promises: one message at a time as PyFlink's contract has it; who has many asks `format` for whole batches.
+Promises: PyFlink's interface for one message at a time; callers with many messages use `format` for batches.
 Does not know: brokers."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class FormatDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, message: bytes) -> Any:
         """Return the first record of a message; None if there is none."""
-        found = self.deserialize_many(message)
-        return found[0] if found else None
+        result = self.deserialize_many(message)
+        return result[0] if result else None
 
     def deserialize_many(self, message: bytes) -> list[Any]:
         """Return all records of a message."""

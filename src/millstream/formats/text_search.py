@@ -47,15 +47,15 @@ class SearchableText:
     def find_next(self, character: int, at: _Offsets, limit: _Offsets) -> _Offsets:
         """Return the offset of the next occurrence of a character, or the limit if there is none before it."""
         wanted = np.uint64(character) * _ONES
-        found = np.minimum(at, limit)
-        step = self._steps(wanted, found)
-        found += step
-        more = np.flatnonzero((step == 8) & (found < limit))
+        result = np.minimum(at, limit)
+        step = self._steps(wanted, result)
+        result += step
+        more = np.flatnonzero((step == 8) & (result < limit))
         while len(more):
-            step = self._steps(wanted, found[more])
-            found[more] += step
-            more = more[(step == 8) & (found[more] < limit[more])]
-        return np.asarray(np.minimum(found, limit))
+            step = self._steps(wanted, result[more])
+            result[more] += step
+            more = more[(step == 8) & (result[more] < limit[more])]
+        return np.asarray(np.minimum(result, limit))
 
     def _steps(self, wanted: np.uint64, at: _Offsets) -> np.ndarray:
         """Return the distance to a character; 8 if it is not among the next eight."""

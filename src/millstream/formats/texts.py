@@ -1,6 +1,6 @@
 """Parsing and formatting of values as text, by Flink's rules for JSON strings and CSV fields.
 
-Promises: a text means what it means to Flink's formats; any other text is a ValueError that says what was expected.
+Promises: text is parsed as Flink's formats do; other text raises a ValueError that says what was expected.
 Does not know: quotes, escapes or separators."""
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ def fitted(number: Decimal, data_type: FormatType) -> Decimal | None:
 
 def read_date(text: str) -> datetime.date:
     """Parse a date such as 2020-12-30, strictly."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    result = _DATE.fullmatch(text)
+    if result is None:
         raise BadText(text, "date")
-    return datetime.date(int(found[1]), int(found[2]), int(found[3]))
+    return datetime.date(int(result[1]), int(result[2]), int(result[3]))
 
 
 def read_sql_date(text: str) -> datetime.date:
     """Parse a date as java.sql.Date does: month and day have one or two digits, and days after the end of a month are
     counted into the next month."""
-    found = _LOOSE_DATE.fullmatch(text)
-    if found is None or not 1 <= int(found[2]) <= 12 or not 1 <= int(found[3]) <= 31:
+    result = _LOOSE_DATE.fullmatch(text)
+    if result is None or not 1 <= int(result[2]) <= 12 or not 1 <= int(result[3]) <= 31:
         raise BadText(text, "date")
-    return datetime.date(int(found[1]), int(found[2]), 1) + datetime.timedelta(int(found[3]) - 1)
+    return datetime.date(int(result[1]), int(result[2]), 1) + datetime.timedelta(int(result[3]) - 1)
 
 
 def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
@@ -118,26 +118,26 @@ def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
     unit = 10 ** (6 - min(precision or 0, 6))
 
     def read(text: str) -> datetime.time:
-        found = _ISO_TIME.fullmatch(text)
-        if found is None:
+        result = _ISO_TIME.fullmatch(text)
+        if result is None:
             raise BadText(text, "time of day")
-        micros = int((found[4] or "").ljust(9, "0")) // 1000 // unit * unit
-        return datetime.time(int(found[1]), int(found[2]), int(found[3] or 0), micros)
+        micros = int((result[4] or "").ljust(9, "0")) // 1000 // unit * unit
+        return datetime.time(int(result[1]), int(result[2]), int(result[3] or 0), micros)
 
     return read
 
 
 def read_time(text: str) -> datetime.time:
     """Parse a time such as 12:13:14, with up to nine digits of a fractional second."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    result = _TIME.fullmatch(text)
+    if result is None:
         raise BadText(text, "time of day")
-    return _time(found)[0]
+    return _time(result)[0]
 
 
-def _time(found: re.Match[str]) -> tuple[datetime.time, int]:
+def _time(result: re.Match[str]) -> tuple[datetime.time, int]:
     """Parse a time; return it and the number of days to add for 24:00:00."""
-    hour, minute, second, fraction = found.groups()
+    hour, minute, second, fraction = result.groups()
     micros = int((fraction or "").ljust(9, "0")) // 1000
     if hour == "24" and int(minute) == int(second or 0) == micros == 0:
         return datetime.time(), 1
@@ -168,11 +168,11 @@ def timestamp_reader(style: str, zoned: bool) -> Callable[[str], Any]:
             raise BadText(text, "timestamp")
         moment = _smart_date(int(date[1]), int(date[2]), int(date[3]))
         of_day, days = _time(time)
-        found = datetime.datetime.combine(moment, of_day) + datetime.timedelta(days)
+        result = datetime.datetime.combine(moment, of_day) + datetime.timedelta(days)
         if not zoned:
-            return found
+            return result
         nanos = int((time[4] or "").ljust(9, "0"))
-        return Instant((found - _EPOCH) // _ONE_SECOND, nanos)
+        return Instant((result - _EPOCH) // _ONE_SECOND, nanos)
 
     return read
 

@@ -1,7 +1,7 @@
 """Batches parsed by Arrow, and columns of strings converted to other types.
 
-Promises: what is read here equals what is read record by record; where that is not certain, nothing is read here.
-Does not know: how the text came about."""
+Promises: the results are those of the row parsers; if that is not certain, nothing is returned.
+Does not know: where the text comes from."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def array_of_texts(
     data_type: FormatType, column: pa.Array, read: Callable[[str], Any], style: str = texts.SQL
 ) -> pa.Array:
     """Parse a column of strings to an array of the type; timestamps are in a style."""
-    found = None
+    result = None
     if data_type.root is TypeRoot.TIMESTAMP and style in _BETWEEN:
         wanted = data_type.type_info().arrow_type
         # no more digits than are kept: before 1970 Arrow cuts to the other side
         digits, between = 3 if wanted.unit == "ms" else 6, _BETWEEN[style]
         least = (_LEAST_TIMESTAMP % between)[: 20 + digits]
-        found = _plain(column, least, _PLAIN_TIMESTAMP % (between, digits), wanted)
+        result = _plain(column, least, _PLAIN_TIMESTAMP % (between, digits), wanted)
     elif data_type.root is TypeRoot.DATE:
-        found = _plain(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
-    if found is not None:
-        return found
+        result = _plain(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
+    if result is not None:
+        return result
     return data_type.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
 
 

@@ -1,8 +1,8 @@
-"""Aggregates in Spark's SQL, of groups and over windows.
+"""Spelling of aggregate calls in Spark SQL, with GROUP BY and with OVER.
 
-Promises: a call has a spelling only where Spark's answer is Flink's: the type of the result, NULL for nothing, whole
-numbers that wrap; order of rows does not matter, or is given.
-Does not know: plans."""
+Promises: a call has a spelling only if Spark's result is Flink's: its type, NULL if there are no rows, integers that
+overflow. Calls whose result depends on the order of rows have a spelling only with ORDER BY.
+Does not know: plans; how a function is spelled, which its class says."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from millstream.sql.functions.spark import SparkAggregate, SparkOverCall, spark_
 from millstream.sql.logical.nodes import OverCall
 
 
-def grouped(call: AggregateCall, columns: Sequence[str]) -> str | None:
-    """An aggregate of a group."""
+def spell_aggregate(call: AggregateCall, columns: Sequence[str]) -> str | None:
+    """Spell an aggregate of a group; None if it has no spelling."""
     if call.order or call.user is not None:
         return None
     tail = "" if call.filter is None else f" FILTER (WHERE {columns[call.filter]})"
-    return _spelled(call, columns, tail)
+    return _spell_call(call, columns, tail)
 
 
-def over(each: OverCall, columns: Sequence[str]) -> str | None:
-    """A call over a window."""
-    call = each.call
+def spell_over(over: OverCall, columns: Sequence[str]) -> str | None:
+    """Spell a call with OVER; None if it has no spelling."""
+    call = over.call
     if call.user is not None or call.filter is not None or call.distinct:
         return None
-    partition = f"PARTITION BY {', '.join(columns[i] for i in each.partition)}" if each.partition else ""
-    order = order_text(each.order, columns)
+    partition = f"PARTITION BY {', '.join(columns[i] for i in over.partition)}" if over.partition else ""
+    order = spell_order(over.order, columns)
     window_call = SparkOverCall(call, tuple(columns[i] for i in call.args), partition, order)
     if call.function in OVER_FUNCTIONS:
         return OVER_FUNCTIONS[call.function].spark(window_call)
-    frame = _frame(each) if order else ""
-    return None if frame is None else _spelled(call, columns, f" OVER ({window_call.window()}{frame})")
+    frame = _frame(over) if order else ""
+    return None if frame is None else _spell_call(call, columns, f" OVER ({window_call.window()}{frame})")
 
 
-def _frame(each: OverCall) -> str | None:
-    if not each.rows and len(each.order) != 1 and (each.lower, each.upper) != (None, 0):
+def _frame(over: OverCall) -> str | None:
+    if not over.rows and len(over.order) != 1 and (over.lower, over.upper) != (None, 0):
         return None
-    lower, upper = _bound(each.lower, each.rows, "UNBOUNDED PRECEDING"), _bound(each.upper, each.rows, "")
+    lower, upper = _bound(over.lower, over.rows, "UNBOUNDED PRECEDING"), _bound(over.upper, over.rows, "")
     if upper == "":
         upper = "UNBOUNDED FOLLOWING"
-    return f" {'ROWS' if each.rows else 'RANGE'} BETWEEN {lower} AND {upper}"
+    return f" {'ROWS' if over.rows else 'RANGE'} BETWEEN {lower} AND {upper}"
 
 
 def _bound(bound: int | None, rows: bool, unbounded: str) -> str:
@@ -56,15 +56,15 @@ def _bound(bound: int | None, rows: bool, unbounded: str) -> str:
     return f"{size} {side}"
 
 
-def order_text(order: Sequence[tuple[int, bool, bool]], columns: Sequence[str]) -> str:
-    """What stands behind ORDER BY."""
+def spell_order(order: Sequence[tuple[int, bool, bool]], columns: Sequence[str]) -> str:
+    """Spell the sort keys after ORDER BY."""
     return ", ".join(
         f"{columns[i]} {'ASC' if ascending else 'DESC'} NULLS {'FIRST' if first else 'LAST'}"
         for i, ascending, first in order
     )
 
 
-def _spelled(call: AggregateCall, columns: Sequence[str], tail: str) -> str | None:
+def _spell_call(call: AggregateCall, columns: Sequence[str], tail: str) -> str | None:
     type_name = spark_type(call.type)
     if type_name is None or call.options:
         return None

@@ -1,9 +1,9 @@
-"""Expressions in Spark's SQL.
+"""Spelling of expressions in Spark SQL.
 
-Promises: an expression has a spelling only where Spark computes what Flink computes, with `spark.sql.ansi.enabled` off:
-whole numbers wrap, decimals that do not fit are NULL, division of exact numbers by zero fails. What depends on no
-column is computed here. All others have none, and are computed by the functions of this package.
-Does not know: plans."""
+Promises: an expression has a spelling only if Spark computes what Flink computes, with `spark.sql.ansi.enabled` off:
+integers overflow, decimals that do not fit are NULL, division of exact numbers by zero fails. Expressions without
+columns are evaluated during planning. Expressions without a spelling are computed by our own functions.
+Does not know: plans; how a function is spelled, which its declaration says."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from millstream.sql.functions.library import function_named
 from millstream.sql.functions.spark import SparkCall, literal, spark_type, spell_call
 from millstream.sql.types import data_types as t
 
-#: Functions of the moment in which a query runs: the same for all rows.
-OF_NOW = frozenset(
+#: Functions of the current time, which is the same for all rows of a batch query.
+CURRENT_TIME_FUNCTIONS = frozenset(
     {
         "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIMESTAMP", "NOW",
         "CURRENT_ROW_TIMESTAMP", "PROCTIME", "UNIX_TIMESTAMP",
@@ -40,36 +40,36 @@ Spell = Callable[[Expression], str | None]
 
 
 def can_be_mapped(expression: Expression) -> bool:
-    """Whether the functions of this package can compute it on batches, wherever they are cut: no user's function,
-    nothing random, nothing that asks for the watermark."""
-    for each in walk(expression):
-        if isinstance(each, UserCall):
+    """Whether our own functions can compute an expression inside Spark: it has no user-defined function, no random
+    function and no function of the watermark, whose results depend on how rows are divided into batches."""
+    for node in walk(expression):
+        if isinstance(node, UserCall):
             return False
-        if not isinstance(each, Apply) or each.function in OF_NOW:
+        if not isinstance(node, Apply) or node.function in CURRENT_TIME_FUNCTIONS:
             continue
-        if each.function in ("CURRENT_WATERMARK", "$PAST") or not function_named(each.function).deterministic:
+        if node.function in ("CURRENT_WATERMARK", "$PAST") or not function_named(node.function).deterministic:
             return False
     return True
 
 
-def spelled(expression: Expression, columns: Sequence[str], zone: str) -> str | None:
-    """The spelling over these columns; None where there is none."""
+def spell_expression(expression: Expression, columns: Sequence[str], zone: str) -> str | None:
+    """Spell an expression over columns; None if it has no spelling."""
 
-    def spell(each: Expression) -> str | None:
-        if isinstance(each, Ref):
-            return columns[each.index] if spark_type(each.type) is not None else None
-        if _is_constant(each):
-            return _folded(each, zone)
-        match each:
+    def spell(node: Expression) -> str | None:
+        if isinstance(node, Ref):
+            return columns[node.index] if spark_type(node.type) is not None else None
+        if _is_constant(node):
+            return _spell_constant(node, zone)
+        match node:
             case Choose():
-                return _choose(each, spell)
+                return _choose(node, spell)
             case Convert():
-                return _cast(each, spell)
+                return _cast(node, spell)
             case FieldRef(operand=operand, index=index):
                 inner = spell(operand)
                 return None if inner is None else f"{inner}.`{index}`"
             case Apply():
-                return _apply(each, spell, zone)
+                return _apply(node, spell, zone)
         return None
 
     return spell(expression)
@@ -79,29 +79,25 @@ def _is_constant(expression: Expression) -> bool:
     if references(expression) or not can_be_mapped(expression):
         return False
     return not any(
-        isinstance(each, Sym) or (isinstance(each, Apply) and each.function in OF_NOW) for each in walk(expression)
+        isinstance(node, Sym) or (isinstance(node, Apply) and node.function in CURRENT_TIME_FUNCTIONS)
+        for node in walk(expression)
     )
 
 
-def _folded(expression: Expression, zone: str) -> str | None:
+def _spell_constant(expression: Expression, zone: str) -> str | None:
     try:
         value = expression.value if isinstance(expression, Lit) else constant(expression, zone=zone)
     except UserError:
-        return None  # it fails where it is computed
+        return None  # it fails when the query computes it
     return literal(value, expression.type)
 
 
-def _all(parts: Sequence[Expression], spell: Spell) -> list[str] | None:
-    made = [spell(each) for each in parts]
-    return None if None in made else [each for each in made if each is not None]
-
-
 def _choose(node: Choose, spell: Spell) -> str | None:
-    args, kind = _all(node.args, spell), spark_type(node.type)
-    if args is None or kind is None:
+    args, type_name = [spell(arg) for arg in node.args], spark_type(node.type)
+    if None in args or type_name is None:
         return None
     pairs = "".join(f" WHEN {when} THEN {then}" for when, then in zip(args[0:-1:2], args[1:-1:2], strict=True))
-    return f"CAST(CASE{pairs} ELSE {args[-1]} END AS {kind})"
+    return f"CAST(CASE{pairs} ELSE {args[-1]} END AS {type_name})"
 
 
 def _apply(node: Apply, spell: Spell, zone: str) -> str | None:
@@ -116,8 +112,8 @@ def _apply(node: Apply, spell: Spell, zone: str) -> str | None:
 
 
 def _cast(node: Convert, spell: Spell) -> str | None:
-    text, kind = spell(node.operand), spark_type(node.type)
-    if text is None or kind is None:
+    text, type_name = spell(node.operand), spark_type(node.type)
+    if text is None or type_name is None:
         return None
     source, target = node.operand.type, node.type
     if source.same(target):
@@ -126,13 +122,13 @@ def _cast(node: Convert, spell: Spell) -> str | None:
         case ((t.CharType() | t.VarCharType()), t.VarCharType()):
             return text if target.length >= source.length else None
         case t.IntegerType(), (t.IntegerType() | t.FloatType() | t.DoubleType() | t.DecimalType()):
-            return f"CAST({text} AS {kind})"
+            return f"CAST({text} AS {type_name})"
         case t.DecimalType(), (t.DecimalType() | t.DoubleType()):
-            return f"CAST({text} AS {kind})"
+            return f"CAST({text} AS {type_name})"
         case t.FloatType(), t.DoubleType():
-            return f"CAST({text} AS {kind})"
+            return f"CAST({text} AS {type_name})"
         case t.DateType(), t.TimestampType():
-            return f"CAST({text} AS {kind})"
+            return f"CAST({text} AS {type_name})"
         case t.TimestampType(), t.TimestampType():
             return text if target.precision >= source.precision else None
         case t.LocalZonedTimestampType(), t.LocalZonedTimestampType():

@@ -17,8 +17,8 @@ from millstream.connectors.collection import CollectionSource
 from millstream.engine.relational import LocalTable, Mapped, Query, Read, Relation, RelationalSource, Step
 from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.catalyst import aggregates, mapped
-from millstream.sql.catalyst.expressions import can_be_mapped, spelled
-from millstream.sql.catalyst.spelling import columns_text, to_spark
+from millstream.sql.catalyst.columns import spell_columns, to_spark
+from millstream.sql.catalyst.expressions import can_be_mapped, spell_expression
 from millstream.sql.columns import arrow_type, row_type_info
 from millstream.sql.evaluation.evaluate import constant
 from millstream.sql.expressions.nodes import Expression, Ref, conjunction, conjuncts, shifted
@@ -83,7 +83,7 @@ class Lowering:
         """The name under which the rows of a plan can be read."""
         known = self._done.get((id(plan), ordered))
         if known is None:
-            if columns_text(plan.schema) is None:
+            if spell_columns(plan.schema) is None:
                 raise NotLowered(plan.schema)
             known = self._done[(id(plan), ordered)] = (plan, self._step(plan, ordered))
         return known[1]
@@ -117,7 +117,7 @@ class Lowering:
         return self._added(Query(f"WITH {shared} {last}" if shared else last))
 
     def _mapped(self, source: str, function: object, row: t.RowType) -> str:
-        columns = columns_text(row)
+        columns = spell_columns(row)
         if columns is None:
             raise NotLowered(row)
         return self._added(Mapped(self._flushed(source), function, columns))  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ class Lowering:
         if isinstance(source, CollectionSource) and len(source.elements) <= _LOCAL_ROWS:
             batch = entered(Records(list(source.elements)), 0)
             return self._added(LocalTable(pa.Table.from_batches([batch])))
-        columns = columns_text(plan.schema)
+        columns = spell_columns(plan.schema)
         assert columns is not None
         path, files = _parquet(plan)
         return self._added(Read(source, columns, entered, path, files))
@@ -189,7 +189,7 @@ class Lowering:
 
     def _project(self, plan: l.Project, ordered: bool) -> str:
         below = self.step(plan.input, ordered=ordered)
-        texts = [spelled(each, _columns(plan.input, "i"), self._zone) for each in plan.exprs]
+        texts = [spell_expression(each, _columns(plan.input, "i"), self._zone) for each in plan.exprs]
         if None in texts:
             if not all(map(can_be_mapped, plan.exprs)):
                 raise NotLowered(plan)
@@ -201,7 +201,7 @@ class Lowering:
         quick: list[str] = []
         slow: list[Expression] = []
         for part in conjuncts(condition):
-            text = spelled(part, _columns(plan, "i"), self._zone)
+            text = spell_expression(part, _columns(plan, "i"), self._zone)
             if text is None:
                 slow.append(part)
             else:
@@ -218,7 +218,7 @@ class Lowering:
     def _aggregate(self, plan: l.Aggregate) -> str:
         columns = _columns(plan.input, "i")
         keys = [columns[i] for i in plan.keys]
-        calls = [aggregates.grouped(call, columns) for call in plan.calls]
+        calls = [aggregates.spell_aggregate(call, columns) for call in plan.calls]
         if None in calls or not (keys or calls):
             raise NotLowered(plan)
         if any(_has_map(plan.input.schema.types[i]) for i in plan.keys):
@@ -244,7 +244,7 @@ class Lowering:
         if not isinstance(plan.function, Unnest) or not isinstance(plan.args[0].type, t.ArrayType):
             raise NotLowered(plan)
         columns = _columns(plan.input, "i")
-        array = spelled(plan.args[0], columns, self._zone)
+        array = spell_expression(plan.args[0], columns, self._zone)
         if array is None:
             raise NotLowered(plan)
         below = self.step(plan.input)
@@ -267,7 +267,7 @@ class Lowering:
         columns = _columns(plan.input, "i")
         for each in plan.calls:
             _check_order(plan.input, each.order)
-        calls = [aggregates.over(each, columns) for each in plan.calls]
+        calls = [aggregates.spell_over(each, columns) for each in plan.calls]
         if None in calls:
             raise NotLowered(plan)
         below = self.step(plan.input)
@@ -278,7 +278,7 @@ class Lowering:
         below = self.step(plan.input)
         columns = _columns(plan.input, "i")
         partition = f"PARTITION BY {', '.join(columns[i] for i in plan.partition)} " if plan.partition else ""
-        order = aggregates.order_text(plan.order, columns) or "1"
+        order = aggregates.spell_order(plan.order, columns) or "1"
         number = f"CAST({plan.function}() OVER ({partition}ORDER BY {order}) AS BIGINT)"
         ranked = self._part(f"SELECT {_selected([*columns, number])} FROM {below} AS i", below)
         place = f"i.c{len(columns)}"
@@ -297,7 +297,7 @@ class Lowering:
         """Inner joins of many as one list, which Spark puts into an order; None where a condition has no spelling."""
         flat = flattened(plan)
         names = [f"j{n}.c{i}" for n, leaf in enumerate(flat.leaves) for i in range(len(leaf.schema))]
-        texts = [spelled(part, names, self._zone) for part in flat.conditions]
+        texts = [spell_expression(part, names, self._zone) for part in flat.conditions]
         if None in texts:
             return None
         steps = [self.step(leaf) for leaf in flat.leaves]
@@ -308,7 +308,7 @@ class Lowering:
 
     def _two(self, plan: l.Join) -> str:
         columns = [*_columns(plan.left, "a"), *_columns(plan.right, "b")]
-        parts = [(part, spelled(part, columns, self._zone)) for part in conjuncts(plan.condition)]
+        parts = [(part, spell_expression(part, columns, self._zone)) for part in conjuncts(plan.condition)]
         slow = [part for part, text in parts if text is None]
         if slow and plan.kind != "inner":
             raise NotLowered(plan)
@@ -329,7 +329,7 @@ class Lowering:
 
     def _sort(self, plan: l.Sort, ordered: bool) -> str:
         below = self.step(plan.input)
-        order = aggregates.order_text(plan.order, _columns(plan.input, "i"))
+        order = aggregates.spell_order(plan.order, _columns(plan.input, "i"))
         if plan.limit is None and not plan.offset:
             if not ordered:
                 return below

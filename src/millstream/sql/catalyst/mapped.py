@@ -14,7 +14,7 @@ import pyarrow as pa
 from millstream.connector.source import Records
 from millstream.errors import UserError
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
-from millstream.sql.catalyst.spelling import from_spark, to_spark
+from millstream.sql.catalyst.columns import from_spark, to_spark
 from millstream.sql.columns import arrow_type, row_type_info, struct_of
 from millstream.sql.evaluation.evaluate import Condition, Frame, Projection
 from millstream.sql.expressions.nodes import Expression
