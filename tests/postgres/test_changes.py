@@ -151,7 +151,7 @@ def test_the_log_is_kept_until_the_checkpoint_and_no_longer(items):
     running.checkpoint()
     assert parse_lsn(items.execute(held)[0][0]) == running.saved[0]["lsn"]
     running.close()
-    with pytest.raises(SlotMovedOn, match="has forgotten all before"):
+    with pytest.raises(SlotMovedOn, match="begins at"):
         source.create_enumerator(1, old[0])
     source.drop_slot()
     assert items.execute("SELECT count(*) FROM pg_replication_slots") == [(0,)]
@@ -202,7 +202,7 @@ def test_a_large_value_that_an_update_did_not_touch(items):
     assert running.mirror.rows == table_of(items)
     items.execute("ALTER TABLE items REPLICA IDENTITY DEFAULT")
     items.execute("UPDATE items SET note = 'c'")
-    with pytest.raises(UserError, match="did not touch the large value in name") as told:
+    with pytest.raises(UserError, match="did not change the large value in name") as told:
         running.drain()
     assert "REPLICA IDENTITY FULL" in str(told.value)
     running.close()

@@ -1,4 +1,4 @@
-"""In which directory below the base path a record is written.
+"""Bucket assigners: the directory below the base path to which a record is written.
 
 Promises: a bucket depends on the record and the epoch's processing time alone; no bucket leads out of the base path.
 Does not know: files."""
@@ -38,7 +38,7 @@ _LETTERS = {
 
 
 class BadBucket(UserError):
-    """A bucket that is no directory below the base path."""
+    """A bucket that is not a directory below the base path."""
 
     hint = "a bucket is a relative path without '.' or '..', and '' is the base path itself"
 
@@ -48,7 +48,7 @@ class BadBucket(UserError):
 
 
 class BadTimePattern(UserError):
-    """A pattern of dates, or a time zone, that is not understood."""
+    """An invalid date pattern or time zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class BucketContext:
 
 
 class BucketAssigner(ABC):
-    """Says in which bucket a record is written. Subclasses are picklable and depend on their arguments alone."""
+    """Returns the bucket of a record. Subclasses are picklable and depend on their arguments alone."""
 
     #: True when `buckets_of` knows the buckets of typed records in an Arrow array.
     columnar: bool = False

@@ -1,4 +1,4 @@
-"""Files that hold their own structure: Parquet, ORC and Avro.
+"""Readers of bulk-encoded files: Parquet, ORC and Avro.
 
 Promises: any range of bytes of a Parquet or Avro file can be read by itself, each record from exactly one range; a
 record that does not fit the declared type is rejected by itself, a file that is damaged fails as a whole.
@@ -23,7 +23,7 @@ _BATCH = 8192
 
 
 class DamagedFile(UserError):
-    """A file that is not what its format says."""
+    """A file that is not valid in its format."""
 
     def __init__(self, path: str, problem: object) -> None:
         self.path = path

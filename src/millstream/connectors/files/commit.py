@@ -53,7 +53,7 @@ _MERGED = ".merged"
 
 
 class OutputLost(ExternalError):
-    """Staged output is gone, and so is the file it should have become."""
+    """A staged file is missing, and so is its part file."""
 
     hint = "was the directory '.staging' deleted, or the file by hand? start from an older checkpoint or a savepoint"
 
@@ -63,7 +63,7 @@ class OutputLost(ExternalError):
 
 
 class OutputDamaged(ExternalError):
-    """Staged output is not what was written."""
+    """A staged file does not have the size that was written."""
 
     hint = "something else wrote to it, or the disk is damaged; start from an older checkpoint"
 
@@ -73,17 +73,17 @@ class OutputDamaged(ExternalError):
 
 
 class NotShown(ExternalError):
-    """Staged output is still there after its commit: the file system had said that it was gone."""
+    """A staged file exists after its commit, although the file system reported it missing."""
 
     hint = "the file system gave a wrong answer for a moment, as a network mount may; the commit is repeated"
 
     def __init__(self, staged: str) -> None:
         self.staged = staged
-        super().__init__(f"the staged file {staged} was not found when it was to be shown, but is there")
+        super().__init__(f"the staged file {staged} was reported missing when it was committed, but exists")
 
 
 def concatenate(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-    """One file after the other."""
+    """Concatenate files."""
     for stream in streams:
         shutil.copyfileobj(stream, into)
 
@@ -103,7 +103,7 @@ class FileCommitter(Committer):
         self._checkpoint = self._taken = 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Make part files of the staged files, in order."""
+        """Turn staged files into part files, in order."""
         self._checkpoint = checkpoint
         staged = [StagedFile.from_json(data) for data in committables]
         bundles = list(bundled(staged))
@@ -250,7 +250,7 @@ class FileCommitter(Committer):
                 self._files.remove(self._path(StagedFile.from_json(data).staged))
 
     def finish(self) -> None:
-        """Remove the directory of staged files if nothing waits in it."""
+        """Remove the staging directory if it is empty."""
         self._notes.close()
         self._files.remove_empty_dir(join_path(self._base, STAGING))
 

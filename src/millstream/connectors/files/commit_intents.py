@@ -1,7 +1,7 @@
-"""Notes of commits: which staged files are about to become part files.
+"""Commit intents: which staged files are about to become part files.
 
-Promises: a note is durable before the first of its files gets its final name. So a staged file that is gone and has a
-note was shown, even if somebody has taken the part file away since. There are so many notes and no more.
+Promises: an intent is durable before the first of its files gets its final name. So a missing staged file with an
+intent was committed, even if the part file has been removed since. The number of intents is bounded.
 Does not know: how files are committed."""
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ _KEPT = 50
 
 
 class CommitIntents:
-    """The notes below a base path: one for each job and sink, `<time>@<owner>`, with a digest of the files."""
+    """The intents below a base path: a file for each job and sink, `<time>@<owner>`, with a digest of the staged
+    files."""
 
     def __init__(self, base: str, files: FileSystem) -> None:
         self._directory, self._files = join_path(base, _NOTES), files
         self._owners: set[str] = set()
 
     def has(self, staged: Sequence[StagedFile]) -> bool:
-        """Whether these files were about to be shown."""
+        """Whether there is an intent for these files."""
         owner = _owner(staged)
         self._owners.add(owner)
         return any(self._read(name) == _digest(staged) for name in self._names(owner))
 
     def write(self, staged: Sequence[StagedFile]) -> None:
-        """Note that these files are about to be shown; takes the place of an older note."""
+        """Write the intent to commit these files; it replaces an older one of the same owner."""
         owner = _owner(staged)
         name = f"{max(part.time for part in staged):015d}@{owner}"
         before = self._names(owner)
@@ -46,17 +47,17 @@ class CommitIntents:
             self._remove(old)
 
     def withdraw(self, staged: Sequence[StagedFile]) -> None:
-        """None of these files was shown."""
+        """Remove the intent: none of these files was committed."""
         for name in self._names(_owner(staged)):
             self._remove(name)
 
     def forget(self) -> None:
-        """The input has ended: nobody asks for the notes of this job any more."""
+        """Remove all intents of this job: its input has ended."""
         for name in [name for owner in self._owners for name in self._names(owner)]:
             self._remove(name)
 
     def close(self) -> None:
-        """Remove the directory if there are no notes in it."""
+        """Remove the directory if it is empty."""
         self._files.remove_empty_dir(self._directory)
 
     def _names(self, owner: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Compaction: committed files wait, hidden, until there are enough of them for one large file.
+"""Compaction: committed files are kept hidden until there are enough of them for one large file.
 
 Promises: what is committed is in exactly one place: waiting, or in a file that is seen; a crash between any two steps
 does not show. Nothing waits longer than the strategy says, and nothing waits when the job is FINISHED, or CANCELED
@@ -53,7 +53,7 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
-        """Builds one step by step."""
+        """Return a new builder."""
         return FileCompactStrategy.Builder()
 
     class Builder:
@@ -97,7 +97,7 @@ class FileCompactStrategy:
 
 @dataclass(frozen=True)
 class FileCompactor:
-    """How one file is made of several."""
+    """Merges several files into one."""
 
     kind: str
     delimiter: bytes = b""
@@ -144,7 +144,7 @@ class _Waiting:
 
 
 class CompactingCommitter(Committer):
-    """Commits into the waiting room, and compacts what waits there."""
+    """Commits files as pending, and compacts pending files."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class CompactingCommitter(Committer):
             self._carry_out(path, note)
 
     def _resume(self) -> None:
-        """Carry out what is written down."""
+        """Finish the compactions whose notes exist."""
         for name in self._files.list_if_exists(self._path(_NOTES)):
             path = self._path(f"{_NOTES}/{name}")
             if name.endswith(".tmp"):

@@ -1,4 +1,4 @@
-"""Which bytes of which files to read next.
+"""The enumerator of a file source: plans ranges of bytes of files.
 
 Promises: every file found is read once, whole, however small or large the budgets are; a range says all that is needed
 to check and read it, and to go on behind it after a restart, even for a file that no checkpoint knew. Files are begun
@@ -39,7 +39,7 @@ class PlannedFile:
 
     @classmethod
     def of(cls, number: int, path: str, splittable: bool) -> PlannedFile:
-        """The file as it is now."""
+        """Return the file as it is now."""
         size, modified = paths.look_at(path)
         even = -(-size // _REGIONS)
         region = min(max(even, _LEAST_REGION), _GREATEST_REGION) if splittable else max(size, 1)
@@ -50,7 +50,7 @@ class PlannedFile:
         return {"path": self.path, "at": at, "size": self.size, "modified": self.modified, "region": self.region}
 
     def regions(self) -> Iterator[Region]:
-        """The splits of the file."""
+        """Return the splits of the file."""
         for index, first in enumerate(range(0, self.size, self.region)):
             yield Region(f"{self.number:08d}.{index:05d}", self, first, min(first + self.region, self.size))
 
@@ -116,7 +116,7 @@ class FileEnumerator(SplitEnumerator):
         self._looks: dict[str, _Look] = {}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The same share of the budget for as many splits as there are readers, then for those that come next."""
+        """Plan an equal share of the budget for as many splits as there are readers, then for the next ones."""
         self._look(budget.now)
         self._ended = []
         ranges: list[SplitRange] = []
@@ -147,7 +147,7 @@ class FileEnumerator(SplitEnumerator):
         return ranges
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """Less of each file; those that `planned` has found are as it says."""
+        """Plan less of each file; files that `planned` discovered are taken from it."""
         return self.plan_from([replace(part, end=part.start["at"], records=0) for part in planned], budget)
 
     def _in_order(self) -> Iterator[Region]:
@@ -233,7 +233,7 @@ class FileEnumerator(SplitEnumerator):
         self._drop_ended()
 
     def snapshot(self) -> dict[str, Any]:
-        """What was found, and how far each file is planned."""
+        """Return the discovered files, and the planned offset of each."""
         files: dict[int, list[Any]] = {}
         for region in self._regions.values():
             file = region.file

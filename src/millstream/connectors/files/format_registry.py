@@ -1,6 +1,6 @@
-"""Files by the name of their format: what the filesystem connector of SQL asks for.
+"""File formats by name, for the filesystem connector of SQL.
 
-Promises: the reader and the writer of a format, with Flink's options; a name or option that is not known is refused.
+Promises: formats have Flink's options; an unknown name or option is refused.
 Does not know: tables, paths."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BULK: dict[str, tuple[type[BulkFormat], tuple[ConfigOption[Any], ...]]] = {
 def create_file_format(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> FileFormat:
-    """What reads files of a format; `options` are those of the format, and "on-error"."""
+    """Return the reader of a format; `options` are those of the format, and "on-error"."""
     given = dict(options or {})
     if name in _BULK:
         make, known = _BULK[name]
@@ -47,7 +47,7 @@ def create_file_format(
 def create_encoder(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> Encoder | BulkWriterFactory:
-    """What writes files of a format: a bulk writer for `FileSink.for_bulk_format`, or an encoder of lines."""
+    """Return the writer of a format: a bulk writer factory, or an encoder of lines."""
     given = dict(options or {})
     if name not in _BULK:
         return FormatEncoder(format_named(name, schema, given))

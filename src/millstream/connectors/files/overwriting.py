@@ -1,8 +1,8 @@
-"""Files that take the place of others: INSERT OVERWRITE.
+"""A file sink that replaces existing files: INSERT OVERWRITE.
 
-Promises: what was there when the sink was made goes when its successor is complete, and not before: in the buckets that
-get new files, or everywhere where `whole`. Hidden files stay. Done again, after a crash between any two steps, it
-removes nothing that came later.
+Promises: files that existed when the sink was built are removed when new files are committed: in the buckets that get
+new files, or all of them if `whole`. Hidden files stay. A repeated commit, after a crash between any two steps, does
+not remove new files.
 Does not know: how files are written."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.files.remote import get_file_system
 
 @dataclass(frozen=True)
 class Replaced:
-    """A file as it was: another under its name is not this one."""
+    """A file and its version: a later file of the same name is another one."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class Replaced:
 
 @dataclass(frozen=True)
 class OverwritingSink(Sink):
-    """A file sink and the files that its output replaces; `whole`: all of them, even by nothing."""
+    """A file sink and the files that it replaces; with `whole`, all files are replaced, even if there is no output."""
 
     inner: FileSink
     replaced: tuple[Replaced, ...]
@@ -41,7 +41,7 @@ class OverwritingSink(Sink):
 
     @classmethod
     def over(cls, sink: FileSink, *, whole: bool) -> Self:
-        """A sink that replaces what is below its base path now."""
+        """Return a sink that replaces the files that are now below its base path."""
         files, base = get_file_system(sink.base_path), sink.base_path
         found = below([base]) if files.is_directory(base) else ()
         return cls(sink, tuple(Replaced(path, *files.status(path)) for path in found), whole)
@@ -51,7 +51,7 @@ class OverwritingSink(Sink):
         return self.inner.create_writer(context)
 
     def create_committer(self) -> Committer:
-        """Makes room, then shows files."""
+        """Create a committer that removes replaced files, then commits."""
         return OverwritingCommitter(self, get_file_system(self.inner.base_path), self.inner.create_committer())
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class OverwritingCommitter(Committer):
             self._left.setdefault(bucket, []).append(each)
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As the inner committer, after making room."""
+        """Remove the replaced files, then call the inner committer."""
         written = {StagedFile.from_json(data).bucket for data in committables}
         for bucket in list(self._left):
             if self._whole or any(bucket == each or bucket.startswith(f"{each}/") for each in written):
@@ -81,7 +81,7 @@ class OverwritingCommitter(Committer):
         self._inner.commit(checkpoint, committables)
 
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input a whole table is replaced, by nothing where nothing came."""
+        """At the end of the input, remove the remaining files if the whole table is replaced."""
         if self._whole and watermark == MAX_WATERMARK:
             for bucket in list(self._left):
                 self._clear(bucket)

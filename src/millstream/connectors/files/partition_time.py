@@ -1,7 +1,7 @@
-"""When a partition begins, read from its name: `dt=2026-11-15/hour=10` is 10 o'clock of that day.
+"""The time of a partition, parsed from its name: `dt=2026-11-15/hour=10` is 10:00 of that day.
 
 Promises: Flink's rules of `partition.time-extractor`: a pattern with $fields, a format in Java's letters, a time zone;
-a name that says no time is refused with the name.
+a name without a time is an error.
 Does not know: files, watermarks."""
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FIELD = re.compile(r"\$(\w+)")
 
 @runtime_checkable
 class BucketTime(Protocol):
-    """Whatever knows when a bucket begins: a `PartitionTime`, or a bucket assigner that makes buckets by time."""
+    """Returns the time of a bucket: a `PartitionTime`, or a bucket assigner by date and time."""
 
     def time_of(self, bucket: str) -> int:
         """Milliseconds since the epoch."""
 
 
 class NoPartitionTime(UserError):
-    """A partition whose name says no time."""
+    """A partition whose name contains no time."""
 
     def __init__(self, bucket: str, why: str) -> None:
         self.bucket = bucket

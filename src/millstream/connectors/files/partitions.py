@@ -1,7 +1,7 @@
-"""Partition commit: a bucket that is complete says so, by a file such as `_SUCCESS`.
+"""Partition commit: a complete bucket gets a file such as `_SUCCESS`.
 
-Promises: the file appears after the part files of the checkpoint that completed the bucket, and is written again
-harmlessly; a bucket that waits for its time is remembered in a hidden file, across restarts. At the end of the input
+Promises: the file appears after the part files of the checkpoint that completed the bucket, and can be
+written again; a bucket that is not complete yet is recorded in a hidden file, across restarts. At the end of the input
 every bucket is complete.
 Does not know: what a partition means to a catalog."""
 
@@ -38,10 +38,10 @@ OPTIONS = (
 
 
 class BadPartitionCommit(UserError):
-    """An option of partition commit has a value that is not known."""
+    """An option of partition commit has an unknown value."""
 
     def __init__(self, option: str, value: str, known: Sequence[str]) -> None:
-        super().__init__(f"'{option}' is '{value}', which is not known here", hint=f"it is one of {', '.join(known)}")
+        super().__init__(f"'{option}' is '{value}', which is not supported", hint=f"use one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PartitionCommit:
 
     @staticmethod
     def of_options(options: Mapping[str, str]) -> PartitionCommit | None:
-        """As Flink's options of a table in files say; None without `sink.partition-commit.policy.kind`."""
+        """Read the options of Flink's filesystem table; None without `sink.partition-commit.policy.kind`."""
         kind = options.get(f"{_COMMIT}policy.kind")
         if kind is None:
             return None
@@ -101,7 +101,7 @@ class PartitionCommitter(Committer):
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """As the inner committer; then note the buckets, and mark those whose time has come."""
         staged = [StagedFile.from_json(data) for data in committables]
-        with self._telling():
+        with self._raise_storage_failure():
             first: dict[str, int] = {}
             for part in staged:
                 first[part.bucket] = min(first.get(part.bucket, part.time), part.time)
@@ -115,7 +115,7 @@ class PartitionCommitter(Committer):
         """Mark the buckets whose time has come without a record of theirs."""
         self._watermark, self._now = max(self._watermark, watermark), max(self._now, now)
         self._inner.reached(watermark, now)
-        with self._telling():
+        with self._raise_storage_failure():
             self._mark()
 
     def abort(self, committables: Sequence[Any]) -> None:
@@ -135,7 +135,7 @@ class PartitionCommitter(Committer):
         self._inner.close()
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _raise_storage_failure(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

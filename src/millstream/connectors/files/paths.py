@@ -1,7 +1,7 @@
-"""Names of files: what a user gave, what lies below it, and what a file looked like when it was planned.
+"""Paths of a file source: resolving them, finding files below them, and detecting changed files.
 
-Promises: a path is absolute and local, or a URI; hidden files and directories (`.` and `_`) below a given path are left
-out; a file that is not what it was is noticed.
+Promises: a path is absolute and local, or a URI; hidden files and directories (`.` and `_`) below a given path are
+skipped; a file that changed since it was planned is detected.
 Does not know: what files hold."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class UnusablePath(UserError):
 
 
 class UnreadableFile(ExternalError):
-    """The file system refused to give a file or directory."""
+    """A file or directory cannot be read."""
 
     hint = "it must be there and readable under the same name for the driver and all executors"
 
@@ -41,7 +41,7 @@ class FileVanished(ExternalError):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        super().__init__(f"the file {path} was there when it was planned and is gone now")
+        super().__init__(f"the file {path} existed when it was planned, and does not exist any more")
 
 
 class FileChanged(UserError):
@@ -78,7 +78,7 @@ def check_output_scheme(path: str) -> None:
 
 
 def resolved(path: str | os.PathLike[str]) -> str:
-    """The absolute local path of a path or a `file:` URI; the URI of anything else, whose file system must be known."""
+    """Return the absolute path of a local path or `file:` URI; for other URIs the URI, having checked its scheme."""
     text = os.fspath(path)
     if not isinstance(text, str) or not text:
         raise UnusablePath(repr(path), "is not a path", hint="give a string such as 'data/in' or 's3://bucket/in'")
@@ -94,7 +94,7 @@ def resolved(path: str | os.PathLike[str]) -> str:
 
 
 def look_at(path: str) -> tuple[int, int]:
-    """Size of a file, and a number that changes with it: locally the modification time in nanoseconds."""
+    """Return the size and the version of a file; locally the version is the modification time in nanoseconds."""
     try:
         return get_file_system(path).status(path)
     except FileNotFoundError:
@@ -104,7 +104,7 @@ def look_at(path: str) -> tuple[int, int]:
 
 
 def below(roots: Iterable[str]) -> Iterator[str]:
-    """The files at or below the paths that are not hidden, each once; the order within a directory is by name."""
+    """Yield the files at or below the paths that are not hidden, each once, in the order of names."""
     given: set[str] = set()
     for root in roots:
         files = get_file_system(root)

@@ -1,6 +1,6 @@
-"""What a file format is handed, and what it gives: a range of an open file, and records with those that are none.
+"""The contract of file formats: a range of an open file in, records and rejected records out.
 
-Promises: plain values; a record that could not be read keeps its file, its place and its bytes.
+Promises: plain values; a rejected record keeps its file, its offset and its bytes.
 Does not know: formats."""
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class FileFormat(ABC):
 
     @abstractmethod
     def type_info(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
 
     @abstractmethod
     def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """The records of a range, about `block` at a time."""
+        """Yield the records of a range, about `block` at a time."""
 
     def units(self, stream: BinaryIO) -> list[tuple[int, int]] | None:
         """Where the parts of a file begin that cannot be cut, with the records in each; None if that is not known."""

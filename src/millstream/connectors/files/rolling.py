@@ -1,4 +1,4 @@
-"""How large part files become and what they are called.
+"""Size and names of part files.
 
 Promises: a part is complete at the latest with the checkpoint that makes it visible.
 Does not know: records, directories."""
@@ -64,7 +64,7 @@ class OnCheckpointRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """The beginning and the end of the names of part files."""
+    """The prefix and suffix of part files."""
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -84,11 +84,11 @@ class OutputFileConfig:
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """The beginning."""
+        """Return the prefix."""
         return self.part_prefix
 
     def get_part_suffix(self) -> str:
-        """The end."""
+        """Return the suffix."""
         return self.part_suffix
 
     class OutputFileConfigBuilder:
@@ -99,15 +99,15 @@ class OutputFileConfig:
             self.part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the beginning."""
+            """Set the prefix."""
             self.part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the end."""
+            """Set the suffix."""
             self.part_suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
-            """The configuration."""
+            """Build the configuration."""
             return OutputFileConfig(self.part_prefix, self.part_suffix)

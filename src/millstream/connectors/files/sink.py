@@ -1,4 +1,4 @@
-"""Files as a sink, exactly once.
+"""The file sink, exactly once.
 
 Promises: a record is in exactly one part file, which is complete when it appears, after the checkpoint that holds the
 record; parts are in buckets below the base path, on the local disk or on any file system that fsspec or Arrow knows.
@@ -51,17 +51,17 @@ class FileSink(Sink):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """A sink that writes record by record; without other orders, into one bucket for each hour."""
+        """Return a builder of a sink that writes record by record; by default, into one bucket for each hour."""
         policy: RollingPolicy = RollingPolicy.default_rolling_policy()
         return FileSink.RowFormatBuilder(_sink(base_path, encoder, policy))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
-        """A sink whose files are finished as a whole; without other orders, in one bucket for each hour."""
+        """Return a builder of a sink of bulk-encoded files; by default, in one bucket for each hour."""
         return FileSink.BulkFormatBuilder(_sink(base_path, writer_factory, OnCheckpointRollingPolicy()))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """A writer of hidden files."""
+        """Create a writer of staged files."""
         content = self.content
         bulk = isinstance(content, BulkWriterFactory)
         parts = PartFiles(
@@ -75,7 +75,7 @@ class FileSink(Sink):
         return FileWriter(self.base_path, get_file_system(self.base_path), parts, self.bucket_assigner, context)
 
     def create_committer(self) -> Committer:
-        """Makes hidden files part files."""
+        """Create a committer that turns staged files into part files."""
         files, merge = get_file_system(self.base_path), self._merge()
         committer: FileCommitter | CompactingCommitter
         if self.compaction is None:
@@ -128,28 +128,28 @@ class FileSink(Sink):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Say which record goes into which bucket."""
+            """Set the bucket assigner."""
             self._sink = replace(self._sink, bucket_assigner=bucket_assigner)
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """Say how part files are called."""
+            """Set the prefix and suffix of part files."""
             self._sink = replace(self._sink, output_file_config=output_file_config)
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Say when a part file is finished."""
+            """Set the rolling policy."""
             self._sink = replace(self._sink, rolling_policy=rolling_policy)
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
-            """Make few large files of many small ones before they are seen."""
+            """Compact small files into larger ones before they become visible."""
             self._sink = replace(self._sink, compaction=(strategy, compactor))
             compactor.merge(self._sink._merge())
             return self
 
         def disable_compact(self) -> Self:
-            """Show files as they are committed: the default."""
+            """Make files visible as they are committed: the default."""
             self._sink = replace(self._sink, compaction=None)
             return self
 
@@ -160,7 +160,7 @@ class FileSink(Sink):
             trigger: str = PROCESS_TIME,
             partition_time: BucketTime | None = None,
         ) -> Self:
-            """Put a file into each bucket that is complete.
+            """Write a success file into each complete bucket.
 
             With the trigger `process-time` that is `delay` of processing time after the bucket's first record; without
             a delay, with every checkpoint that added to it. With `partition-time` it is when the watermark has passed
@@ -181,7 +181,7 @@ class FileSink(Sink):
         """Builds a FileSink whose files are finished as a whole."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Say when a part file is finished: with every checkpoint."""
+            """Set the rolling policy: bulk-encoded files are finished with every checkpoint."""
             if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
                 message = "rolling_policy must be OnCheckpointRollingPolicy for bulk format"
                 raise BadOutputFile(message, hint="use RollingPolicy.on_checkpoint_rolling_policy()")

@@ -1,4 +1,4 @@
-"""Files as a source: lines, CSV, Parquet, ORC and Avro, of a set of files or of directories that are watched.
+"""The file source: lines, CSV, Parquet, ORC and Avro, of a set of files or of monitored directories.
 
 Promises: each record of each file once; the same range gives the same records or an error that says what changed.
 Does not know: how ranges are planned; what files hold."""
@@ -134,7 +134,7 @@ class FileSourceBuilder:
         self._source = source
 
     def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
-        """Look for new files again and again; the source does not end. A file is read once, as it was found."""
+        """Look for new files at an interval; the source is unbounded. A file is read once."""
         interval = millis(discovery_interval)
         if interval <= 0:
             raise paths.UnusablePath(", ".join(self._source.roots), f"cannot be watched every {interval} ms")
@@ -142,12 +142,12 @@ class FileSourceBuilder:
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there when the job starts: the default."""
+        """Read the files that exist when the job starts: the default."""
         self._source = replace(self._source, interval=None)
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Say whether files may be cut."""
+        """Set whether files may be cut into several splits."""
         self._source = replace(self._source, splits_files=file_enumerator.splits_files)
         return self
 
@@ -177,7 +177,7 @@ class FileReader(SourceReader):
         self._letters: list[tuple[bytes, str]] = []
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records that begin in the range."""
+        """Yield the records that begin in the range."""
         path, planned = part.start["path"], (part.start["size"], part.start["modified"])
         _verify(path, planned)
         unpack = _COMPRESSED.get(os.path.splitext(path)[1].lower()) if self._format.unpacks else None
@@ -192,7 +192,7 @@ class FileReader(SourceReader):
         _verify(path, planned)
 
     def take_rejected(self) -> Rejected:
-        """What was left out, each with its place."""
+        """Return the rejected records, with their offsets."""
         taken = Rejected(self._skipped, self._letters)
         self._skipped, self._letters = 0, []
         return taken

@@ -1,7 +1,7 @@
-"""The writer of a file sink: records of one attempt at one epoch, in hidden files.
+"""The writer of a file sink: records of one attempt at one epoch, in staged files.
 
-Promises: what is written is out of sight (below `.staging`) under names no other attempt uses, and on the device before
-the committables are handed over.
+Promises: staged files are hidden (below `.staging`), have names that no other attempt uses, and are on the device
+before their committables are returned.
 Does not know: commits, checkpoints."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NotAPath(NotStaged):
 
 @dataclass(frozen=True, slots=True)
 class StagedFile(Committable):
-    """A committable: a hidden file and what it becomes. Names are relative to the base path.
+    """A committable: a staged file and its final name. Names are relative to the base path.
 
     Staged files of one `group` (a subtask's in a bucket) that have at most `limit` bytes altogether become one file.
     `time` is the processing time of the epoch that wrote it, `parallelism` that of the sink in it."""
@@ -89,7 +89,7 @@ class Content(ABC):
         """Write records."""
 
     def finish(self) -> None:
-        """Write what ends a file."""
+        """Write the end of the file."""
 
 
 class Rows(Content):
@@ -220,7 +220,7 @@ class FileWriter(SinkWriter):
         return part.content
 
     def _put_aside(self, part: _Part) -> None:
-        """Close a part for now; where it cannot be added to later, for good."""
+        """Close a part; it is reopened later if the file system can append."""
         self._close(part)
         if not self._reopens:
             self._open = {bucket: other for bucket, other in self._open.items() if other is not part}
@@ -237,7 +237,7 @@ class FileWriter(SinkWriter):
             del self._streams[part.staged]
 
     def prepare_commit(self) -> list[Any]:
-        """Bring all files to the device and name them."""
+        """Sync all files and return their committables."""
         for part in self._parts:
             self._close(part)
         if self._parts:

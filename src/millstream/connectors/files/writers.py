@@ -1,4 +1,4 @@
-"""Writers of files that are finished as a whole: Parquet, ORC, Avro and CSV.
+"""Writers of bulk-encoded files: Parquet, ORC, Avro and CSV.
 
 Promises: a factory is picklable; the same records give the same bytes; files of one factory can be merged.
 Does not know: where files are."""
@@ -21,7 +21,7 @@ _AVRO = "avro"
 
 
 class MergingFactory(BulkWriterFactory):
-    """A factory whose files can be made one."""
+    """A factory whose files can be merged into one."""
 
     @abstractmethod
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
@@ -29,7 +29,7 @@ class MergingFactory(BulkWriterFactory):
 
 
 class _Added(BulkWriter):
-    """Hands records to a writer with `add` and `finish`."""
+    """Passes records to a writer with `add` and `finish`."""
 
     def __init__(self, rows: Any, name: str) -> None:
         self._rows, self._name = rows, name
@@ -170,7 +170,7 @@ class _Lines:
             self._stream.write(self._end.join([*self._format.encode(values), b""]))
 
     def finish(self) -> None:
-        """A file of lines has no end of its own."""
+        """Do nothing: a file of lines has no footer."""
 
 
 class LineWriterFactory(RowDataBulkWriterFactory, MergingFactory):

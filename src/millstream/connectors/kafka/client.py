@@ -1,7 +1,7 @@
-"""The Kafka client library: found, configured, and its failures told in our words.
+"""The Kafka client library: import, configuration, and its failures as millstream errors.
 
-Promises: a property that the library does not know is refused by name; every failure of the library becomes an error
-with what was being done, and with the reason if the brokers refused a log-in.
+Promises: a property that the library does not know is refused by name; every failure of the library is raised as an
+error that names the action, and the reason if the brokers refused a log-in.
 Does not know: topics, offsets, records."""
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class BrokerUnreachable(ExternalError):
 
 
 class NotAdmitted(ExternalError):
-    """The brokers are there, and refused the log-in, or TLS did not come about."""
+    """The brokers refused the log-in, or the TLS handshake failed."""
 
     hint = "check security.protocol, sasl.mechanism, user and password, and the certificates (ssl.ca.location)"
 
     def __init__(self, servers: str, doing: str, reason: str) -> None:
         self.servers = servers
-        super().__init__(f"the Kafka brokers at {servers} did not let the client in while {doing}: {reason}")
+        super().__init__(f"the Kafka brokers at {servers} refused the log-in while {doing}: {reason}")
 
 
 class KafkaFailure(ExternalError):
@@ -60,16 +60,16 @@ class KafkaFailure(ExternalError):
 
 
 class Fenced(KafkaFailure):
-    """Another producer has the transactional id now, or the brokers have ended the transaction."""
+    """Another producer has fenced the transactional id, or the brokers have aborted the transaction."""
 
 
 def library() -> Any:
-    """The module confluent_kafka."""
+    """Import confluent_kafka."""
     return _module("confluent_kafka")
 
 
 def admin_library() -> Any:
-    """The module confluent_kafka.admin."""
+    """Import confluent_kafka.admin."""
     return _module("confluent_kafka.admin")
 
 
@@ -117,7 +117,7 @@ def failure(problem: BaseException, servers: str, doing: str) -> MillstreamError
 
 
 def metadata(client: Any, servers: str, doing: str, topic: str | None = None, timeout: float = DEADLINE) -> Any:
-    """What the brokers say about themselves and their topics, or about one topic."""
+    """Request the metadata of the cluster, or of one topic."""
     deadline, turn = time.monotonic() + timeout, _FIRST_TURN
     while True:
         left = deadline - time.monotonic()

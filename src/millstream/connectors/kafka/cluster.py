@@ -1,7 +1,7 @@
-"""What the enumerator asks the brokers: partitions, and offsets of every kind.
+"""Requests of the enumerator to the brokers: partitions and offsets.
 
 Promises: one request per broker for any number of partitions; answers are plain values; with `read_committed`, the end
-of a partition is its last stable offset, so that nothing behind it is ever planned.
+of a partition is its last stable offset, so that nothing after it is planned.
 Does not know: what was read."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Offsets = dict[KafkaTopicPartition, int]
 
 
 class TopicMissing(UserError):
-    """A topic or partition that was named is not there."""
+    """A topic or partition does not exist."""
 
     hint = "create it first, or use set_topic_pattern for topics that come later"
 
@@ -48,7 +48,7 @@ class TopicMissing(UserError):
 
 
 class NoOffset(UserError):
-    """There is no offset of the kind that was asked for, and no strategy for that."""
+    """The requested offset does not exist, and there is no reset strategy."""
 
     hint = "give a KafkaOffsetResetStrategy other than NONE"
 
@@ -69,7 +69,7 @@ def partitions_of(client: Any, topic: str, servers: str) -> list[int]:
 
 
 class KafkaCluster:
-    """A connection to the brokers, for questions."""
+    """A connection to the brokers, for metadata requests."""
 
     def __init__(self, servers: str, settings: Mapping[str, Any], group: str | None, *, committed_only: bool) -> None:
         self._servers = servers
@@ -108,7 +108,7 @@ class KafkaCluster:
         return topics
 
     def require(self, wanted: Collection[KafkaTopicPartition], found: Collection[KafkaTopicPartition]) -> None:
-        """Refuse partitions that are not there."""
+        """Raise `TopicMissing` for partitions that do not exist."""
         missing = [f"partition {each.partition} of topic '{each.topic}'" for each in wanted if each not in found]
         if missing:
             raise TopicMissing(missing, self._servers)
@@ -116,11 +116,11 @@ class KafkaCluster:
     # ------------------------------------------------------------------------------------------------- offsets
 
     def latest(self, partitions: Iterable[KafkaTopicPartition], timeout: float = DEADLINE) -> Offsets:
-        """The end of each partition: where the next record will be."""
+        """Return the end offset of each partition."""
         return self._listed(partitions, admin_library().OffsetSpec.latest(), timeout)
 
     def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
-        """The first offset that exists."""
+        """Return the first offset of each partition."""
         return self._listed(partitions, admin_library().OffsetSpec.earliest(), DEADLINE)
 
     def _listed(self, partitions: Iterable[KafkaTopicPartition], spec: Any, timeout: float) -> Offsets:
@@ -145,7 +145,7 @@ class KafkaCluster:
         metadata(self._admin, self._servers, "looking for leaders", timeout=timeout)
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        """What the group has committed, for partitions where it has."""
+        """Return the offsets that the group has committed."""
         if self._group is None or not partitions:
             return {}
         asked = [library().TopicPartition(each.topic, each.partition) for each in partitions]
@@ -154,13 +154,13 @@ class KafkaCluster:
         return {KafkaTopicPartition(tp.topic, tp.partition): tp.offset for tp in answers if tp.offset >= 0}
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
-        """Tell the group how far a checkpoint has come."""
+        """Commit the offsets of a checkpoint to the group."""
         told = [library().TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
         doing = f"committing offsets of group '{self._group}'"
         patiently(lambda: self._consumer.commit(offsets=told, asynchronous=False), self._servers, doing)
 
     def resolve(self, wanted: KafkaOffsetsInitializer, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        """The offset that an initializer means, for each partition."""
+        """Return the offset of an initializer for each partition."""
         if wanted.kind is OffsetsKind.EARLIEST:
             return self.earliest(partitions)
         latest = self.latest(partitions)
@@ -178,7 +178,7 @@ class KafkaCluster:
     # ------------------------------------------------------------------------------------------------- records
 
     def sample(self, partition: KafkaTopicPartition, start: int, count: int, timeout: float) -> list[int]:
-        """The sizes of some records from an offset on; fewer or none when they do not come in time."""
+        """Return the sizes of some records from an offset on; fewer or none after a timeout."""
         kafka = library()
         self._consumer.assign([kafka.TopicPartition(partition.topic, partition.partition, start)])
         try:
@@ -198,7 +198,7 @@ _QUIET = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "queued.
 def _existing(
     partition: KafkaTopicPartition, offset: int | None, earliest: int, latest: int, wanted: KafkaOffsetsInitializer
 ) -> int:
-    """An offset that exists: the one asked for, or what the strategy says."""
+    """Return the requested offset if it exists, else that of the reset strategy."""
     if offset is not None and earliest <= offset <= latest:
         return offset
     if wanted.reset is KafkaOffsetResetStrategy.EARLIEST:

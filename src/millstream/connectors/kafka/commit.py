@@ -1,4 +1,4 @@
-"""The committer of an exactly-once Kafka sink: it has tasks write staged messages in transactions.
+"""The committer of an exactly-once Kafka sink: it starts tasks that write staged messages in transactions.
 
 Promises: each epoch's output is in its topics once, however often it is committed, by any driver. A run of a driver
 that was replaced commits nothing more; a driver that holds the lease of its job takes a transactional id back. The
@@ -43,7 +43,7 @@ class _Lane:
 
 
 class KafkaCommitter(Committer):
-    """Has tasks write what was staged: a transactional id, and a task, for each subtask of the sink."""
+    """Starts tasks that write staged messages: a transactional id and a task for each subtask of the sink."""
 
     def __init__(self, prefix: str, directory: str, settings: Mapping[str, Any], *, most: int = MOST) -> None:
         self.workers: Workers = ThisProcess()
@@ -68,7 +68,7 @@ class KafkaCommitter(Committer):
         return [_Lane(transaction, mine[0].subtask, tuple(mine)) for (transaction, _), mine in files.items()]
 
     def _commit_lanes(self, checkpoint: int, lanes: Sequence[_Lane]) -> None:
-        """Have tasks write until all is written."""
+        """Start tasks until all messages are written."""
         waiting, gone = list(lanes), set[str]()
         until = time.monotonic() + _PATIENCE
         while True:
@@ -116,7 +116,8 @@ class KafkaCommitter(Committer):
             _log.warning(skipped, checkpoint, lane.transaction, result["skipped"], len(lane.files))
 
     def _regain(self, lane: _Lane) -> None:
-        """Another run has the id. Who holds the job's lease opens it again; without a lease, the newer run is right."""
+        """Another run has fenced the id. The holder of the job's lease opens it again; without a lease the newer run
+        wins."""
         self._owned.pop(lane.transaction, None)
         if not self.workers.leads():
             self._lost[lane.transaction] = TakenOver(lane.transaction)
@@ -149,6 +150,6 @@ def transactional_id(prefix: str, sink: str, subtask: int) -> str:
 
 
 def _phases(staged: Sequence[Staged]) -> Iterator[list[Staged]]:
-    """Output in the order of epochs, cut where the parallelism changes."""
+    """Split output, in the order of epochs, where the parallelism changes."""
     for _, phase in itertools.groupby(staged, key=lambda each: each.parallelism):
         yield list(phase)

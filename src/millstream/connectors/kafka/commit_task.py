@@ -5,10 +5,10 @@ attempt that opens the id later fences the earlier ones, and the mark tells it w
 after its transaction is committed.
 Does not know: checkpoints, other transactional ids, when to try again.
 
-A producer stays open in the process between two tasks, for opening one takes longer than a small transaction.
+A producer stays open in the process between two tasks, because opening one takes longer than a small transaction.
 
 What a crash does. Before the transaction commits: it is aborted when the id is opened again, and repeated from the
-files. After it: the mark, which is part of it, says so, and only then do the files go."""
+files. After it: the mark, which is part of it, says so, and only then are the files removed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WriteStaged:
     most: int = MOST
 
     def __call__(self) -> dict[str, Any]:
-        """One attempt. After a failure the id is opened again: only then is known what became of its transaction."""
+        """Make one attempt. After a failure the id must be opened again to know the outcome of its transaction."""
         try:
             return {"outcome": Outcome.DONE, **self._write()}
         except TakenOver:
@@ -119,7 +119,7 @@ class CloseTransactions:
     key: Key
 
     def __call__(self) -> None:
-        """Close it, if it is open here."""
+        """Close the producer, if it is open in this process."""
         close(self.key)
 
 
@@ -143,7 +143,7 @@ def _messages(staging: Staging, files: list[Staged]) -> Iterator[Messages]:
 
 
 def _groups(files: tuple[Staged, ...], most: int) -> Iterator[list[Staged]]:
-    """Whole epochs, as many as fit into a transaction."""
+    """Group whole epochs, as many as fit into a transaction."""
     group: list[Staged] = []
     for each in files:
         new_epoch = bool(group) and each.epoch != group[-1].epoch

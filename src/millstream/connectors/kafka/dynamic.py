@@ -1,4 +1,4 @@
-"""Kafka as a source whose topics and clusters come and go while a job runs: Flink's DynamicKafkaSource.
+"""Dynamic Kafka source: topics and clusters can be added and removed while a job runs, as in Flink.
 
 Promises: Flink's names in Python's spelling. What a stream is made of is asked of a `KafkaMetadataService`, again every
 `stream-metadata-discovery-interval-ms`; every record of every part is read once, also when parts move.
@@ -47,7 +47,7 @@ class ClusterGone(ExternalError):
 
 @dataclass(frozen=True)
 class DynamicKafkaSource(Source):
-    """Reads streams. Made by `DynamicKafkaSource.builder()`."""
+    """Reads streams. Created by `DynamicKafkaSource.builder()`."""
 
     streams: Streams
     schema: KafkaRecordDeserializationSchema
@@ -69,7 +69,7 @@ class DynamicKafkaSource(Source):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def check(self) -> None:
-        """The service must answer, and the clusters must have what it says."""
+        """Check that the service answers, and that the clusters have the topics it names."""
         for part in self.streams.clusters().values():
             self.of_cluster(part).check()
 
@@ -106,7 +106,7 @@ class DynamicKafkaReader(SourceReader):
         self._readers: dict[str, SourceReader] = {}
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records of a range."""
+        """Yield the records of a range."""
         name, _, split = part.split.partition("/")
         return self._reader(name).read(replace(part, split=split))
 
@@ -119,7 +119,7 @@ class DynamicKafkaReader(SourceReader):
         return self._readers[name]
 
     def take_rejected(self) -> Rejected:
-        """What was left out in all clusters."""
+        """Return the rejected messages of all clusters."""
         taken = [reader.take_rejected() for reader in self._readers.values()]
         return Rejected(sum(each.count for each in taken), [letter for each in taken for letter in each.letters])
 
@@ -169,7 +169,7 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
-        """Read every stream whose id matches as a whole, also ones that come later."""
+        """Read every stream whose whole id matches, also streams that are added later."""
         try:
             re.compile(stream_pattern)
         except re.error as problem:
@@ -179,7 +179,7 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> DynamicKafkaSourceBuilder:
-        """Who knows where streams are."""
+        """Set the service that knows the topics and clusters of streams."""
         self._service = kafka_metadata_service
         return self
 

@@ -1,8 +1,8 @@
-"""The driver's side of a source whose topics and clusters come and go: one enumerator for each cluster.
+"""The enumerator of a dynamic Kafka source: one enumerator for each cluster.
 
-Promises: every offset of every topic is planned once, whatever moves: a topic that is taken out of a stream, or whose
-cluster is not active, is left where it is, and read on from there when it comes back. Parts that are added begin with
-their first record.
+Promises: every offset of every topic is planned once. The offset of a topic that is removed from a stream, or whose
+cluster is inactive, is kept, and reading continues there when it returns. Topics that are added begin with their first
+record.
 Does not know: how a cluster's offsets are planned.
 
 A split is `<cluster>/<topic>-<partition>`; ranges are those of `enumerator`."""
@@ -67,7 +67,7 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         self._failed = 0
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The same share of the budget for every cluster."""
+        """Plan an equal share of the budget for every cluster."""
         self._look(budget.now)
         ranges = []
         for name, (_, enumerator) in self._open.items():
@@ -146,12 +146,12 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         return sorted(f"{name}/{split}" for name, (_, each) in self._open.items() for split in each.splits())
 
     def acknowledge(self) -> None:
-        """Tell the groups."""
+        """Commit the offsets to the consumer groups."""
         for _, enumerator in self._open.values():
             enumerator.acknowledge()
 
     def lag(self) -> int:
-        """Records that wait in the clusters that are read."""
+        """Return the number of unread records in the active clusters."""
         return sum(enumerator.lag() for _, enumerator in self._open.values())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The driver's side of a Kafka source: finds partitions, plans ranges of offsets.
+"""The enumerator of a Kafka source: discovers partitions, plans ranges of offsets.
 
 Promises: every offset from where a partition begins to where it ends is planned once. Where a partition begins (and
 ends) is in the first range that names it, empty if need be, so the logged plan holds it before anything was read.
@@ -27,7 +27,7 @@ _SAMPLE, _SAMPLE_SECONDS, _SAMPLE_EVERY = 20, 1.0, 60_000
 
 
 class RecordsVanished(ExternalError):
-    """A partition ends before what was read of it."""
+    """A partition ends before an offset that was read."""
 
     hint = "was the topic deleted and created again, or its log truncated? start a new job, from a savepoint or afresh"
 
@@ -37,7 +37,7 @@ class RecordsVanished(ExternalError):
 
 @dataclass(frozen=True)
 class Subscription:
-    """What is read: topics, a pattern, or single partitions; where they begin and end; how often to look again."""
+    """Topics, a topic pattern or partitions; their starting and stopping offsets; the discovery interval."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -69,7 +69,7 @@ class _Position:
 
 
 class KafkaEnumerator(SplitEnumerator):
-    """Positions of partitions."""
+    """Plans ranges; keeps the offset of each partition."""
 
     def __init__(self, cluster: KafkaCluster, subscription: Subscription, state: dict[str, Any] | None) -> None:
         self._cluster = cluster
@@ -86,7 +86,7 @@ class KafkaEnumerator(SplitEnumerator):
     # ------------------------------------------------------------------------------------------------- planning
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The same share of the budget for every partition that has records, then more for those that have more."""
+        """Plan an equal share of the budget for each partition with records, then more for those that have more."""
         try:
             self._look(budget.now)
             self._refresh(budget)
@@ -106,11 +106,11 @@ class KafkaEnumerator(SplitEnumerator):
         return ranges
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        """Less of each partition; those that `planned` has found begin where it says."""
+        """Plan less of each partition; partitions that `planned` discovered begin at its offsets."""
         return self.plan_from([replace(part, end=part.start[0], records=0) for part in planned], budget)
 
     def _look(self, now: int) -> None:
-        """Find partitions: when the job starts, and again if it is to look for new ones."""
+        """Discover partitions: when the job starts, then at the discovery interval."""
         interval = self._subscription.discovery
         again = interval is not None and self._looked_at is not None and now - self._looked_at >= interval
         if self._looked_at is not None and not again:
@@ -122,7 +122,8 @@ class KafkaEnumerator(SplitEnumerator):
         self._first, self._looked_at = False, now
 
     def _begin(self, fresh: list[KafkaTopicPartition]) -> None:
-        """New partitions begin where the job was told to; those that come later begin with their first record."""
+        """Set the starting offsets of new partitions; partitions that are discovered later begin with their first
+        record."""
         wanted = self._subscription
         given = dict(wanted.starting.given)
         later = KafkaOffsetsInitializer.earliest()
@@ -152,7 +153,7 @@ class KafkaEnumerator(SplitEnumerator):
         return end if position.stop is None else min(end, position.stop)
 
     def _wait(self, problem: ExternalError, now: int) -> None:
-        """Brokers go away for a while: that is no reason to fail, until it lasts."""
+        """Tolerate unreachable brokers for a while, then fail."""
         if self._silent_since is None:
             self._silent_since = now
             _log.warning("nothing can be read for now: %s", problem)
@@ -161,12 +162,12 @@ class KafkaEnumerator(SplitEnumerator):
             raise problem
 
     def _limit(self, budget: Budget) -> int:
-        """How many records are within the budget, by their size as far as it is known."""
+        """Return how many records fit the budget, by their estimated size."""
         widest = max((self._width(split, budget.now) for split in self._open), default=1.0)
         return max(min(budget.records, int(budget.bytes / max(widest, 1.0))), 1)
 
     def _width(self, split: str, now: int) -> float:
-        """About how many bytes a record of the partition's topic has."""
+        """Return the estimated size of a record of the partition's topic."""
         each = KafkaTopicPartition.of_split(split)
         known = self._widths.get(each.topic)
         end = self._ends.get(split, 0)
@@ -189,7 +190,7 @@ class KafkaEnumerator(SplitEnumerator):
             self._done[done.split] = done.end
 
     def snapshot(self) -> dict[str, Any]:
-        """Where each partition is, and where it ends."""
+        """Return the offset and the end of each partition."""
         return {
             "open": {split: [position.at, position.stop] for split, position in self._open.items()},
             "done": dict(self._done),
@@ -200,11 +201,11 @@ class KafkaEnumerator(SplitEnumerator):
         return self._subscription.stopping is not None and self._looked_at is not None and not self._open
 
     def splits(self) -> list[str]:
-        """All partitions that are not at their end."""
+        """Return the partitions that are not at their end."""
         return sorted(self._open)
 
     def acknowledge(self) -> None:
-        """Commit the offsets to the group, for those who watch it; a job goes on from its checkpoints."""
+        """Commit the offsets to the consumer group, for monitoring; a job is restored from its checkpoints."""
         if not self._subscription.commits:
             return
         offsets = {**self._done, **{split: position.at for split, position in self._open.items()}}
@@ -214,7 +215,7 @@ class KafkaEnumerator(SplitEnumerator):
             _log.warning("the group was not told how far the job is: %s", problem)
 
     def lag(self) -> int:
-        """Records between what was planned and the ends of the partitions, as last seen."""
+        """Return the number of records between the planned offsets and the last known ends."""
         return sum(max(self._until(split) - position.at, 0) for split, position in self._open.items())
 
     def close(self) -> None:
@@ -223,7 +224,7 @@ class KafkaEnumerator(SplitEnumerator):
 
 
 def _shares(waiting: dict[str, int], limit: int) -> dict[str, int]:
-    """How many records of each split to take, `limit` in all: alike for all, and what some do not need for others."""
+    """Distribute `limit` records to the splits: equal shares, and what some splits do not need goes to others."""
     shares: dict[str, int] = {}
     left = limit
     by_need = sorted((count, split) for split, count in waiting.items() if count > 0)

@@ -1,4 +1,4 @@
-"""What a mark says: which output of a transactional id is in the topics.
+"""A mark: which output of a transactional id is in the topics.
 
 Promises: output counts as written only if the same attempt wrote it; output of another attempt at an epoch that was
 written is an error. A mark has a bounded size.
@@ -40,7 +40,7 @@ class WrittenByAnotherAttempt(ExternalError):
 
 
 class NotAMark(ValueError):
-    """Bytes that are no mark, or one of a form that is not known here."""
+    """Bytes that are not a mark, or a mark of an unknown format."""
 
     def __init__(self, data: bytes, problem: Exception) -> None:
         super().__init__(f"{data[:80]!r}{'...' if len(data) > 80 else ''} ({problem})")
@@ -92,7 +92,7 @@ class Mark:
         return json.dumps({"owner": self.owner, "jobs": jobs}, separators=(",", ":")).encode()
 
     def owned_by(self, owner: str) -> Mark:
-        """The mark after another driver has taken over."""
+        """Return the mark with another run of a driver as its owner."""
         return replace(self, owner=owner)
 
     def is_foreign(self, owner: str) -> bool:
@@ -148,7 +148,7 @@ def _check_members(entry: Mapping[str, object], *names: str) -> None:
 
 def _epoch(value: object) -> int:
     if type(value) is not int:
-        msg = f"{value!r:.100} is no epoch"
+        msg = f"{value!r:.100} is not an epoch"
         raise TypeError(msg)
     return value
 
@@ -156,7 +156,7 @@ def _epoch(value: object) -> int:
 def _written(entry: Sequence[object]) -> Written:
     first, last, digest = entry
     if type(first) is not int or type(last) is not int or type(digest) is not str:
-        msg = f"{entry!r} is no transaction"
+        msg = f"{entry!r} is not a transaction"
         raise TypeError(msg)
     return Written(first, last, digest)
 

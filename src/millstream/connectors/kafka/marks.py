@@ -1,11 +1,11 @@
-"""How far the output of a transactional id has come, in a compacted topic.
+"""The marks of transactional ids in a compacted topic: how far their output is written.
 
-Promises: a mark is a message that is written in the transaction it tells of, so both are there or neither is; `read`
-gives the last mark that was committed, and waits for transactions of others that could hide it.
+Promises: a mark is written in the same transaction as the output it describes, so both are visible or neither is;
+`read` returns the last committed mark, and waits for open transactions of other ids that could hide it.
 Does not know: what an epoch's output is.
 
-The topic is made when it is first needed. Its name is `millstream-marks`; the key of a message is the transactional id,
-its value is a mark. Compaction keeps one message for each id, for ever."""
+The topic is created when it is first needed. Its name is `millstream-marks`; the key of a message is the transactional
+id, its value is a mark. Compaction keeps one message for each id, for ever."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _READING = {
 
 
 class MarksHidden(KafkaFailure):
-    """An open transaction of somebody else hides what was committed behind it."""
+    """An open transaction of another id hides marks that were committed after it."""
 
     def __init__(self, transactional_id: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class MarksHidden(KafkaFailure):
 
 
 class MarkUnreadable(OutputRefused):
-    """There is a mark, and it cannot be read: what is written already is not known."""
+    """A mark cannot be read, so it is not known which output is written."""
 
     hint = (
         "if a newer release of millstream wrote it, run the job with that release; to give the mark up, write a "

@@ -1,6 +1,6 @@
-"""Messages of one topic as columns: what is sent, and what is staged until it may be sent.
+"""Messages of one topic as Arrow columns, to be sent or staged.
 
-Promises: a block of bytes gives back the messages it was made of, or an error; nothing in it is executed.
+Promises: deserialized messages are those that were serialized, or an error is raised; no code in the bytes is executed.
 Does not know: files, producers."""
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _unpacked(data: bytes) -> HeaderList:
 
 
 def write_frame(stream: BinaryIO, messages: Messages) -> int:
-    """Append messages to a file; gives the number of bytes."""
+    """Append messages to a file; return the number of bytes."""
     data = messages.to_bytes()
     stream.write(_FRAME.pack(len(data), zlib.crc32(data)))
     stream.write(data)

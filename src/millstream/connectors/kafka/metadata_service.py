@@ -1,4 +1,4 @@
-"""Where streams are: which topics of which clusters make up a stream, as a service of the user's knows it.
+"""The metadata service of a dynamic source: the topics and clusters that make up a stream.
 
 Promises: Flink's names in Python's spelling; descriptions are values. A service is sent to tasks, so it is picklable.
 Does not know: offsets, records."""
@@ -24,11 +24,11 @@ class ClusterMetadata:
     properties: Mapping[str, Any]
 
     def get_topics(self) -> frozenset[str]:
-        """The topics."""
+        """Return the topics."""
         return self.topics
 
     def get_properties(self) -> Mapping[str, Any]:
-        """The properties."""
+        """Return the properties."""
         return self.properties
 
 
@@ -40,24 +40,24 @@ class KafkaStream:
     cluster_metadata_map: Mapping[str, ClusterMetadata] = field(default_factory=dict)
 
     def get_stream_id(self) -> str:
-        """Its id."""
+        """Return the id of the stream."""
         return self.stream_id
 
     def get_cluster_metadata_map(self) -> Mapping[str, ClusterMetadata]:
-        """Its parts, by the ids of clusters."""
+        """Return the parts of the stream by cluster id."""
         return self.cluster_metadata_map
 
 
 class KafkaMetadataService(ABC):
-    """Tells where streams are. It is asked again and again while a job runs; an error is waited out."""
+    """Describes streams. It is called periodically while a job runs; failures are tolerated for a while."""
 
     @abstractmethod
     def get_all_streams(self) -> Collection[KafkaStream]:
-        """All streams."""
+        """Return all streams."""
 
     @abstractmethod
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
-        """Some streams, by their ids."""
+        """Return the streams with these ids."""
 
     def is_cluster_active(self, kafka_cluster_id: str) -> bool:
         """Whether a cluster can be read now; one that cannot is left alone, and read on later."""

@@ -1,4 +1,4 @@
-"""Where reading a partition begins and ends, as values.
+"""Starting and stopping offsets of partitions.
 
 Promises: frozen, comparable, picklable; PyFlink's names.
 Does not know: brokers; the enumerator asks them."""
@@ -30,7 +30,7 @@ class KafkaTopicPartition:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to begin when the offset that was asked for does not exist."""
+    """The offset to begin at when the requested one does not exist."""
 
     LATEST = 0
     EARLIEST = 1
@@ -49,7 +49,7 @@ class OffsetsKind(Enum):
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """Which offset of each partition to begin or to end at. Made by its static methods."""
+    """Which offset of each partition to begin or to end at. Created by its static methods."""
 
     kind: OffsetsKind
     at: int = 0
@@ -58,24 +58,24 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The first record there is."""
+        """Begin with the first record."""
         return KafkaOffsetsInitializer(OffsetsKind.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """Behind the last record there is when the job starts."""
+        """Begin after the last record at the start of the job."""
         return KafkaOffsetsInitializer(OffsetsKind.LATEST, reset=KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the consumer group has committed; the strategy is for partitions without."""
+        """Use the committed offsets of the consumer group; the strategy applies to partitions without one."""
         return KafkaOffsetsInitializer(OffsetsKind.COMMITTED, reset=offset_reset_strategy)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record whose timestamp, in milliseconds, is that or later; else behind the last one."""
+        """Begin with the first record at or after a timestamp in milliseconds; after the last one if there is none."""
         return KafkaOffsetsInitializer(OffsetsKind.TIMESTAMP, at=timestamp, reset=KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod

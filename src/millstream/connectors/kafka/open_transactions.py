@@ -1,4 +1,4 @@
-"""Which transactions are open at the brokers, and how to end one.
+"""List and abort open transactions at the brokers.
 
 Promises: listing changes nothing. Aborting fences the producer that uses the id; a job that still runs opens it again.
 Does not know: jobs.
@@ -31,7 +31,7 @@ _LIST, _DESCRIBE = 66, 65
 
 
 class CannotList(UserError):
-    """The brokers want a log-in that listing does not know."""
+    """The brokers require a log-in that listing does not support."""
 
     def __init__(self, protocol: str) -> None:
         super().__init__(
@@ -71,7 +71,8 @@ def listed(
 
 
 def abort(servers: str, settings: Mapping[str, Any], transactional_id: str) -> None:
-    """End what is open under an id, by opening it again: its messages are never seen by readers of committed data."""
+    """Abort the open transaction of an id, by opening the id again; its messages are never visible to
+    read_committed."""
     producer = configured("Producer", {**settings, "bootstrap.servers": servers, "transactional.id": transactional_id})
     try:
         producer.init_transactions(DEADLINE)
@@ -89,7 +90,7 @@ def _tls(settings: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 class _Answer:
-    """Reads Kafka's compact encoding."""
+    """Decodes Kafka's compact encoding."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -124,7 +125,7 @@ class _Answer:
 
 
 class _Connection:
-    """One broker, asked directly."""
+    """A connection to one broker."""
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self._name = f"{host}:{port}"

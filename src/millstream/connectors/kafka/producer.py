@@ -1,8 +1,8 @@
-"""A producer: messages go in as columns, and `flush` says whether all of them arrived.
+"""A producer of messages in columns; `flush` confirms that all of them were delivered.
 
-Promises: a message that was not taken by the brokers is an error, not a silence; a full buffer is waited for, up to a
-deadline. Producers outside transactions are kept open in the process, one for each configuration: opening one costs
-more than an epoch, and a writer lives for one epoch only.
+Promises: a message that was not delivered is an error; a full buffer is waited for, up to a deadline. Producers outside
+transactions are kept open in the process, one for each configuration: opening one costs more than an epoch, and a
+writer lives for one epoch only.
 Does not know: checkpoints, transactions."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _open: dict[str, Outlet] = {}
 
 
 class Outlet:
-    """A producer that counts what did not arrive."""
+    """A producer that counts messages that were not delivered."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._servers = str(settings["bootstrap.servers"])
@@ -64,7 +64,7 @@ class Outlet:
         self._led: dict[str, tuple[float, Iterator[int]]] = {}
 
     def send(self, messages: Messages) -> None:
-        """Hand messages to the producer, which sends them in the background."""
+        """Pass messages to the producer, which sends them in the background."""
         topic = messages.topic
         for values, columns in messages.pieces(self._anywhere):
             rest = iter(values)
@@ -125,7 +125,7 @@ class Outlet:
             raise failure(library().KafkaException(error), self._servers, f"writing {count} messages to '{topic}'")
 
     def flush(self) -> None:
-        """Wait until every message has arrived."""
+        """Wait until every message is delivered."""
         try:
             left = self.producer.flush(_FLUSH_SECONDS)
         except (SystemError, library().KafkaException) as problem:
@@ -137,7 +137,7 @@ class Outlet:
             raise BrokerUnreachable(self._servers, f"{left} messages waited {_FLUSH_SECONDS:g} s", self._reasons[0])
 
     def purge(self) -> None:
-        """Forget messages that were not sent."""
+        """Drop messages that were not sent."""
         self.producer.purge()
         self.producer.poll(0)
         self._refused.clear()
@@ -157,7 +157,7 @@ class Outlet:
 
 
 def outlet(settings: Mapping[str, Any]) -> Outlet:
-    """The producer of this process with these settings."""
+    """Return the producer of this process with these settings."""
     name = json.dumps(settings, sort_keys=True, default=str)
     found = _open.get(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""Kafka's properties, as users of the Java client write them, in the names of librdkafka.
+"""Translation of the Java client's properties to those of librdkafka.
 
 Promises: a property of the Java client that librdkafka knows under another name is translated, log-ins and stores of
 certificates included; one that only Java can follow is refused, and the error names what to use in its place.
@@ -59,7 +59,7 @@ _OTHER_LOGINS = {
 
 
 class BadKafkaProperty(UserError):
-    """A property that the client does not know or take."""
+    """A property that the client does not know, or whose value it rejects."""
 
     def __init__(self, name: str, why: str, *, hint: str | None = None) -> None:
         self.name = name
@@ -136,7 +136,7 @@ def _owned(properties: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _store(properties: Mapping[str, Any], prefix: str) -> tuple[str | None, str]:
-    """Where a store is, and of which kind."""
+    """Return the path and the type of a key store."""
     location = properties.get(f"{prefix}location")
     named = str(location).rpartition(".")[2].lower()
     guessed = {"pem": "PEM", "p12": "PKCS12", "pfx": "PKCS12"}.get(named, "JKS")

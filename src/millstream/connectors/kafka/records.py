@@ -1,7 +1,7 @@
-"""What a message becomes: records of a schema, or the whole message with its metadata.
+"""Decoding of messages: to records of a schema, or to whole messages with their metadata.
 
-Promises: a message that cannot be decoded is told with its partition and offset; strings and formats are decoded a
-batch at a time. A message without a value (the mark of a deleted key) gives no record unless the schema takes whole
+Promises: an error names the partition and offset of a message that cannot be decoded; strings and formats are decoded a
+batch at a time. A message without a value (a tombstone) gives no record unless the schema takes whole
 messages.
 Does not know: brokers, offsets to come."""
 
@@ -32,7 +32,7 @@ _TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")
 class UnreadableMessage(UserError):
     """A message that its schema cannot decode."""
 
-    hint = "mend the producer, or use a format with on_error = skip"
+    hint = "correct the producer, or use a format with on_error = skip"
 
     def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
         self.topic, self.partition, self.offset, self.reason = topic, partition, offset, reason
@@ -60,11 +60,11 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
-        """The records in a message."""
+        """Return the records of a message."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
 
     @staticmethod
     def value_only(value_deserialization_schema: DeserializationSchema | Format) -> KafkaRecordDeserializationSchema:
@@ -124,7 +124,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         return self.schema.get_produced_type()
 
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
-        """The records in a value."""
+        """Return the records of a value."""
         assert not isinstance(self.schema, Format)
         return () if record.value is None else self.schema.deserialize_many(record.value)
 
@@ -136,10 +136,10 @@ class FormattedMessages(KafkaRecordDeserializationSchema):
 
     @abstractmethod
     def decode(self, records: Sequence[KafkaRecord]) -> Decoded:
-        """The records in messages."""
+        """Return the records of messages."""
 
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
-        """The records in one message."""
+        """Return the records of one message."""
         decoded = self.decode([record])
         apply_error_policy(self.format, decoded, lambda _: "the message")
         return decoded.rows(self.get_produced_type())
@@ -187,7 +187,7 @@ class Decoder:
         return Records(decoded.values, times if origins is None else times[np.asarray(origins, dtype=np.int64)])
 
     def take_rejected(self) -> Rejected:
-        """What was left out since the last call, each with its place."""
+        """Return the messages that were rejected since the last call, with their offsets."""
         taken = Rejected(self._skipped, self._letters)
         self._skipped, self._letters = 0, []
         return taken

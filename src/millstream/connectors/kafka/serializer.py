@@ -1,4 +1,4 @@
-"""How a record becomes a message: its topic, partition, key, value and headers.
+"""Serialization of records to messages: topic, partition, key, value and headers.
 
 Promises: PyFlink's builder. Messages keep the order of their records within a topic; strings and formats are encoded a
 batch at a time. A record that cannot be encoded is the program's error.
@@ -46,7 +46,7 @@ class SelectedBy(KafkaTopicSelector):
     function: Callable[[Any], str]
 
     def apply(self, data: Any) -> str:
-        """What the function says."""
+        """Return the result of the function."""
         return self.function(data)
 
 
@@ -105,8 +105,8 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         assert self.selector is not None
         topic = self.selector.apply(value)
         if not isinstance(topic, str) or not topic:
-            msg = f"the topic selector gave {topic!r} for {value!r:.200}"
-            raise UserError(msg, hint="it must give the name of a topic")
+            msg = f"the topic selector returned {topic!r} for {value!r:.200}"
+            raise UserError(msg, hint="it must return the name of a topic")
         return topic
 
     def _of_topic(
@@ -159,14 +159,14 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._made
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
-        """One topic for all records."""
+        """Set the topic of all records."""
         self._made = replace(self._made, topic=topic, selector=None)
         return self
 
     def set_topic_selector(
         self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """A topic for each record, by a selector or a function."""
+        """Set a selector, or a function, that chooses the topic of each record."""
         given: Any = topic_selector
         if not isinstance(given, KafkaTopicSelector) and not callable(given):
             msg = f"topic_selector must be a KafkaTopicSelector or a function, not {given!r}"
@@ -178,19 +178,19 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Make the key of a message from its record; without this, messages have no key."""
+        """Set the schema of the key; without it, messages have no key."""
         self._made = replace(self._made, key_schema=key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Make the value of a message from its record; None makes a message that deletes its key."""
+        """Set the schema of the value; a value of None is a tombstone for its key."""
         self._made, self._has_value = replace(self._made, value_schema=value_serialization_schema), True
         return self
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
-        """Give each message headers: pairs of a name and bytes."""
+        """Set a function that returns the headers of a message: pairs of a name and bytes."""
         self._made = replace(self._made, header_provider=header_provider)
         return self
 

@@ -1,4 +1,4 @@
-"""Kafka as a sink.
+"""The Kafka sink.
 
 Promises: PyFlink's builder. With EXACTLY_ONCE, messages appear with their checkpoint, once, for readers of committed
 data; with AT_LEAST_ONCE (and NONE) they appear at once, and again when an epoch is repeated.
@@ -45,7 +45,7 @@ class Delivery(Enum):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Writes messages. Made by `KafkaSink.builder()`."""
+    """Writes messages. Created by `KafkaSink.builder()`."""
 
     servers: str
     serializer: KafkaRecordSerializationSchema
@@ -60,7 +60,7 @@ class KafkaSink(Sink):
         return KafkaSinkBuilder()
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """A writer for one epoch."""
+        """Create a writer for one epoch."""
         settings = self._settings()
         if self.delivery is Delivery.EXACTLY_ONCE:
             settings.pop(_TIMEOUT)
@@ -69,7 +69,7 @@ class KafkaSink(Sink):
         return SendingWriter(self.serializer, settings)
 
     def create_committer(self) -> Committer | None:
-        """Writes what was staged; nothing is to be done for what was sent."""
+        """Create the committer of staged output; None if messages are sent at once."""
         if self.delivery is not Delivery.EXACTLY_ONCE:
             return None
         return KafkaCommitter(self.prefix, self.staging, self._settings())
@@ -83,7 +83,8 @@ class KafkaSink(Sink):
         return {**safe, **translated(self.properties), "bootstrap.servers": self.servers}
 
     def check(self) -> None:
-        """The brokers must answer, have the topic, and allow the transaction timeout; output can be staged."""
+        """Check that the brokers answer, have the topic and allow the transaction timeout, and that output can be
+        staged."""
         if is_uri(self.staging):
             ObjectStore.of(self.staging)
         settings = self._settings()
@@ -142,12 +143,13 @@ class KafkaSinkBuilder:
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: Enum) -> KafkaSinkBuilder:
-        """What is promised when something fails; NONE unless this is called."""
+        """Set the delivery guarantee; the default is NONE."""
         self._delivery = Delivery[delivery_guarantee.name]
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """How transactional ids begin: the same in every run of a job, and in no other job at the same brokers."""
+        """Set the prefix of transactional ids: the same in every run of a job, and in no other job at the same
+        brokers."""
         if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX:
             msg = f"a transactional id prefix has 1 to {_MAX_PREFIX} bytes"
             raise UserError(msg, hint="give the job a short name of its own")

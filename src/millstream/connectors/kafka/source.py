@@ -1,4 +1,4 @@
-"""Kafka as a source: topics, with every offset read once.
+"""The Kafka source: topics, each offset of which is read once.
 
 Promises: PyFlink's builder. A split is a partition; its watermarks and idleness are its own. A bounded source ends at
 its stopping offsets; one that is not goes on, and finds partitions that are added.
@@ -47,7 +47,7 @@ class IncompleteKafkaSource(UserError):
 
 @dataclass(frozen=True)
 class KafkaSource(Source):
-    """Reads topics. Made by `KafkaSource.builder()`."""
+    """Reads topics. Created by `KafkaSource.builder()`."""
 
     servers: str
     schema: KafkaRecordDeserializationSchema
@@ -70,7 +70,7 @@ class KafkaSource(Source):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def check(self) -> None:
-        """The brokers must answer, and have what is to be read."""
+        """Check that the brokers answer, and have the topics or partitions."""
         cluster = self._cluster()
         try:
             found(cluster, self.subscription)
@@ -87,7 +87,7 @@ class KafkaSource(Source):
         return KafkaCluster(self.servers, self._settings(), group, committed_only=committed_only)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of ranges of offsets."""
+        """Create a reader of ranges of offsets."""
         settings = {**DEFAULTS, **self._settings()}
         prefix = self.properties.get("client.id.prefix")
         if prefix is not None:
@@ -164,7 +164,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read all topics whose whole name matches, those that are made later included."""
+        """Read all topics whose whole name matches, topics that are created later included."""
         try:
             re.compile(topic_pattern)
         except re.error as problem:

@@ -1,4 +1,4 @@
-"""Output that waits for its checkpoint, in files.
+"""Staged output of an exactly-once Kafka sink, in files.
 
 Promises: what was staged is on the device, or complete in the object store, before its committable is handed over; a
 name is of one attempt at one epoch, so attempts do not meet; a committable says where its file is and which
@@ -100,7 +100,7 @@ class Staging:
         return _files(path).exists(path)
 
     def create(self, context: WriterContext, transaction: str) -> StageFile:
-        """A new file for an attempt, to be written by a transactional id."""
+        """Create a file for an attempt, whose messages a transactional id will write."""
         own = os.path.join(context.storage, _OWN) if context.storage else _temporary()
         return StageFile(absolute_location(self._given or own), context, transaction)
 
@@ -125,7 +125,7 @@ class Staging:
             _files(path).remove(path)
 
     def sweep(self, committed: Iterable[Staged]) -> None:
-        """Remove what dead attempts have left, at epochs up to the last of these."""
+        """Remove the files of dead attempts, at epochs up to the last of these."""
         names: dict[str, list[str]] = {}
         for staged in committed:
             names.setdefault(os.path.dirname(self.path(staged)), []).append(staged.name)
@@ -136,7 +136,7 @@ class Staging:
                     files.remove(os.path.join(directory, name))
 
     def leave(self, directories: Iterable[str]) -> None:
-        """The job is over: remove directories of its own that are empty."""
+        """Remove the empty directories of a finished job."""
         for directory in directories:
             if directory != self._given and not is_uri(directory):
                 with suppress(OSError):
@@ -170,7 +170,7 @@ class StageFile:
         return open(self._path, "wb", buffering=1 << 20, opener=opener)
 
     def finish(self) -> list[Staged]:
-        """Bring the file to the device; nothing if nothing was written."""
+        """Sync and close the file; nothing if nothing was written."""
         if self._stream is None:
             return []
         try:
@@ -211,7 +211,7 @@ def _is_clean(directory: str) -> bool:
 
 
 def _temporary() -> str:
-    """Where a writer stages that has no job around it."""
+    """Return the staging directory of a writer that is not part of a job."""
     return os.path.join(
         tempfile.gettempdir(), f"millstream-kafka-{os.getuid()}"
     )  # a directory of another user is of no use

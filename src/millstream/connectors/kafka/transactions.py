@@ -1,8 +1,7 @@
 """Transactions of one transactional id, each with a mark of the output that is in the topics.
 
-Promises: messages and mark appear together or not at all. Opening fences whoever used the id before, waits for the
-outcome of what that one left, and only then reads the mark: so the mark tells whether a commit that was interrupted has
-happened.
+Promises: messages and mark appear together or not at all. Opening fences the previous user of the id, waits for the
+outcome of its transaction, and only then reads the mark: so the mark tells whether an interrupted commit succeeded.
 Does not know: files, checkpoints."""
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Transactions:
             raise
 
     def _check(self, mark: Mark) -> None:
-        """An expired transaction, a fence by an attempt of our own and one by another run look alike to a producer."""
+        """Tell apart an expired transaction, a fence by another attempt and a fence by another run of the job."""
         if mark.is_foreign(self.owner):
             raise TakenOver(self.id)
 

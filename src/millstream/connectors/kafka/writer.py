@@ -1,4 +1,4 @@
-"""The task's side of a Kafka sink: one writer for one epoch of one subtask.
+"""The writers of a Kafka sink: one writer for one epoch of one subtask.
 
 Promises: a staging writer leaves a file and nothing at the brokers; a sending writer returns from `prepare_commit` when
 the brokers have everything.
@@ -16,7 +16,7 @@ from millstream.connectors.kafka.staging import StageFile
 
 
 class StagingWriter(SinkWriter):
-    """Exactly once: messages wait in a file for their checkpoint."""
+    """Exactly once: messages are staged in a file until their checkpoint."""
 
     def __init__(
         self, serializer: KafkaRecordSerializationSchema, file: StageFile, settings: Mapping[str, Any]
@@ -33,7 +33,7 @@ class StagingWriter(SinkWriter):
         return outlet(self._settings).partitions(topic)
 
     def prepare_commit(self) -> list[Any]:
-        """The file is on the device."""
+        """Sync the file and return its committable."""
         return [staged.to_json() for staged in self._file.finish()]
 
     def abort(self) -> None:
@@ -50,16 +50,16 @@ class SendingWriter(SinkWriter):
         self.columnar = serializer.columnar
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Hand messages to the producer."""
+        """Pass messages to the producer."""
         for messages in self._serializer.messages(values, timestamps, self._outlet.partitions):
             self._outlet.send(messages)
 
     def prepare_commit(self) -> list[Any]:
-        """Wait until the brokers have them."""
+        """Wait until all messages are delivered."""
         self._outlet.flush()
         return []
 
     def abort(self) -> None:
-        """What was sent cannot be taken back; what was not, is dropped, and sent when the epoch is repeated."""
+        """Drop messages that were not sent; they are sent when the epoch is repeated. Sent messages stay."""
         self._outlet.purge()
         discard(self._settings)

@@ -1,4 +1,4 @@
-"""Changes as records: rows with their kind, or Debezium's JSON.
+"""Changes as records: rows with their row kind, or Debezium's JSON.
 
 Promises: an update is a row before and a row after where the database says what was before (REPLICA IDENTITY FULL),
 else only the row after; a deletion has at least the key. Columns are found by name, whatever their order.
@@ -43,7 +43,7 @@ class ValueNotSent(UserError):
     def __init__(self, table: str, column: str) -> None:
         self.table, self.column = table, column
         super().__init__(
-            f"an update of {table} did not touch the large value in {column}, and the database did not send it",
+            f"an update of {table} did not change the large value in {column}, so the database did not send it",
             hint=f"ALTER TABLE {table} REPLICA IDENTITY FULL",
         )
 
@@ -63,15 +63,15 @@ class Change:
 
 
 class ChangeDeserializer(ABC):
-    """Makes records of changes. Must be picklable."""
+    """Converts changes to records. Must be picklable."""
 
     @abstractmethod
     def type_info(self, tables: Sequence[Table]) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
 
     @abstractmethod
     def deserialize(self, change: Change) -> Iterable[Any]:
-        """The records of one change."""
+        """Return the records of one change."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Reading:
         return tuple(values[place] for place in self._key)
 
     def change(self, op: str, event: Event) -> Change:
-        """The change an event stands for."""
+        """Convert an event to a change."""
         after = None if event.new is None else self._filled(event.new, event.old if event.full else None)
         before = None if event.old is None else self._values(event.old)
         at = event.transaction

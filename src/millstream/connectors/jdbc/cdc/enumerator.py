@@ -1,13 +1,13 @@
-"""Plans what to read of the log, and writes the chunks of a snapshot into it.
+"""The enumerator of a CDC source: plans ranges of the log, and writes the chunks of a snapshot into it.
 
-Promises: a range once planned gives the same records for ever, until a checkpoint holds the position behind it. Nothing
-is lost between the snapshot and the changes, and nothing comes twice.
+Promises: a planned range gives the same records each time, until a checkpoint holds a later position. Nothing is lost
+or duplicated between the snapshot and the changes.
 Does not know: rows.
 
 A chunk of a table is a message in the log, written by a transaction that reads it with one snapshot. A transaction
 that this snapshot has not seen must have its commit in the same range or a later one, else its change would be lost. It
 may be in the log before the range's start and still be invisible for a moment: its locks tell. So before a chunk is
-written, those who held locks for writing on the table, after the start of the range was known, must be gone."""
+written, the transactions that held write locks on the table after the start of the range was known must have ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WritersInTheWay(ExternalError):
 
 
 class ChangeEnumerator(SplitEnumerator):
-    """The position in one slot."""
+    """Plans ranges of one slot; keeps the position in it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ChangeEnumerator(SplitEnumerator):
     # ------------------------------------------------------------------------------------------------- planning
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """The next piece of the log: with a chunk of a table while there are tables to read."""
+        """Plan the next range of the log, with a chunk of a table while the snapshot is incomplete."""
         if self.finished() or self._name in budget.held:
             return []
         table = next((table for table in self._tables if not self._progress.complete([table.id])), None)
@@ -130,7 +130,7 @@ class ChangeEnumerator(SplitEnumerator):
         return [self._range(self._slot.flushed(), rows, chunk)]
 
     def _writers_are_gone(self, table: Table) -> bool:
-        """Whether all who wrote to the table when we came to this position have ended; others do not matter."""
+        """Whether all transactions that wrote to the table at this position have ended."""
         deadline = time.monotonic() + _GLANCE
         if self._holders is None:
             self._waiting_since = time.monotonic()
@@ -200,7 +200,7 @@ class ChangeEnumerator(SplitEnumerator):
     # ------------------------------------------------------------------------------------------------- position
 
     def snapshot(self) -> Any:
-        """The position, and where the tables' snapshots are."""
+        """Return the position and the progress of the snapshot."""
         return {**self._progress.to_json(), "stop": self._stop}
 
     def skip(self, done: SplitRange) -> None:
@@ -214,13 +214,13 @@ class ChangeEnumerator(SplitEnumerator):
         return [] if self.finished() else [self._name]
 
     def finished(self) -> bool:
-        """Never, unless the source was told where to stop."""
+        """Whether the stopping position is reached; never if there is none."""
         if not self._progress.complete([table.id for table in self._tables]):
             return False
         return self._snapshot_only or (self._stop is not None and self._progress.lsn >= self._stop)
 
     def acknowledge(self) -> None:
-        """Let the server forget the log up to our position. That it could not be told is no reason to fail."""
+        """Advance the slot to the position, so that the server can delete older log; failures are ignored."""
         try:
             self._slot.advance(self._progress.lsn)
         except MillstreamError as problem:
@@ -230,7 +230,7 @@ class ChangeEnumerator(SplitEnumerator):
         self._planned = 0
 
     def lag(self) -> int | None:
-        """Changes that the last look ahead has found."""
+        """Return the number of changes that the last peek found."""
         return self._lag
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""How far the snapshot of each table is: which keys are read, and from when on their changes count.
+"""The progress of a snapshot: which keys of each table are read.
 
 Promises: plain values that go into ranges and checkpoints; keys are compared as the database compares them.
-Does not know: connections; whoever asks has one.
+Does not know: connections.
 
 A table is read in chunks of its key. The chunk that is being read travels in the log itself, as a message in a
 transaction that has seen exactly the transactions of its snapshot:
@@ -9,7 +9,7 @@ transaction that has seen exactly the transactions of its snapshot:
     changes of a key before its chunk's transaction    are in the chunk if its snapshot has seen them, else follow it
     changes after it                                   are sent on
 
-So reading starts anywhere, needs no snapshot that stays open, and a replay meets the same rows."""
+So reading can start anywhere, no database snapshot stays open, and a replay reads the same rows."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Progress:
     read: Mapping[str, Key | None]
 
     def complete(self, tables: Sequence[str]) -> bool:
-        """Whether all tables are read."""
+        """Whether all tables are read completely."""
         return all(table in self.read and self.read[table] is None for table in tables)
 
     def after(self, chunk: Chunk) -> Progress:
-        """The progress with one more chunk."""
+        """Return the progress after one more chunk."""
         return Progress(self.lsn, {**self.read, chunk.table: chunk.upper})
 
     def at(self, lsn: int) -> Progress:
-        """The same tables, further on in the log."""
+        """Return the progress at a later position of the log."""
         return Progress(lsn, self.read)
 
     def to_json(self) -> dict[str, Any]:

@@ -21,22 +21,22 @@ from millstream.errors import ExternalError, UserError
 
 
 class Truncated(UserError):
-    """A captured table was emptied at once: there are no rows to delete one by one."""
+    """A captured table was truncated, which cannot be emitted as deletions of rows."""
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"the table {table} was truncated, which says nothing about its rows",
+            f"the table {table} was truncated, which does not name the deleted rows",
             hint="use DELETE, or let the source ignore it: on_truncate('ignore')",
         )
 
 
 class ChunkMissing(ExternalError):
-    """The log does not have the piece of the snapshot that was planned."""
+    """The log does not have a planned chunk of the snapshot."""
 
     hint = "the slot or the server's log was changed by hand; start a new job with a snapshot"
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"the log has no snapshot of {table} where it was planned")
+        super().__init__(f"the log has no chunk of {table} at the planned position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ChangeReader(SourceReader):
         self._readings: dict[str, Reading] = {}
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records of a range of the log."""
+        """Yield the records of a range of the log."""
         start, end = Progress.from_json(part.start), Progress.from_json(part.end["to"])
         chunk = Chunk.from_json(part.end["chunk"]) if part.end["chunk"] is not None else None
         confirmed = self._slot.confirmed()

@@ -37,7 +37,7 @@ FROM peeked
 
 
 class SlotInUse(ExternalError):
-    """Someone else reads the slot."""
+    """Another connection reads the slot."""
 
     hint = "does another job or connector use the same slot? give each its own; `SELECT * FROM pg_replication_slots`"
 
@@ -51,14 +51,12 @@ class SlotMovedOn(ExternalError):
     hint = "start a new job with a snapshot; only one job may use a slot, and only the job may advance it"
 
     def __init__(self, slot: str, needed: int, has: int) -> None:
-        super().__init__(
-            f"the job goes on from {format_lsn(needed)}, but the slot {slot} has forgotten all before {format_lsn(has)}"
-        )
+        super().__init__(f"the job continues at {format_lsn(needed)}, but the slot {slot} begins at {format_lsn(has)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Peeked:
-    """What a look ahead has found: changes not planned before, and where they end."""
+    """The result of a peek: the number of new changes, and where they end."""
 
     fresh: int
     before: int
@@ -75,7 +73,7 @@ class Slot:
         self._publication = publication
 
     def exists(self) -> bool:
-        """Whether the slot is there; one that is not ours to read is refused."""
+        """Whether the slot exists; `CannotCapture` if it is of another plugin or database."""
         found = self._session.query(
             "cannot look for the replication slot",
             "SELECT plugin, database = current_database() FROM pg_replication_slots WHERE slot_name = %s",
@@ -87,7 +85,7 @@ class Slot:
         return bool(found)
 
     def create(self) -> None:
-        """Make the slot. The server waits for transactions that are open to end."""
+        """Create the slot. The server waits for open transactions to end."""
 
         def create(connection: Any) -> None:
             with connection.transaction():
@@ -97,7 +95,7 @@ class Slot:
         self._session.run("cannot create the replication slot (are transactions open for long?)", create)
 
     def publish(self, tables: Sequence[Table]) -> None:
-        """Make the publication, unless it is there and has all the tables."""
+        """Create the publication, unless it exists and has all tables."""
         doing = f"cannot publish the tables as {self._publication}"
         known = self._session.query(doing, "SELECT 1 FROM pg_publication WHERE pubname = %s", (self._publication,))
         if not known:
@@ -112,7 +110,7 @@ class Slot:
             raise CannotCapture(message, hint=f"ALTER PUBLICATION {self._publication} ADD TABLE ...")
 
     def confirmed(self) -> int:
-        """Where the slot begins."""
+        """Return the confirmed position of the slot."""
         found = self._session.query(
             "cannot look at the replication slot",
             "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s",
@@ -124,7 +122,7 @@ class Slot:
         return parse_lsn(found[0][0])
 
     def flushed(self) -> int:
-        """Up to where changes are durable, and will be decoded the same for ever."""
+        """Return the position up to which the log is durable."""
         found = self._session.query("cannot read the log's position", "SELECT pg_current_wal_flush_lsn()::text")
         return parse_lsn(found[0][0])
 
@@ -144,7 +142,7 @@ class Slot:
         return self._patiently(lambda: self._session.query("cannot peek", _COUNT, asked))[0]
 
     def messages(self, end: int) -> Generator[bytes, None, None]:
-        """All messages from the slot's beginning up to `end`, one by one."""
+        """Yield all messages from the beginning of the slot up to `end`."""
         stream = self._patiently(lambda: self._first(end))
         try:
             yield from stream
@@ -165,7 +163,7 @@ class Slot:
                 yield data
 
     def advance(self, to: int) -> None:
-        """Forget everything before `to`."""
+        """Advance the slot: the server may delete the log before `to`."""
         sql = "SELECT pg_replication_slot_advance(%s, %s)"
         self._patiently(lambda: self._session.query("cannot advance the slot", sql, (self._name, format_lsn(to))))
 
@@ -176,7 +174,7 @@ class Slot:
         self._session.query("cannot drop the publication", f"DROP PUBLICATION IF EXISTS {quoted(self._publication)}")
 
     def _patiently(self, work: Callable[[], _T]) -> _T:
-        """A slot has one user at a time: wait until another one lets go."""
+        """Retry while another connection uses the slot, up to a time limit."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Changes of PostgreSQL tables as a source: a snapshot, then the stream of changes, exactly once.
+"""The PostgreSQL CDC source: a snapshot of tables, then the stream of their changes, exactly once.
 
 Promises: every row that is there when the job starts comes once, then every change of it, in the order of commits;
 after a failure the job goes on from its checkpoint, and the log is kept until then. Reading needs no lock.
@@ -26,7 +26,7 @@ from millstream.types.factory import TypeInformation
 
 
 class StartupOptions(Enum):
-    """Where a job without a checkpoint begins."""
+    """Where a job without a checkpoint begins reading."""
 
     INITIAL = "initial"
     LATEST = "latest-offset"
@@ -34,17 +34,17 @@ class StartupOptions(Enum):
 
     @staticmethod
     def initial() -> StartupOptions:
-        """With all rows, then their changes."""
+        """Begin with all rows, then read their changes."""
         return StartupOptions.INITIAL
 
     @staticmethod
     def latest() -> StartupOptions:
-        """With changes from now on; a slot that exists goes on from where it is."""
+        """Begin with changes from now on; an existing slot continues at its position."""
         return StartupOptions.LATEST
 
     @staticmethod
     def snapshot() -> StartupOptions:
-        """With all rows, and nothing else: the source ends."""
+        """Read all rows and end."""
         return StartupOptions.SNAPSHOT
 
 
@@ -68,20 +68,20 @@ class PostgresSource(Source):
         return PostgresSourceBuilder()
 
     def type_info(self) -> TypeInformation:
-        """What the deserializer makes."""
+        """Return the type that the deserializer produces."""
         return self.deserializer.type_info(self.tables)
 
     def boundedness(self) -> Boundedness:
-        """Unbounded, unless it was told where to stop."""
+        """Return unbounded, unless there is a stopping position."""
         bounded = self.stop is not None or self.startup is StartupOptions.SNAPSHOT
         return Boundedness.BOUNDED if bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def max_parallelism(self) -> int:
-        """One: a log has one order, and a slot one reader."""
+        """Return 1: a log has one order, and a slot one reader."""
         return 1
 
     def check(self) -> None:
-        """The server must be able to tell changes."""
+        """Check that the server supports logical replication."""
         session = Session(self.connection.conninfo())
         try:
             check_server(session)
@@ -89,7 +89,7 @@ class PostgresSource(Source):
             session.close()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Begins with a new slot, or with one that is there; goes on from a checkpoint."""
+        """Create an enumerator; it creates the slot if need be, and continues from a checkpoint."""
         session, slot = self._open()
         if state is not None:
             progress, stop = Progress.from_json(state), state["stop"]
@@ -112,7 +112,7 @@ class PostgresSource(Source):
         )
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """Reads ranges of the slot's log."""
+        """Create a reader of ranges of the log."""
         session, slot = self._open()
         return ChangeReader(
             session,
@@ -125,7 +125,7 @@ class PostgresSource(Source):
         )
 
     def drop_slot(self) -> None:
-        """Remove the slot and its publication, when no job will go on: a slot that nobody reads fills the disk."""
+        """Drop the slot and its publication. An unread slot makes the server keep its log, until the disk is full."""
         session, slot = self._open()
         try:
             slot.drop()
@@ -194,39 +194,39 @@ class PostgresSourceBuilder:
         return self
 
     def schema_list(self, *schemas: str) -> PostgresSourceBuilder:
-        """Say in which schemas the tables may be; others are refused."""
+        """Set the schemas that tables may be in; tables of other schemas are refused."""
         self._schemas = schemas
         return self
 
     def table_list(self, *tables: str) -> PostgresSourceBuilder:
-        """Say which tables, as schema.table."""
+        """Set the tables, as `schema.table`."""
         self._tables = tables
         return self
 
     def slot_name(self, slot_name: str) -> PostgresSourceBuilder:
-        """Name the replication slot: one for each job."""
+        """Set the name of the replication slot: one for each job."""
         self._slot = slot_name
         return self
 
     def publication_name(self, publication: str) -> PostgresSourceBuilder:
-        """Name the publication; it is made if it is not there."""
+        """Set the name of the publication; it is created if it does not exist."""
         self._publication = publication
         return self
 
     def decoding_plugin_name(self, name: str) -> PostgresSourceBuilder:
-        """Name the decoding plugin; it is always pgoutput."""
+        """Set the decoding plugin, which must be `pgoutput`."""
         if name != "pgoutput":
-            message = f"there is no decoding plugin {name} here"
-            raise InvalidJdbcOption(message, hint="pgoutput is part of every server")
+            message = f"the decoding plugin {name} is not supported"
+            raise InvalidJdbcOption(message, hint="use pgoutput, which is part of every server")
         return self
 
     def deserializer(self, deserializer: ChangeDeserializer) -> PostgresSourceBuilder:
-        """Say what records are; rows with their kind without this."""
+        """Set the deserializer; the default produces rows with their row kind."""
         self._deserializer = deserializer
         return self
 
     def startup_options(self, options: StartupOptions) -> PostgresSourceBuilder:
-        """Say where a job without a checkpoint begins."""
+        """Set where a job without a checkpoint begins."""
         self._startup = options
         return self
 
@@ -236,15 +236,15 @@ class PostgresSourceBuilder:
         return self
 
     def split_size(self, rows: int) -> PostgresSourceBuilder:
-        """Say how many rows of a snapshot are read at least with one query."""
+        """Set the least number of rows that one query of a snapshot reads."""
         self._split_size = rows
         return self
 
     def on_truncate(self, reaction: str) -> PostgresSourceBuilder:
-        """Say what TRUNCATE does: `fail` (the default) or `ignore`."""
+        """Set what happens on TRUNCATE: `fail` (the default) or `ignore`."""
         if reaction not in ("fail", "ignore"):
-            message = f"on_truncate({reaction!r})"
-            raise InvalidJdbcOption(message, hint="it is 'fail' or 'ignore'")
+            message = f"on_truncate does not accept {reaction!r}"
+            raise InvalidJdbcOption(message, hint="use 'fail' or 'ignore'")
         self._ignore_truncate = reaction == "ignore"
         return self
 

@@ -1,6 +1,6 @@
-"""The tables that are captured, as the database describes them.
+"""Captured tables and their description in the database.
 
-Promises: a description is a frozen value with all a reader needs; what cannot be captured is refused with a sentence.
+Promises: a description is a frozen value with all that a reader needs; a table that cannot be captured is refused.
 Does not know: positions, rows."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.types.factory import RowTypeInfo
 
 
 class CannotCapture(UserError):
-    """A table or server that changes cannot be captured from."""
+    """Changes of a table or a server cannot be captured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def quoted(self) -> str:
-        """The table as SQL takes it."""
+        """Return the quoted name of the table."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     def row_type(self) -> RowTypeInfo:
@@ -85,7 +85,7 @@ ORDER BY k.place
 
 
 def described(session: Session, table: str) -> Table:
-    """Ask the database what a table is like."""
+    """Read the description of a table from the database."""
     doing = "cannot look at the table"
     found = session.query(doing, _TABLE, (quoted_table(table),))
     if not found:
@@ -102,7 +102,7 @@ def described(session: Session, table: str) -> Table:
 
 
 def check_server(session: Session) -> None:
-    """The server must write what logical replication needs, and we must be allowed to read it."""
+    """Check that logical replication is enabled, and that the user may use it."""
     level, version, allowed = session.query(
         "the source cannot read from the database",
         "SELECT current_setting('wal_level'), current_setting('server_version_num')::int, "
