@@ -47,7 +47,7 @@ def key_selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelect
             msg = f"key_by({selector!r}): {kind} has no fields"
             raise UserError(msg, hint="give a function of the record")
         return KeySelection(given or Types.PICKLED_BYTE_ARRAY(), field=selector)
-    function = as_function(selector, KeySelector)
+    function: KeySelector = as_function(selector, KeySelector)
     found = given or return_type_of(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()
     return KeySelection(found, selector=function.get_key)
 

@@ -68,13 +68,13 @@ class ConnectedStreams:
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One result per record, by the function of its side."""
-        function = as_function(func, CoMapFunction)
+        function: CoMapFunction = as_function(func, CoMapFunction)
         kind = result_type(output_type, function.map1, element=False)
         return self._apply("Co-Map", CoElementwiseSpec(function, self._keys()), kind)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Any number of results per record, by the function of its side."""
-        function = as_function(func, CoFlatMapFunction)
+        function: CoFlatMapFunction = as_function(func, CoFlatMapFunction)
         kind = result_type(output_type, function.flat_map1, element=True)
         return self._apply("Co-Flat Map", CoElementwiseSpec(function, self._keys()), kind)
 

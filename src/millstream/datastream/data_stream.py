@@ -1,12 +1,12 @@
-"""DataStream, KeyedStream and their kin: a program is written by calling their methods.
+"""DataStream, KeyedStream and CachedDataStream: a program is written by calling their methods.
 
-Promises: PyFlink's names, signatures and defaults; each call records one transformation and gives the stream after it.
+Promises: PyFlink's names, signatures and defaults; each call records a transformation and returns a new stream.
 Does not know: graphs beyond transformations, engines, state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from millstream.connector.sink import Sink
 from millstream.connectors.printing import PrintSink, Spelling
@@ -33,6 +33,7 @@ from millstream.functions import (
     SinkFunction,
     as_function,
 )
+from millstream.functions.type_variables import K, T
 from millstream.graph.transformations import Chaining, Input
 from millstream.runtime import partitioners
 from millstream.runtime.keys import KeySelection
@@ -64,11 +65,24 @@ __all__ = [
     "WindowedStream",
 ]
 
-S = TypeVar("S", bound="DataStream")
+S = TypeVar("S", bound="DataStream[Any]")
+R = TypeVar("R")
+KEY = TypeVar("KEY")
 
 
-class DataStream(Named):
-    """A stream of records."""
+class DataStream(Named, Generic[T]):
+    """A stream of records of type `T`.
+
+    Streams are immutable: each method records an operation and returns the stream of its results. Nothing runs until
+    `StreamExecutionEnvironment.execute` or `execute_and_collect` is called. Element types are for type checkers only;
+    without annotations they are `Any`.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> lengths = env.from_collection(["to be", "or not"]).map(len)
+
+    """
 
     def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
         self._env = env
@@ -77,42 +91,50 @@ class DataStream(Named):
     # ------------------------------------------------------------------------------------ about the stream itself
 
     def get_name(self) -> str:
-        """The operator's name."""
+        """Return the name of the operator that creates the stream."""
         return self._env._program.get(self._id).name
 
     def get_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         kinds = {self._env._program.type_of(given) for given in self._inputs}
         return kinds.pop() if len(kinds) == 1 else Types.PICKLED_BYTE_ARRAY()
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._env
 
     def get_execution_config(self) -> ExecutionConfig:
-        """The environment's execution config."""
+        """Return the execution config of the environment."""
         return self._env.get_config()
 
     def set_max_parallelism(self: S, max_parallelism: int) -> S:
-        """The most subtasks the operator may ever be rescaled to."""
+        """Set the max parallelism: the number of key groups, and the highest parallelism after a rescale.
+
+        Args:
+            max_parallelism: From 1 to 32768.
+
+        Raises:
+            UserError: The number is not possible.
+
+        """
         if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
             msg = f"a max parallelism of {max_parallelism!r} is not possible"
             raise UserError(msg, hint="give 1 to 32768")
         return self._change(max_parallelism=max_parallelism)
 
     def force_non_parallel(self: S) -> S:
-        """Run the operator in one subtask."""
+        """Run the operator with a parallelism and a max parallelism of 1."""
         return self._change(parallelism=1, max_parallelism=1)
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
-        """Accepted for PyFlink programs: epochs have no buffers that could wait."""
+        """Accept the timeout without effect: epochs have no network buffers that could wait."""
         if timeout_millis < -1:
             msg = f"a buffer timeout of {timeout_millis} ms is not possible"
             raise UserError(msg)
         return self
 
     def start_new_chain(self: S) -> S:
-        """Begin a new chain with this operator."""
+        """Start a new operator chain with this operator."""
         return self._change(chaining=Chaining.HEAD)
 
     def __repr__(self) -> str:
@@ -131,27 +153,62 @@ class DataStream(Named):
     def _key_selection(self) -> KeySelection | None:
         return None
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record in, one out."""
-        function = as_function(func, MapFunction)
+    def map(
+        self, func: Callable[[T], R] | MapFunction[T, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
+        """Replace each record by the result of a function.
+
+        Args:
+            func: A function of one record, or a `MapFunction`.
+            output_type: The type of the results. Without it, the annotation of the function counts; without an
+                annotation, results are untyped Python objects.
+
+        Returns:
+            The stream of the results.
+
+        Example:
+            >>> from millstream.common import Types
+            >>> from millstream.datastream import StreamExecutionEnvironment
+            >>> env = StreamExecutionEnvironment.get_execution_environment()
+            >>> doubled = env.from_collection([1, 2]).map(lambda number: 2 * number, Types.LONG())
+
+        """
+        function: MapFunction = as_function(func, MapFunction)
         kind = output_type_of(output_type, func, "map")
         return self._apply("Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
 
     def flat_map(
-        self, func: Callable[[Any], Iterable[Any]] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
-        """One record in, any number out."""
-        function = as_function(func, FlatMapFunction)
+        self, func: Callable[[T], Iterable[R]] | FlatMapFunction[T, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
+        """Replace each record by any number of records.
+
+        Args:
+            func: A function that returns or yields records, or a `FlatMapFunction`.
+            output_type: The type of one result; see `map`.
+
+        Returns:
+            The stream of the results.
+
+        """
+        function: FlatMapFunction = as_function(func, FlatMapFunction)
         kind = output_type_of(output_type, func, "flat_map", element=True)
         return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
 
-    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """Keep the records the function says yes to."""
-        function = as_function(func, FilterFunction)
+    def filter(self, func: Callable[[T], bool] | FilterFunction[T]) -> DataStream[T]:
+        """Keep the records for which a function returns True."""
+        function: FilterFunction = as_function(func, FilterFunction)
         return self._apply("Filter", ElementwiseSpec(function, self._key_selection()), self.get_type(), **self._keyed())
 
-    def project(self, *field_indexes: int) -> DataStream:
-        """Keep some fields of tuples, in the order given."""
+    def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
+        """Keep some fields of tuples or rows.
+
+        Args:
+            *field_indexes: The indexes of the fields, in the order of the result.
+
+        Raises:
+            UserError: The stream has no fields, or an index is out of range.
+
+        """
         kind = self.get_type()
         fields = getattr(kind, "field_types", None)
         if fields is None:
@@ -163,48 +220,58 @@ class DataStream(Named):
             raise UserError(msg)
         chosen = tuple(field_indexes)
         kept = Types.TUPLE([fields[index] for index in chosen])
-        return self.map(lambda record: tuple(record[index] for index in chosen), kept).name("Projection")
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """A function with side outputs and the time in its hands."""
-        function = as_function(func, ProcessFunction)
+        def choose(record: Any) -> tuple[Any, ...]:
+            return tuple(record[index] for index in chosen)
+
+        return self.map(choose, kept).name("Projection")
+
+    def process(self, func: ProcessFunction[T, R], output_type: TypeInformation | None = None) -> DataStream[R]:
+        """Apply a `ProcessFunction`, which can emit to side outputs and read the time.
+
+        Args:
+            func: The function.
+            output_type: The type of one result; see `map`.
+
+        """
+        function: ProcessFunction = as_function(func, ProcessFunction)
         return self._apply("PROCESS", ProcessSpec(function), output_type_of(output_type, func, "process_element", True))
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records timestamps and the stream watermarks."""
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
+        """Assign event-time timestamps to records, and generate watermarks."""
         return self._apply("Timestamps/Watermarks", TimestampsSpec(watermark_strategy), self.get_type())
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The records a function before sent to a tag."""
+    def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
+        """Return the side output with this tag of the operator that creates the stream."""
         kind = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
         self._env._program.declare_side(self._id, output_tag.tag_id, kind)
         return DataStream(self._env, (Input(self._id, tag=output_tag.tag_id),))
 
     # ------------------------------------------------------------------------------------------------ partitioning
 
-    def _through(self, partitioner: partitioners.Partitioner) -> DataStream:
+    def _through(self, partitioner: partitioners.Partitioner) -> DataStream[T]:
         return DataStream(
             self._env, tuple(Input(each.upstream, tag=each.tag, partitioner=partitioner) for each in self._inputs)
         )
 
-    def rebalance(self) -> DataStream:
-        """Deal records out in turn."""
+    def rebalance(self) -> DataStream[T]:
+        """Partition records round-robin over all subtasks of the next operator."""
         return self._through(partitioners.Rebalance())
 
-    def rescale(self) -> DataStream:
-        """Deal records out in turn, to near subtasks only."""
+    def rescale(self) -> DataStream[T]:
+        """Partition records round-robin over the subtasks of the next operator that belong to this subtask."""
         return self._through(partitioners.Rescale())
 
-    def shuffle(self) -> DataStream:
-        """Deal records out evenly by a seeded choice."""
+    def shuffle(self) -> DataStream[T]:
+        """Partition records randomly and evenly; a replay of an epoch partitions them in the same way."""
         return self._through(partitioners.Shuffle())
 
-    def forward(self) -> DataStream:
-        """Keep records in their subtask."""
+    def forward(self) -> DataStream[T]:
+        """Send records to the subtask of the next operator with the same index."""
         return self._through(partitioners.Forward())
 
-    def global_(self) -> DataStream:
-        """Send everything to the first subtask."""
+    def global_(self) -> DataStream[T]:
+        """Send all records to the first subtask of the next operator."""
         return self._through(partitioners.Global())
 
     def broadcast(
@@ -212,7 +279,13 @@ class DataStream(Named):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> Any:
-        """Send every record to every subtask; with descriptors, for the broadcast state pattern."""
+        """Send every record to every subtask of the next operator.
+
+        Args:
+            broadcast_state_descriptor: With a descriptor, the result is a `BroadcastStream` for `connect`.
+            *other_broadcast_state_descriptors: Further broadcast states.
+
+        """
         stream = self._through(partitioners.Broadcast())
         if broadcast_state_descriptor is None:
             return stream
@@ -220,47 +293,88 @@ class DataStream(Named):
 
     def partition_custom(
         self,
-        partitioner: Callable[[Any, int], int] | Partitioner,
-        key_selector: Callable[[Any], Any] | KeySelector,
-    ) -> DataStream:
-        """Send each record to the subtask a function of its key names."""
-        choose = as_function(partitioner, Partitioner).partition
-        return self._through(partitioners.Custom(key_selection(self, key_selector, None), choose))
+        partitioner: Callable[[KEY, int], int] | Partitioner[KEY],
+        key_selector: Callable[[T], KEY] | KeySelector[T, KEY],
+    ) -> DataStream[T]:
+        """Send each record to the subtask that a function chooses.
+
+        Args:
+            partitioner: A function of the key and the number of subtasks that returns the index of a subtask.
+            key_selector: A function that returns the key of a record.
+
+        """
+        custom: Partitioner = as_function(partitioner, Partitioner)
+        return self._through(partitioners.Custom(key_selection(self, key_selector, None), custom.partition))
+
+    @overload
+    def key_by(
+        self, key_selector: Callable[[T], KEY] | KeySelector[T, KEY], key_type: TypeInformation | None = None
+    ) -> KeyedStream[KEY, T]: ...
+    @overload
+    def key_by(self, key_selector: str | int, key_type: TypeInformation | None = None) -> KeyedStream[Any, T]: ...
 
     def key_by(
-        self, key_selector: Callable[[Any], Any] | KeySelector | str | int, key_type: TypeInformation | None = None
-    ) -> KeyedStream:
-        """Group records by key: by a function of the record, or by the name or position of a field."""
+        self,
+        key_selector: Callable[[T], Any] | KeySelector[T, Any] | str | int,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream[Any, T]:
+        """Partition records by key.
+
+        Args:
+            key_selector: A function that returns the key of a record, a `KeySelector`, or the name or index of a
+                field. Keys by field are computed on whole columns.
+            key_type: The type of the key. Without it, the annotation of the function counts.
+
+        Returns:
+            A keyed stream, on which functions can use keyed state and timers.
+
+        """
         return KeyedStream(self, key_selection(self, key_selector, key_type))
 
     # --------------------------------------------------------------------------------------------- several streams
 
-    def union(self, *streams: DataStream) -> DataStream:
-        """The records of this and other streams of the same type."""
+    def union(self, *streams: DataStream[Any]) -> DataStream[T]:
+        """Merge this stream with other streams of the same type."""
         return DataStream(self._env, tuple(each for stream in (self, *streams) for each in stream._inputs))
 
     def connect(self, ds: DataStream | BroadcastStream) -> Any:
-        """Two streams side by side, with their types kept, or a stream beside broadcast state."""
+        """Connect two streams, which keep their types, so that one function can process both.
+
+        Args:
+            ds: Another stream, or a `BroadcastStream`.
+
+        Returns:
+            `ConnectedStreams`, or a `BroadcastConnectedStream`.
+
+        """
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Pairs of records of two streams: `join(other).where(key).equal_to(key).window(assigner).apply(function)`."""
+        """Join two streams in windows: `join(other).where(key).equal_to(key).window(assigner).apply(function)`."""
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Groups of records of two streams: `co_group(other).where(key).equal_to(key).window(assigner).apply(...)`."""
+        """Group two streams in windows: `co_group(other).where(key).equal_to(key).window(assigner).apply(function)`."""
         return CoGroupedStreams(self, other_stream)
 
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Windows over the whole stream, in one subtask."""
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
+        """Group the whole stream into windows; one subtask processes them all."""
         return AllWindowedStream(self, window_assigner)
 
     # ----------------------------------------------------------------------------------------------------- the end
 
     def sink_to(self, sink: Any) -> DataStreamSink:
-        """Send the records to a sink."""
+        """Write the records to a sink.
+
+        Args:
+            sink: A sink such as `FileSink`, `KafkaSink` or one of your own.
+
+        Raises:
+            UserError: The argument is not a sink, for example a builder without `.build()`.
+
+        """
         if not isinstance(sink, Sink):
             msg = f"{sink!r} is not a sink"
             raise UserError(msg, hint="build it first: FileSink...build()")
@@ -269,7 +383,7 @@ class DataStream(Named):
         return DataStreamSink(self._env, (Input(number),))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Give every record to a function, at least once; `sink_to` is for sinks that show each record once."""
+        """Call a function for every record, at least once. Use `sink_to` for exactly-once output."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
         given = sink_func if isinstance(sink_func, Function | type) else SinkFunction(sink_func)
@@ -277,22 +391,36 @@ class DataStream(Named):
         number = self._env._program.add("Sink: Unnamed", spec, self.get_type(), self._inputs)
         return DataStreamSink(self._env, (Input(number),))
 
-    def cache(self) -> CachedDataStream:
-        """Keep the records of this bounded stream with the first job that uses the result, for jobs that follow."""
+    def cache(self) -> CachedDataStream[T]:
+        """Store the records of this bounded stream when a job first uses the result; later jobs read them."""
         return CachedDataStream(self._env, Cache(self._env._caches, self._env._program, self._inputs, self.get_type()))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print the records on standard output."""
+        """Print the records on standard output.
+
+        Args:
+            sink_identifier: A prefix of each line.
+
+        """
         sink = PrintSink(sink_identifier, spelling=Spelling.of(self.get_type()))
         return self.sink_to(sink).name("Sink: Print to Std. Out")
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Run the program and read its results: an iterator, or with a limit a list of the first ones."""
+        """Run the program and collect the records of this stream.
+
+        Args:
+            job_execution_name: The name of the job.
+            limit: The number of records to wait for.
+
+        Returns:
+            An iterator that must be closed, or with a limit a list.
+
+        """
         return collect(self, job_execution_name, limit)
 
 
 class DataStreamSink(Named):
-    """The end of a stream."""
+    """The sink of a stream: set its name, uid and parallelism here."""
 
     def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
         self._env = env
@@ -302,11 +430,11 @@ class DataStreamSink(Named):
         return f"DataStreamSink({self._env._program.get(self._id).name!r})"
 
 
-class KeyedStream(NoOperator, RunningAggregates, DataStream):
-    """A stream whose records are grouped by key: functions on it may use keyed state and timers."""
+class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
+    """A stream that is partitioned by a key of type `K`: functions on it can use keyed state and timers."""
 
     def __init__(
-        self, stream: DataStream, key: KeySelection, partitioner: partitioners.Partitioner | None = None
+        self, stream: DataStream[T], key: KeySelection, partitioner: partitioners.Partitioner | None = None
     ) -> None:
         by_key = partitioner or partitioners.Hash(key)
         exchange = tuple(Input(each.upstream, tag=each.tag, partitioner=by_key) for each in stream._inputs)
@@ -320,42 +448,68 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream):
     def _key_selection(self) -> KeySelection:
         return self._key
 
-    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """A function with state, timers and side outputs."""
+    def process(
+        self, func: KeyedProcessFunction[K, T, R] | ProcessFunction[T, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
+        """Apply a `KeyedProcessFunction`, which can use keyed state, timers and side outputs.
+
+        Args:
+            func: The function; a `ProcessFunction` is possible too, and has no timers.
+            output_type: The type of one result; see `map`.
+
+        Returns:
+            The stream of the results, without a key.
+
+        """
         if isinstance(func, ProcessFunction):
             kind = output_type_of(output_type, func, "process_element", True)
             return self._apply("PROCESS", ProcessSpec(func), kind, **self._keyed())
-        function = as_function(func, KeyedProcessFunction)
+        function: KeyedProcessFunction = as_function(func, KeyedProcessFunction)
         kind = output_type_of(output_type, func, "process_element", True)
         return self._apply("KEYED PROCESS", ProcessSpec(function, (self._key,)), kind, **self._keyed())
 
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """A running reduce: the new value of the key after every record."""
-        function = as_function(func, ReduceFunction)
+    def reduce(self, func: Callable[[T, T], T] | ReduceFunction[T]) -> DataStream[T]:
+        """Reduce the records of each key, and emit the current value after every record."""
+        function: ReduceFunction = as_function(func, ReduceFunction)
         return self._apply("Reduce", ReduceSpec(function, self._key), self.get_type(), **self._keyed())
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
-        """Windows by key."""
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[K, T]:
+        """Group the records of each key into windows."""
         return WindowedStream(self, window_assigner)
 
-    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Pairs whose times are near: `interval_join(other).between(lower, upper).process(function)`."""
+    def interval_join(self, other_stream: KeyedStream[K, Any]) -> IntervalJoin:
+        """Join records whose timestamps differ by a bounded interval: `.between(lower, upper).process(function)`."""
         return IntervalJoin(self, other_stream)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of a number of records by key."""
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[K, T]:
+        """Group the records of each key into windows of a number of records.
+
+        Args:
+            size: The number of records of a window.
+            slide: With a slide, a window starts every `slide` records.
+
+        """
         if slide == 0:
             return WindowedStream(self, CountTumblingWindowAssigner(size))
         return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
 
+    @overload
     def key_by(
-        self, key_selector: Callable[[Any], Any] | KeySelector | str | int, key_type: TypeInformation | None = None
-    ) -> KeyedStream:
-        """Group by another key."""
+        self, key_selector: Callable[[T], KEY] | KeySelector[T, KEY], key_type: TypeInformation | None = None
+    ) -> KeyedStream[KEY, T]: ...
+    @overload
+    def key_by(self, key_selector: str | int, key_type: TypeInformation | None = None) -> KeyedStream[Any, T]: ...
+
+    def key_by(
+        self,
+        key_selector: Callable[[T], Any] | KeySelector[T, Any] | str | int,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream[Any, T]:
+        """Partition records by another key."""
         return self._origin.key_by(key_selector, key_type)
 
-    def union(self, *streams: DataStream) -> DataStream:
-        """The records of this and other streams; the result has no key."""
+    def union(self, *streams: DataStream[Any]) -> DataStream[T]:
+        """Merge this stream with other streams; the result has no key."""
         return self._origin.union(*(each._origin if isinstance(each, KeyedStream) else each for each in streams))
 
     def _refused(self) -> Any:
@@ -363,46 +517,47 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream):
         raise NotHere(msg, hint="call it before key_by, or on the result of process")
 
     def get_name(self) -> str:
-        """The name of the operator before."""
+        """Return the name of the operator before `key_by`."""
         return self._origin.get_name()
 
     def rebalance(self) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
     def rescale(self) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
     def shuffle(self) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
     def forward(self) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
     def broadcast(self, *args: Any) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
     def cache(self) -> Any:
-        """A keyed stream is no operator; cache the one before or after."""
+        """Refuse: cache the stream before `key_by`, or the result of an operator after it."""
         return self._refused()
 
     def partition_custom(
         self,
-        partitioner: Callable[[Any, int], int] | Partitioner,
-        key_selector: Callable[[Any], Any] | KeySelector,
+        partitioner: Callable[[KEY, int], int] | Partitioner[KEY],
+        key_selector: Callable[[T], KEY] | KeySelector[T, KEY],
     ) -> Any:
-        """A keyed stream is partitioned already."""
+        """Refuse: a keyed stream is partitioned by its key."""
         return self._refused()
 
 
-class CachedDataStream(NoOperator, DataStream):
-    """A stream whose records are kept by the first job that uses it, until the environment is closed.
+class CachedDataStream(NoOperator, DataStream[T]):
+    """A stream whose records the first job that uses it stores; later jobs of the environment read the stored records.
 
-    Later jobs of the environment read what was kept. It is no operator: name or scale the one before."""
+    The records are deleted when the environment is closed. A cached stream is not an operator: set name and parallelism
+    on the stream before `cache()`."""
 
     def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:
         self._env = env
@@ -413,11 +568,11 @@ class CachedDataStream(NoOperator, DataStream):
         return self._cache.inputs()
 
     def get_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return self._cache.kind
 
     def invalidate(self) -> None:
-        """Delete what was kept; the stream is computed, and kept, again when it is used again."""
+        """Delete the stored records; the next job that uses the stream computes and stores them again."""
         self._cache.invalidate()
 
     def __repr__(self) -> str:
@@ -428,9 +583,9 @@ class CachedDataStream(NoOperator, DataStream):
         raise NotHere(msg, hint="call it before cache()")
 
     def get_name(self) -> str:
-        """A cached stream is no operator."""
+        """Refuse: a cached stream is not an operator."""
         return self._refused()  # type: ignore[no-any-return]
 
     def set_description(self, description: str) -> Any:
-        """A cached stream is no operator."""
+        """Refuse: a cached stream is not an operator."""
         return self._refused()

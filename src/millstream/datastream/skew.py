@@ -58,7 +58,9 @@ def salted(
     if type(window) is not TumblingEventTimeWindows:
         msg = f"partial results of {window!r} would not fall into the same windows again"
         raise NotSalted(msg, hint="use TumblingEventTimeWindows, or millstream.pre-aggregation.enabled")
-    select, function = as_function(key, KeySelector).get_key, as_function(reduce, ReduceFunction).reduce
+    selector: KeySelector = as_function(key, KeySelector)
+    reducer: ReduceFunction = as_function(reduce, ReduceFunction)
+    select, function = selector.get_key, reducer.reduce
     kind, env = stream.get_type(), stream._env
     inputs = tuple(Input(each.upstream, tag=each.tag) for each in stream._inputs)
     pair = Types.TUPLE([Types.INT(), kind])

@@ -31,6 +31,7 @@ from millstream.datastream.program import Program
 from millstream.errors import MillstreamError, UserError
 from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.files.locations import is_uri
+from millstream.functions.type_variables import T
 from millstream.graph.batch import for_mode
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
@@ -273,8 +274,14 @@ class StreamExecutionEnvironment:
     def _stream(self, number: int) -> DataStream:
         return DataStream(self, (Input(number),))
 
-    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
-        """A stream of the elements of a collection, read in one subtask."""
+    def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]:
+        """Create a stream of the elements of a collection; one subtask reads them.
+
+        Args:
+            collection: The elements.
+            type_info: The type of the elements. Without it, the type is derived from them.
+
+        """
         elements = list(collection)
         kind = as_type(type_info) if type_info is not None else _type_of_elements(elements)
         source = CollectionSource(elements, kind)
@@ -286,8 +293,16 @@ class StreamExecutionEnvironment:
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
-        """A stream of the records of a source, with watermarks made per split."""
+    ) -> DataStream[Any]:
+        """Create a stream of the records of a source.
+
+        Args:
+            source: A source such as `FileSource`, `KafkaSource` or one of your own.
+            watermark_strategy: How watermarks are generated, for each split.
+            source_name: The name of the operator.
+            type_info: The type of the records, if the source does not have one.
+
+        """
         if not isinstance(source, Source):
             msg = f"{source!r} is not a source"
             raise UserError(msg, hint="build it first: FileSource...build()")
@@ -295,7 +310,7 @@ class StreamExecutionEnvironment:
         spec = SourceSpec(source, watermark_strategy)
         return self._stream(self._program.add(f"Source: {source_name}", spec, kind, source=source))
 
-    def socket_text_stream(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+    def socket_text_stream(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream[str]:
         """Text from a server, cut at the delimiter. It is received on the driver into a log below the checkpoint
         directory, so that what was received is processed exactly once. The stream ends when the server hangs up.
 

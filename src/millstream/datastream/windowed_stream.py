@@ -1,4 +1,4 @@
-"""Windows over a stream, by key or over all of it.
+"""Windows of a stream, keyed or over the whole stream.
 
 Promises: PyFlink's names and checks; built-in aggregates over fixed event-time windows by a field run on columns, with
 the same results.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from millstream import options
 from millstream.errors import UserError
@@ -22,6 +22,7 @@ from millstream.functions import (
     as_function,
 )
 from millstream.functions.aggregations import Aggregations
+from millstream.functions.type_variables import ACC, K, T
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operators.columnar_window import ColumnarWindowSpec
 from millstream.runtime.operators.pre_aggregate import (
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
 
     from millstream.datastream.data_stream import DataStream
 
-W = TypeVar("W", bound="Windows")
+W = TypeVar("W", bound="Windows[Any]")
+R = TypeVar("R")
 
 
-class Windows:
-    """What can be said of windows, whatever is done with them."""
+class Windows(Generic[T]):
+    """The settings of windows: trigger, evictor and lateness."""
 
     _keyed: bool
 
@@ -75,22 +77,35 @@ class Windows:
         self._evictor: Evictor[Any, Any] | None = None
 
     def get_execution_environment(self) -> Any:
-        """The environment the stream belongs to."""
+        """Return the environment that the stream belongs to."""
         return self._stream._env
 
     def get_input_type(self) -> TypeInformation:
-        """The type of the records that go into windows."""
+        """Return the type of the records that are assigned to windows."""
         return self._stream.get_type()
 
     def trigger(self: W, trigger: Trigger[Any, Any]) -> W:
-        """Decide yourself when a window fires."""
+        """Replace the default trigger of the window assigner.
+
+        Args:
+            trigger: When a window fires, and whether its content is purged.
+
+        Raises:
+            CannotMerge: The windows merge, as sessions do, and the trigger cannot.
+
+        """
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise CannotMerge(trigger)
         self._trigger = trigger
         return self
 
     def allowed_lateness(self: W, time_ms: int | Duration | Time | timedelta) -> W:
-        """Keep a window for late records; it fires again for each."""
+        """Keep a window after the watermark has passed its end, and let it fire again for each late record.
+
+        Args:
+            time_ms: How long, in milliseconds or as a duration; 0 by default.
+
+        """
         time = millis(time_ms)
         if time < 0:
             msg = f"an allowed lateness of {time} ms is not possible"
@@ -99,12 +114,14 @@ class Windows:
         return self
 
     def side_output_late_data(self: W, output_tag: OutputTag) -> W:
-        """Send records that are too late to a side output."""
+        """Emit records that are too late for all of their windows to a side output; otherwise they are dropped."""
         self._late_tag = output_tag
         return self
 
     def evictor(self: W, evictor: Any) -> W:
-        """Leave records out before or after a window is evaluated; the window then keeps every record."""
+        """Remove records from a window before or after it is evaluated.
+
+        With an evictor a window keeps all of its records, also for `reduce` and `aggregate`."""
         if not isinstance(evictor, Evictor):
             msg = f"{evictor!r} is not an evictor"
             raise UserError(msg, hint="CountEvictor.of(10)")
@@ -148,8 +165,8 @@ class Windows:
         return env._stream(number)
 
 
-class _Windowed(Windows):
-    """What windows by key and over all have in common."""
+class _Windowed(Windows[T]):
+    """The operations on windows, keyed or not."""
 
     def _function(self, given: Any) -> Any:
         """A window function of any kind as the operator calls it; None for none."""
@@ -166,12 +183,19 @@ class _Windowed(Windows):
 
     def reduce(
         self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
         window_function: Any = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Reduce each window to one record, optionally handed to a window function."""
-        function = as_function(reduce_function, ReduceFunction)
+    ) -> DataStream[Any]:
+        """Reduce the records of each window to one, as they arrive.
+
+        Args:
+            reduce_function: A function of two records that returns one of the same type.
+            window_function: Gets the reduced record and the window; its results are emitted.
+            output_type: The type of the results of the window function.
+
+        """
+        function: ReduceFunction = as_function(reduce_function, ReduceFunction)
         kind = self.get_input_type() if window_function is None else _kind(output_type, window_function)
         if output_type is not None:
             kind = as_type(output_type)
@@ -179,16 +203,24 @@ class _Windowed(Windows):
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: AggregateFunction[T, ACC, R],
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Aggregate each window, optionally handing the result to a window function.
+    ) -> DataStream[Any]:
+        """Aggregate the records of each window into an accumulator, as they arrive.
 
-        With built-in `Aggregations` and no window function the results are rows of the key, the window's start and end,
-        and the aggregates."""
-        function = as_function(aggregate_function, AggregateFunction)
+        With built-in `Aggregations` and no window function the results are rows of the key, the start and the end of
+        the window, and the aggregates.
+
+        Args:
+            aggregate_function: An `AggregateFunction`.
+            window_function: Gets the result of the aggregate and the window; its results are emitted.
+            accumulator_type: The type of the accumulator, which is kept in state.
+            output_type: The type of the results.
+
+        """
+        function: AggregateFunction = as_function(aggregate_function, AggregateFunction)
         accumulator = None if accumulator_type is None else as_type(accumulator_type)
         if isinstance(function, Aggregations) and window_function is None and self._keyed:
             return self._built_in(function)
@@ -215,12 +247,12 @@ class _Windowed(Windows):
         windows = self._before_exchange(LocalFoldSpec(self._key, fold, assigner), partial, 0)
         return windows._apply(name, kind, MergePartials(fold), function, kept, records_in)
 
-    def _before_exchange(self, spec: Any, kind: TypeInformation, key: int | str) -> _Windowed:
+    def _before_exchange(self, spec: Any, kind: TypeInformation, key: int | str) -> _Windowed[Any]:
         """These windows over what an operator before the exchange makes of the records."""
         env = self._stream._env
         origin = tuple(type(each)(each.upstream, tag=each.tag) for each in self._stream._inputs)
         number = env._program.add("Pre-Aggregation", spec, kind, origin, follows_input=True)
-        windows: _Windowed = env._stream(number).key_by(key, self._key.key_type).window(self._assigner)
+        windows: _Windowed[Any] = env._stream(number).key_by(key, self._key.key_type).window(self._assigner)
         return windows
 
     def _built_in(self, aggregations: Aggregations) -> DataStream:
@@ -257,20 +289,22 @@ class _Windowed(Windows):
         return windows._add("Aggregations", dataclasses.replace(spec, key="key", aggregations=merged), result)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """A function of all records of a window."""
+        """Apply a `WindowFunction` (`AllWindowFunction` without a key) to all records of a window when it fires."""
         wanted: Any = WindowFunction if self._keyed else AllWindowFunction
         function = as_function(window_function, wanted)
         return self._apply("Apply", _kind(output_type, function, "apply"), None, CallApply(function, self._keyed))
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """A function of all records of a window, with the window's context."""
+        """Apply a `ProcessWindowFunction` (`ProcessAllWindowFunction` without a key) when a window fires.
+
+        The function can use the time, and state of the key and of the window."""
         wanted: Any = ProcessWindowFunction if self._keyed else ProcessAllWindowFunction
         function = as_function(process_window_function, wanted)
         return self._apply("Process", _kind(output_type, function, "process"), None, CallProcess(function, self._keyed))
 
 
-class WindowedStream(_Windowed):
-    """Windows by key."""
+class WindowedStream(_Windowed[T], Generic[K, T]):
+    """The windows of a keyed stream."""
 
     _keyed = True
 
@@ -278,8 +312,8 @@ class WindowedStream(_Windowed):
         super().__init__(keyed_stream, keyed_stream._key_selection(), window_assigner)
 
 
-class AllWindowedStream(_Windowed):
-    """Windows over a whole stream; one subtask holds them all."""
+class AllWindowedStream(_Windowed[T]):
+    """The windows of a stream without keys; one subtask processes them all."""
 
     _keyed = False
 

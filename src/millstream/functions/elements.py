@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic
 
 from millstream.errors import UserError
 from millstream.functions.base import Function
+from millstream.functions.type_variables import ACC, IN, IN2, OUT, K, T
 
 
 class NoPythonFunction(UserError, TypeError):
@@ -23,87 +24,87 @@ class NoPythonFunction(UserError, TypeError):
         super().__init__(f"{kind} cannot be made of {given!r}: millstream runs no Java user code")
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN, OUT]):
     """One record out for each record in."""
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN) -> OUT:
         """The record that takes the place of `value`."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN, OUT]):
     """Any number of records out for each record in."""
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+    def flat_map(self, value: IN) -> Iterable[OUT] | None:
         """The records that take the place of `value`; a generator, any iterable, or None for none."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[IN]):
     """Keeps or drops each record."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: IN) -> bool:
         """Whether `value` stays in the stream."""
 
 
-class CoMapFunction(Function):
+class CoMapFunction(Function, Generic[IN, IN2, OUT]):
     """A map over two connected streams that share one function object."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: IN) -> OUT:
         """The record for one of the first stream."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2) -> OUT:
         """The record for one of the second stream."""
 
 
-class CoFlatMapFunction(Function):
+class CoFlatMapFunction(Function, Generic[IN, IN2, OUT]):
     """A flat map over two connected streams that share one function object."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+    def flat_map1(self, value: IN) -> Iterable[OUT] | None:
         """The records for one of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
         """The records for one of the second stream."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[T]):
     """Folds two records into one of the same type; must be associative."""
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T) -> T:
         """Both values as one; `value1` came earlier."""
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """Folds records into an accumulator, and an accumulator into a result."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """An accumulator that has seen no record."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC) -> ACC:
         """The accumulator after `value`; it may be the one passed in, changed."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT:
         """What the accumulator amounts to."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """An accumulator that has seen what both have seen; needed by merging windows."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN, K]):
     """Takes the key out of a record."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN) -> K:
         """The key of `value`: the same for the same value, in every process."""
 
 
@@ -115,11 +116,11 @@ class NullByteKeySelector(KeySelector):
         return 0
 
 
-class Partitioner(Function):
+class Partitioner(Function, Generic[IN]):
     """Chooses the subtask that a record goes to."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: IN, num_partitions: int) -> int:
         """The subtask for a key, from 0 to `num_partitions` - 1."""
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar, get_origin
+from typing import Any, Generic, get_origin
+
+from typing_extensions import TypeVar
 
 from millstream.errors import UserError
 from millstream.functions import AggregateFunction, ReduceFunction, as_function
@@ -42,11 +44,11 @@ __all__ = [
     "as_type",
 ]
 
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
+T = TypeVar("T", default=Any)
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
+IN = TypeVar("IN", default=Any)
+OUT = TypeVar("OUT", default=Any)
 
 
 class InvalidStateDescriptor(UserError, ValueError):
@@ -244,7 +246,7 @@ class StateDescriptor(ABC):  # noqa: B024 - the constructor is shared; only its 
         return f"{type(self).__name__}({self.name!r}, {self.type_info})"
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """Describes a `ValueState`."""
 
     def __init__(
@@ -253,7 +255,7 @@ class ValueStateDescriptor(StateDescriptor):
         super().__init__(name, value_type_info, ttl=ttl)
 
 
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor, Generic[T]):
     """Describes a `ListState` by the type of its elements."""
 
     type_info: ListTypeInfo
@@ -264,7 +266,7 @@ class ListStateDescriptor(StateDescriptor):
         super().__init__(name, Types.LIST(as_type(elem_type_info)), ttl=ttl)
 
 
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
     """Describes a `MapState`, or a broadcast state, by the types of its keys and values."""
 
     type_info: MapTypeInfo
@@ -280,26 +282,26 @@ class MapStateDescriptor(StateDescriptor):
         super().__init__(name, Types.MAP(as_type(key_type_info), as_type(value_type_info)), ttl=ttl)
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
     """Describes a `ReducingState` by its function and the type of its values."""
 
     def __init__(
         self,
         name: str,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
         type_info: TypeInformation | Any,
         *,
         ttl: StateTtlConfig | Duration | None = None,
     ) -> None:
         super().__init__(name, type_info, ttl=ttl)
-        self._reduce_function = as_function(reduce_function, ReduceFunction)
+        self._reduce_function: ReduceFunction[T] = as_function(reduce_function, ReduceFunction)
 
-    def get_reduce_function(self) -> ReduceFunction:
+    def get_reduce_function(self) -> ReduceFunction[T]:
         """How two values become one."""
         return self._reduce_function
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
     """Describes an `AggregatingState` by its function and the type of its accumulator."""
 
     def __init__(
@@ -311,7 +313,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         ttl: StateTtlConfig | Duration | None = None,
     ) -> None:
         super().__init__(name, state_type_info, ttl=ttl)
-        self._agg_function = as_function(agg_function, AggregateFunction)
+        self._agg_function: AggregateFunction = as_function(agg_function, AggregateFunction)
 
     def get_agg_function(self) -> AggregateFunction:
         """How values become an accumulator, and an accumulator a result."""
