@@ -12,7 +12,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: $(READY)  ## card fraud found in a stream, through a crash, in about a minute
+demo: $(READY)  ## card fraud found in a stream, through a crash
 	$(PYTHON) examples/fraud_detection.py --demo
 
 test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)

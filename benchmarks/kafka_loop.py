@@ -1,7 +1,8 @@
 """Kafka to Kafka in a bare loop: one process, one consumer, one producer of confluent-kafka.
 
-Promises: the loop a careful person writes, with the settings that millstream uses: consumed in batches, produced one by
-one, flushed at the end; with `--once 1`, in transactions of a second.
+Promises: the loop a careful person writes: consumed in batches, produced one by one, flushed at the end; with
+`--once 1`, in transactions of a second. It has millstream's `linger.ms`, `batch.size` and `acks`, and the client's
+defaults otherwise: millstream also sets `batch.num.messages` and a longer queue, and chooses partitions itself.
 Does not know: peers."""
 
 from __future__ import annotations
