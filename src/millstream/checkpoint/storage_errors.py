@@ -9,7 +9,7 @@ from millstream.errors import ExternalError, UserError
 
 
 class CheckpointTaken(ExternalError):
-    """A checkpoint of this number exists, and was to be made."""
+    """A checkpoint with this number exists already."""
 
     hint = "another driver of the same job may have taken over"
 
@@ -19,7 +19,7 @@ class CheckpointTaken(ExternalError):
 
 
 class VoidCheckpoint(ExternalError):
-    """The number belongs to a checkpoint that was given up before it was complete."""
+    """The number of a checkpoint is void: the checkpoint was aborted before it was complete."""
 
     def __init__(self, path: str) -> None:
         self.path = path

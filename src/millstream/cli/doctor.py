@@ -51,9 +51,9 @@ except MillstreamError as error:
     sys.exit(str(error))
 total = context.parallelize(range(10), 2).map(lambda number: number + 1).sum()
 assert total == 55, total
-found = {key: context.getConf().get(key, "false") for key in asked["show"]}
+settings = {key: context.getConf().get(key, "false") for key in asked["show"]}
 seen = f"{context.version} on {context.master}, up in {session.start_seconds():.1f} s"
-print(json.dumps({"seen": seen, "settings": found}))
+print(json.dumps({"seen": seen, "settings": settings}))
 session.stop()
 """
 
@@ -208,19 +208,19 @@ def package(name: str) -> Finding:
 
 def java() -> Finding:
     """Check that there is a Java for Spark."""
-    found = find_java()
-    return Finding("java", Status.OK, f"{found.version} ({found.java}, from {found.found_in})")
+    runtime = find_java()
+    return Finding("java", Status.OK, f"{runtime.version} ({runtime.java}, from {runtime.found_in})")
 
 
 def classes(archive: bool) -> Finding:
     """Check for the class archive that makes Spark start faster; with `archive`, create it."""
-    found = find_java()
-    kept = class_archive.made(found) if archive else found.archive
-    if kept is None or not kept.exists():
+    runtime = find_java()
+    path = class_archive.made(runtime) if archive else runtime.archive
+    if path is None or not path.exists():
         return Finding(
             "classes", Status.OK, "not archived", "millstream doctor --archive-classes makes Spark start faster"
         )
-    return Finding("classes", Status.OK, f"archived ({kept}, {kept.stat().st_size >> 20} MiB)")
+    return Finding("classes", Status.OK, f"archived ({path}, {path.stat().st_size >> 20} MiB)")
 
 
 def memory() -> Finding:

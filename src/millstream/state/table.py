@@ -65,16 +65,14 @@ class StateTable:
         self._live = Live(None if store is None else lambda key: self._load(None, key))
         self._dirty: set[Any] = set()
         self._scoped = Live(None if store is None else self._load_scoped)
-        self._scoped_dirty: dict[tuple[Any, Any], Any] = {}  # with the values, so that none is looked up again
-        self._keys_by_namespace: defaultdict[Any, dict[Any, None]] | None = (
-            None  # namespace -> keys, once someone asked
-        )
+        self._scoped_dirty: dict[tuple[Any, Any], Any] = {}  # with values, which saves a lookup
+        self._keys_by_namespace: defaultdict[Any, dict[Any, None]] | None = None  # built by the first scan
         self._written_directly = False
         self._read_in_place = False
-        self.touched: dict[tuple[Any, Any], set[Any]] = {}  # by namespace and key, the entries of a map that changed
+        self.touched: dict[tuple[Any, Any], set[Any]] = {}  # changed map entries by (namespace, key)
         self._listener: Callable[[Any, Any, Any], None] | None = None
         self._convert: Callable[[list[Any]], list[Any]] | None = None
-        self._deleted: list[tuple[Any, Any]] | None = None  # what was deleted, once `changes` has found out
+        self._deleted: list[tuple[Any, Any]] | None = None  # deleted scoped keys; set by `changes`
 
     def migrate(self, schema: TableSchema, now: int) -> None:
         """Convert the values to the schema that the program declares, before anything is written to the table."""
