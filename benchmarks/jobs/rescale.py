@@ -13,7 +13,7 @@ from benchmarks import common
 from benchmarks.jobs import epochs
 from benchmarks.jobs.stepped_source import SteppedSource
 
-from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 
 STEP = 1_000

@@ -68,7 +68,7 @@ def test_machines_are_pure():
 
 
 def _is_machine(name: str) -> bool:
-    return name.endswith(("/events.py", "_machine.py"))
+    return name.endswith(("_machine.py", "/machine_events.py", "_schedule.py"))
 
 
 def _is_impure(module: str) -> bool:

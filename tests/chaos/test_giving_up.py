@@ -74,7 +74,7 @@ def submitted(directory: Path, engine: Any, interval: str = "1 ms") -> entrypoin
 @pytest.mark.parametrize(
     ("then", "reason"),
     [
-        (ExternalError, "the job did not move for 2 s, so this driver gave up the lease of term 1: no JVM starts"),
+        (ExternalError, "the job made no progress for 2 s, so this driver gave up the lease of term 1: no JVM starts"),
         (EngineGone, "no JVM starts on this machine any more"),
     ],
 )
@@ -89,7 +89,9 @@ def test_a_leader_that_fails_at_one_epoch_for_ever_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: str
 ) -> None:
     """With the long interval the epochs before it are replayed after each failure."""
-    reason = "the job did not move for 2 s, so this driver gave up the lease of term 1: this machine cannot run epoch 4"
+    reason = (
+        "the job made no progress for 2 s, so this driver gave up the lease of term 1: this machine cannot run epoch 4"
+    )
     gives_up(tmp_path, monkeypatch, Refusing(), reason, interval)
 
 

@@ -16,10 +16,10 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.job_events import EpochDone
+from millstream.cluster.leader_progress import LeaderProgress
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp, LeadershipLost, NotLeading, take_over
 from millstream.cluster.lease import FileLease, Held, Outcome, Watch
-from millstream.cluster.movement import Movement
-from millstream.cluster.observations import EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.datastream import DataStream, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
@@ -54,13 +54,13 @@ def test_of_many_drivers_one_takes_a_term(tmp_path: Path) -> None:
 
 def test_a_lease_expires_by_the_readers_own_clock_and_only_when_nothing_moves() -> None:
     watch = Watch().after(Held(1, "a", 0), 100.0)
-    assert not watch.expired(105.9, 6)
-    assert watch.expired(106.0, 6)
+    assert not watch.is_expired(105.9, 6)
+    assert watch.is_expired(106.0, 6)
     watch = watch.after(Held(1, "a", 1), 105.0)
-    assert not watch.expired(110.0, 6)
+    assert not watch.is_expired(110.0, 6)
     watch = watch.after(Held(1, "a", 1), 109.0)
-    assert watch.expired(111.0, 6)
-    assert not watch.after(Held(2, "b", 0), 111.0).expired(112.0, 6)
+    assert watch.is_expired(111.0, 6)
+    assert not watch.after(Held(2, "b", 0), 111.0).is_expired(112.0, 6)
 
 
 def member(directory: Path, holder: str, clock: ManualClock) -> Leadership:
@@ -215,10 +215,10 @@ def test_who_was_replaced_cannot_tell_the_end_of_the_job(tmp_path: Path) -> None
     first, second = member(tmp_path, "first", clock), member(tmp_path, "second", clock)
     for each in (first, second):
         each.wait(lambda: False)
-    assert not first.tell_end(JobStatus.FINISHED, None)
-    assert not member(tmp_path, "never led", clock).tell_end(JobStatus.CANCELED, None)
+    assert not first.announce_end(JobStatus.FINISHED, None)
+    assert not member(tmp_path, "never led", clock).announce_end(JobStatus.CANCELED, None)
     assert FileLease(str(tmp_path)).outcome() is None
-    assert second.tell_end(JobStatus.FINISHED, None)
+    assert second.announce_end(JobStatus.FINISHED, None)
     assert FileLease(str(tmp_path)).outcome() == Outcome("FINISHED")
 
 
@@ -434,10 +434,10 @@ def test_a_leader_says_by_itself_that_it_lives_until_its_driver_ends(tmp_path: P
     with pytest.raises(NotLeading):
         second.wait(lambda: clock() > until)
     first.verify()
-    assert not first.tell_end(JobStatus.SUSPENDED, None)
+    assert not first.announce_end(JobStatus.SUSPENDED, None)
     assert second.wait(lambda: clock() > until + 30.0) is None
     assert second.term == 2
-    assert second.tell_end(JobStatus.FAILED, "why")
+    assert second.announce_end(JobStatus.FAILED, "why")
     assert FileLease(str(tmp_path)).outcome() == Outcome("FAILED", "why")
 
 
@@ -500,13 +500,15 @@ def test_a_leader_whose_job_does_not_move_gives_up_its_lease() -> None:
         leader = Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=600.0)
 
         def look(_: object, master: object) -> None:
-            leader.is_stuck()  # as the thread that renews does
+            leader.give_up_if_stuck()  # as the thread that renews does
 
         failing = Faults(engine=frozenset(range(3, 1 << 10)))
         setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
         life = run(setup, world, failing, listen=look, leadership=leader)
         assert life.status is JobStatus.SUSPENDED
-        assert re.match(r"the job did not move for 600 s, .* lease of term 1: the engine was lost", str(life.failure))
+        assert re.match(
+            r"the job made no progress for 600 s, .* lease of term 1: the engine was lost", str(life.failure)
+        )
         assert lease.outcome() is None
         second = leadership(world, "second")
         after = run(setup, world, leadership=second)
@@ -546,9 +548,9 @@ def test_replayed_epochs_are_no_progress() -> None:
     """The job fails at epoch 4 for ever, and replays the three before it each time."""
     with World() as world:
         leader = patient(world)
-        life = run(numbers(refused=True), world, listen=lambda *_: leader.is_stuck(), leadership=leader)
+        life = run(numbers(refused=True), world, listen=lambda *_: leader.give_up_if_stuck(), leadership=leader)
         assert life.status is JobStatus.SUSPENDED
-        assert re.match(r"the job did not move for 600 s, [^:]*: .*31 is refused", str(life.failure), re.DOTALL)
+        assert re.match(r"the job made no progress for 600 s, [^:]*: .*31 is refused", str(life.failure), re.DOTALL)
         assert 600 <= world.clock.precise() - World.BEGIN / 1000 < 700
         assert {done.epoch for done in life.epochs} == {1, 2, 3}
 
@@ -566,9 +568,9 @@ def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: in
                 raise OSError(errno.ENOSPC, "No space left on device", operation.path)
 
         setup = replace(numbers(), checkpoint_every=every)
-        life = run(setup, world, listen=lambda *_: leader.is_stuck(), leadership=leader, meanwhile=no_space)
+        life = run(setup, world, listen=lambda *_: leader.give_up_if_stuck(), leadership=leader, meanwhile=no_space)
         assert life.status is JobStatus.SUSPENDED
-        assert re.match(r"the job did not move for 600 s, .* no space left", str(life.failure))
+        assert re.match(r"the job made no progress for 600 s, .* no space left", str(life.failure))
         assert world.clock.precise() - World.BEGIN / 1000 < 700
         second = leadership(world, "second")
         assert run(setup, world, leadership=second).status is JobStatus.FINISHED
@@ -579,35 +581,35 @@ def test_epochs_that_were_planned_anew_are_progress_again() -> None:
     calls = []
 
     class Watched(Leadership):
-        def moved(self) -> None:
+        def report_progress(self) -> None:
             calls.append("moved")
-            super().moved()
+            super().report_progress()
 
     with World() as world:
         leader = Watched(FileLease("/leases/job", world.files), "first", 6.0, world.clock.precise, world.clock.sleep)
-        movement = Movement(leader)
+        leader_progress = LeaderProgress(leader)
 
         def moves(act: Callable[[], None]) -> bool:
             calls.clear()
             act()
             return bool(calls)
 
-        assert [moves(lambda e=epoch: movement.epoch_accepted(e)) for epoch in (1, 2, 3, 1, 2, 3, 4)] == [
+        assert [moves(lambda e=epoch: leader_progress.on_epoch_accepted(e)) for epoch in (1, 2, 3, 1, 2, 3, 4)] == [
             *(True, True, True),
             *(False, False, False),
             True,
         ]
-        movement.epochs_replanned(3)
-        assert not moves(lambda: movement.epoch_accepted(2))
-        assert moves(lambda: movement.epoch_accepted(3))
-        assert moves(movement.idle)
-        movement.checkpoint_failed()
-        assert not moves(movement.idle)
-        assert not moves(lambda: movement.epoch_accepted(9))
-        assert moves(movement.piece_written)
-        assert moves(movement.checkpoint_completed)
-        assert moves(lambda: movement.epoch_accepted(10))
-        assert not moves(lambda: movement.epoch_accepted(9))
+        leader_progress.on_epochs_replanned(3)
+        assert not moves(lambda: leader_progress.on_epoch_accepted(2))
+        assert moves(lambda: leader_progress.on_epoch_accepted(3))
+        assert moves(leader_progress.idle)
+        leader_progress.checkpoint_failed()
+        assert not moves(leader_progress.idle)
+        assert not moves(lambda: leader_progress.on_epoch_accepted(9))
+        assert moves(leader_progress.on_savepoint_piece)
+        assert moves(leader_progress.checkpoint_completed)
+        assert moves(lambda: leader_progress.on_epoch_accepted(10))
+        assert not moves(lambda: leader_progress.on_epoch_accepted(9))
 
 
 def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> None:
@@ -618,7 +620,7 @@ def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> Non
         leader = patient(world)
 
         def stop(observation: object, master: Any) -> None:
-            leader.is_stuck()
+            leader.give_up_if_stuck()
             if isinstance(observation, EpochDone) and observation.epoch == 3:
                 run_tasks = master._execution.engine.run_tasks
 
@@ -626,7 +628,7 @@ def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> Non
                     rounds.append(len(tasks))
                     for _ in range(0, len(tasks), 2):
                         world.clock.sleep(400)
-                        leader.is_stuck()
+                        leader.give_up_if_stuck()
                     return run_tasks(tasks)
 
                 master._execution.engine.run_tasks = slow
@@ -645,11 +647,11 @@ def test_a_job_that_moves_or_has_nothing_to_do_keeps_its_leader() -> None:
         leader.wait(lambda: False)
         for _ in range(10):
             clock.sleep(599.0)
-            assert not leader.is_stuck()
-            leader.moved()
+            assert not leader.give_up_if_stuck()
+            leader.report_progress()
         clock.sleep(600.0)
-        assert leader.is_stuck()
+        assert leader.give_up_if_stuck()
         with pytest.raises(LeadershipGivenUp):
-            leader.moved()
+            leader.report_progress()
         with pytest.raises(LeadershipGivenUp):
             leader.verify()

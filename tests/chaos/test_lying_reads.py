@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
-from millstream.cluster import finding
+from millstream.cluster import checkpoint_lookup
 from millstream.job.job_status import JobStatus
 from millstream.testing.crash_states import damaged, recorded
 from millstream.testing.faults import FaultyFileSystem, Reading, ReadMode
@@ -121,7 +121,7 @@ def test_the_storage_case_tells_a_job_that_failed_for_a_moment_from_one_that_had
             return [points.outcome({"faults": [crash, lie]}) for lie in lies]
 
         assert not any(each.started_again or each.needless for each in outcomes(1))
-        monkeypatch.setattr(finding, "_read", read_once)
+        monkeypatch.setattr(checkpoint_lookup, "_read", read_once)
         failed = [each for each in outcomes(1) if each.needless]
         assert failed
         assert all(each.started_again and "cannot recover" in str(each.needless) for each in failed)

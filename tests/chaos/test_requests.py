@@ -9,8 +9,8 @@ import pytest
 
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cli.main import main
-from millstream.cluster import requests
-from millstream.cluster.observations import EpochDone, RescaleDone, StatusChanged
+from millstream.cluster import mailbox
+from millstream.cluster.job_events import EpochDone, RescaleDone, StatusChanged
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
@@ -25,7 +25,7 @@ WHERE = f"{ROOT}/job/requests"
 
 @pytest.fixture(autouse=True)
 def _always_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(mailbox, "_READ_EVERY", 0.0)
 
 
 def put(world, name, asked):
@@ -62,11 +62,11 @@ def rescales(life):
         ({"rescale": 17}, "parallelism 17 with maximum parallelism 16 is out of range"),
         ({"rescale": True}, "a parallelism of True is not possible"),
         ({"rescale": {"nobody": 2}}, "no operator has the uid or name 'nobody'"),
-        ({"rescale": {}}, "this is no request"),
-        ({"rescale": 3, "and": "more"}, "this is no request"),
-        (b"\x80\x04\x95 not json", "this is no request"),
-        (b"[" * 60_000, "this is no request"),
-        (b" " * 70_000 + b'{"rescale": 5}', "this is no request: it has 70014 bytes"),
+        ({"rescale": {}}, "not a request"),
+        ({"rescale": 3, "and": "more"}, "not a request"),
+        (b"\x80\x04\x95 not json", "not a request"),
+        (b"[" * 60_000, "not a request"),
+        (b" " * 70_000 + b'{"rescale": 5}', "not a request: it has 70014 bytes"),
     ],
 )
 def test_a_request_is_carried_out_or_refused_with_a_reason(asked, answer):
@@ -100,7 +100,7 @@ def test_of_two_requests_at_once_the_later_is_done_and_both_are_answered():
         assert rescales(life) == [4]
         found = answers(world)
         assert found["b.answer"] == {"slots": 4}
-        assert "a later order took its place" in found["a.answer"]["refused"]
+        assert "a later request replaced it" in found["a.answer"]["refused"]
 
 
 def test_files_of_other_names_are_left_alone():
@@ -175,14 +175,14 @@ class Told:
 
 def test_an_answer_that_nobody_fetched_is_deleted_after_an_hour(tmp_path):
     storage = CheckpointStorage(str(tmp_path), "job")
-    asked = requests.Requests(storage, rescale=None)
-    asked.look(0.0)
+    asked = mailbox.Mailbox(storage, rescale=None)
+    asked.read(0.0)
     storage.write("requests/lost.answer", b"{}")
-    asked.look(10.0)
+    asked.read(10.0)
     storage.write("requests/waited-for.answer", b"{}")
-    asked.look(3_605.0)
+    asked.read(3_605.0)
     assert len(storage.files("requests")) == 2
-    asked.look(3_611.0)
+    asked.read(3_611.0)
     assert storage.files("requests") == ["job/requests/waited-for.answer"]
 
 
@@ -196,7 +196,9 @@ def test_whoever_asks_asks_again_when_told_so_and_leaves_nothing_behind(tmp_path
             request.with_suffix(".answer").write_text(json.dumps({"slots": 3} if len(seen) > 1 else {"again": True}))
 
     clock, ids = Told(answered), iter(["one", "two"])
-    slots = requests.ask(storage, {"x": 3}, ids=lambda: next(ids), seconds=5, now=clock.now, sleep=clock.sleep)
+    slots = mailbox.request_rescale(
+        storage, {"x": 3}, ids=lambda: next(ids), seconds=5, now=clock.now, sleep=clock.sleep
+    )
     assert slots == 3
     assert seen == [("one.json", {"rescale": {"x": 3}}), ("two.json", {"rescale": {"x": 3}})]
     assert not list((tmp_path / "job" / "requests").iterdir())
@@ -205,8 +207,8 @@ def test_whoever_asks_asks_again_when_told_so_and_leaves_nothing_behind(tmp_path
 def test_a_job_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     clock = Told(lambda: None)
     storage = CheckpointStorage(str(tmp_path), "job")
-    with pytest.raises(requests.NoAnswer, match="has not answered within 5 s"):
-        requests.ask(storage, 3, ids=lambda: "one", seconds=5, now=clock.now, sleep=clock.sleep)
+    with pytest.raises(mailbox.NoAnswer, match="has not answered within 5 s"):
+        mailbox.request_rescale(storage, 3, ids=lambda: "one", seconds=5, now=clock.now, sleep=clock.sleep)
     assert not list((tmp_path / "job" / "requests").iterdir())
 
 

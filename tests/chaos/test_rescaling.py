@@ -8,8 +8,8 @@ import pytest
 from millstream.client import local
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import EpochDone, RescaleDone
-from millstream.cluster.rescale import Adaptive, NoSuchOperator, UnusableParallelism, rescaled
+from millstream.cluster.job_events import EpochDone, RescaleDone
+from millstream.cluster.rescale import Adaptive, NoSuchOperator, UnusableParallelism, rescale_graph
 from millstream.common import Configuration, Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
@@ -104,17 +104,17 @@ def parallelisms(made):
 
 def test_a_number_is_for_what_the_program_left_open():
     before = graph()
-    after = rescaled(before, 5)
+    after = rescale_graph(before, 5)
     assert parallelisms(after) == {**parallelisms(before), "keyed": 5}
     assert [node.operator for node in after.nodes] == [node.operator for node in before.nodes]
     assert {node.max_parallelism for node in after.nodes} == {8}
 
 
 def test_a_mapping_is_for_the_operators_it_names_and_lasts():
-    after = rescaled(graph(), {"fixed": 3, "keyed": 4})
+    after = rescale_graph(graph(), {"fixed": 3, "keyed": 4})
     assert parallelisms(after)["fixed"] == 3
     assert parallelisms(after)["keyed"] == 4
-    again = rescaled(after, 6)
+    again = rescale_graph(after, 6)
     assert parallelisms(again)["fixed"] == 3
 
 
@@ -130,11 +130,11 @@ def test_a_mapping_is_for_the_operators_it_names_and_lasts():
 )
 def test_what_cannot_run_is_refused_before_anything_stops(wanted, error, why):
     with pytest.raises(error, match=why):
-        rescaled(graph(), wanted)
+        rescale_graph(graph(), wanted)
 
 
 def test_the_max_parallelism_itself_can_run():
-    assert parallelisms(rescaled(graph(), 8))["keyed"] == 8
+    assert parallelisms(rescale_graph(graph(), 8))["keyed"] == 8
 
 
 def test_an_order_that_is_not_carried_out_is_cancelled():
@@ -159,7 +159,7 @@ def test_the_graph_remembers_what_it_was_made_from():
     setup = Setup(PROGRAMS["broadcast"], parallelism=3)
     with World() as world:
         made = graph_of(setup, world)
-    assert rescaled(made, 3) == made
+    assert rescale_graph(made, 3) == made
 
 
 def walk(rule, looks):
@@ -168,9 +168,9 @@ def walk(rule, looks):
     for now, slots in looks:
         if rule.look_due(now):
             rule = rule.after(slots, now)
-            wanted = rule.wanted(now, current)
+            wanted = rule.target(now, current)
             if wanted is not None:
-                rule, current = rule.rescaled(now), wanted
+                rule, current = rule.after_rescale(now), wanted
                 asked.append((now, wanted))
     return asked
 

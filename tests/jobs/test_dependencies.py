@@ -158,7 +158,7 @@ def test_what_is_not_there_is_refused_before_the_job_starts(env: StreamExecution
     given: list[tuple[Any, str]] = [
         (lambda e: e.add_python_file("nowhere.py"), "the Python file 'nowhere.py' does not exist"),
         (lambda e: e.add_python_archive("nowhere.zip"), "the Python archive 'nowhere.zip' does not exist"),
-        (lambda e: e.add_python_archive(__file__), "is no archive"),
+        (lambda e: e.add_python_archive(__file__), "is not an archive"),
         (lambda e: e.set_python_requirements("nowhere.txt"), "the requirements file 'nowhere.txt' does not exist"),
         (lambda e: e.register_cached_file("hdfs://a/b", "n"), "is not on a local or mounted file system"),
     ]

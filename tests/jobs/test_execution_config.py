@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from millstream.cluster.observations import CheckpointDone
+from millstream.cluster.job_events import CheckpointDone
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, ProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.blackhole import BlackHoleSink
@@ -94,7 +94,7 @@ def test_compressed_state_is_smaller_and_restores(tmp_path: Path) -> None:
 def test_storage_in_files_needs_a_directory(env: StreamExecutionEnvironment) -> None:
     env._configuration.set_string("execution.checkpointing.storage", "filesystem")
     env.from_collection([1]).sink_to(BlackHoleSink())
-    with pytest.raises(UserError, match="but no directory is given; hint: set execution"):
+    with pytest.raises(UserError, match="but no directory is set; hint: set execution"):
         env.execute()
 
 

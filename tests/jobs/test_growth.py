@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

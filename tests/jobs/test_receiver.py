@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cluster.entrypoint import plan_of
 from millstream.cluster.sources import Sources
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.connector.source import Budget, ReaderContext
@@ -24,6 +23,8 @@ from millstream.datastream.connectors.receiver import Receiver, ReceiverSource, 
 from millstream.datastream.functions import ProcessFunction
 from millstream.errors import ExternalError, UserError
 from millstream.files.frames import OVERHEAD, frame_record
+from millstream.graph.execution_plan import execution_plan
+from millstream.graph.job_graph import job_graph
 
 
 class Emits(Receiver):
@@ -271,7 +272,7 @@ def test_what_a_retained_checkpoint_needs_stays(tmp_path: Path):
     source = ReceiverSource(Emits(range(40)), str(tmp_path), segment_bytes=1)
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_source(source, WatermarkStrategy.no_watermarks(), "received").print()
-    sources = Sources(plan_of(env._graph(), "job"), {}, retained=3)
+    sources = Sources(execution_plan(job_graph(env._graph(), "job")), {}, retained=3)
     (enumerator,) = sources._enumerators.values()
     left = []
     for _ in range(4):

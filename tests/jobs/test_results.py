@@ -16,7 +16,7 @@ from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
 from millstream.cluster import bounded
 from millstream.cluster.commit_workers import CommitWorkers
-from millstream.cluster.deadlines import begun
+from millstream.cluster.deadlines import start_in_thread
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.common.accumulators import Accumulator, AverageAccumulator, ListAccumulator
@@ -253,7 +253,7 @@ def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
     leadership: Any = SimpleNamespace(moved=moved.set)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.BoundedCommitter(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
+    committer = bounded.CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     waiting = threading.Thread(target=committer.commit, args=(2, ["b"]), daemon=True)
     waiting.start()
@@ -270,11 +270,11 @@ def test_a_job_that_waits_for_its_reader_ends_when_its_lease_was_given_up(monkey
     leadership = Leadership(lease, "this", 10, lambda: now[0], time.sleep, patience=5)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.BoundedCommitter(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
+    committer = bounded.CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     now[0] = 6.0  # the process was stopped for a while
-    assert leadership.is_stuck()
-    outcome = begun(lambda: committer.commit(2, ["b"]))
+    assert leadership.give_up_if_stuck()
+    outcome = start_in_thread(lambda: committer.commit(2, ["b"]))
     with pytest.raises(LeadershipGivenUp):
         outcome.result(10)
     committer.close()

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from kafka_running import cut, environment, reading, writing
 
-from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.common import SimpleStringSchema, Types, WatermarkStrategy
 from millstream.connector.serialization_schema import SerializationSchema
 from millstream.connectors.kafka.cluster import TopicMissing

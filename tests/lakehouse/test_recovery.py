@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, RescaleDone
+from millstream.cluster.job_events import CheckpointDone, EpochDone, RescaleDone
 from millstream.common import Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
 from millstream.datastream.connectors.delta import DeltaSink

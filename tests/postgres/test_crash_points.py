@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.common import Row, Types, WatermarkStrategy
 from millstream.connectors.jdbc import commit_records, driver
 from millstream.connectors.jdbc.prepared import leftovers

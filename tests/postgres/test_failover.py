@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import CheckpointDone
+from millstream.cluster.job_events import CheckpointDone
 from millstream.common import Configuration, JobStatus, Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
 from millstream.connectors.jdbc import driver

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connectors.jdbc import driver
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session

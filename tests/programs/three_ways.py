@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from millstream.cluster.observations import CheckpointDone
+from millstream.cluster.job_events import CheckpointDone
 from millstream.common import Configuration, Encoder, Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink

@@ -7,7 +7,7 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
 from millstream.testing import sample_programs

@@ -14,7 +14,7 @@ from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.state_tables import Slice, read_slice, read_tables
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
 from millstream.runtime.memory import SubtaskMemory

@@ -3,8 +3,8 @@
 import pytest
 
 from millstream.checkpoint.restore import MaxParallelismChanged
-from millstream.cluster.adoption import MoreSubtasksThanState
-from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.job_events import EpochDone, RescaleDone
+from millstream.cluster.max_parallelism import MoreSubtasksThanState
 from millstream.cluster.rescale import Adaptive, Rescaling
 from millstream.job.job_status import JobStatus
 from millstream.testing.sample_programs import PROGRAMS
@@ -113,4 +113,4 @@ def test_an_order_that_came_before_the_state_was_found_is_carried_out_with_it():
 def test_the_adaptive_rule_stays_below_it():
     rescaling = Rescaling(Adaptive(most=128, stable_for=0, rest=0))
     rescaling.limit(24)
-    assert rescaling.wanted(lambda: 100, 0, 2) == 24
+    assert rescaling.ask_scheduler(lambda: 100, 0, 2) == 24

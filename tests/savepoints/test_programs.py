@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
 from millstream.testing.sample_programs import PROGRAMS

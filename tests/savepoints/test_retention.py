@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.savepoint import open_snapshot, write_savepoint
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.finding import AllCheckpointsDamaged
 from millstream.files.errors import CorruptFile
 from millstream.runtime.memory import SubtaskMemory
 from millstream.state import deltas
@@ -60,7 +60,7 @@ class History:
                 self.savepoints = [each for each in self.savepoints if each != path]
             self.write(base=True)
             assert metadata is not None
-        self.checkpoints.started(0, 0)
+        self.checkpoints.start(0, 0)
 
     def write(self, *, base=False, since=None, subtask=0):
         self.epoch += 1
@@ -225,7 +225,7 @@ def test_damage_in_a_pack_is_told():
     )
     with pytest.raises(StateFileDamaged, match="from byte") as damaged:
         list(map(files.read, handles))
-    assert history.checkpoints.blame(damaged.value)
+    assert history.checkpoints.note_damage(damaged.value)
     with pytest.raises(AllCheckpointsDamaged, match="pack-1"):
         history.checkpoints.latest_intact()
 

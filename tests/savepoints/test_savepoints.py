@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from millstream.checkpoint.savepoint import open_snapshot
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.cluster.savepoints import JobHasEnded, NoSavepointDirectory, SavepointFailed
 from millstream.common import Types
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy

@@ -170,9 +170,9 @@ def test_a_commit_that_cannot_be_interrupted_does_not_hold_the_cancellation_up(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoreCommitter, "interrupt", lambda committer: None)
-    monkeypatch.setattr("millstream.cluster.bounded._ENDING", 0.05)
+    monkeypatch.setattr("millstream.cluster.connector_deadlines._ENDING", 0.05)
     job, _ = cancelled(tmp_path, **{"task.cancellation.timeout": "100 ms"})
     assert "chk-2" in ended(job)
-    assert "which is late and has still not ended" in caplog.text
+    assert "timed out and has still not ended" in caplog.text
     assert store.prepared == {"2-0"}
     store.let_go.set()

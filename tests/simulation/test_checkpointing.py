@@ -10,7 +10,7 @@ from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster import progress
-from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.state.compaction import Rewrite
 from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split

@@ -12,10 +12,10 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.state_files import JobStateFiles
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
-from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.engine import slot
 from millstream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
@@ -86,8 +86,8 @@ def test_damage_to_any_file_of_the_last_checkpoint_goes_back_to_the_one_before(s
             life = run(SETUP, world)
             assert life.status is JobStatus.FINISHED, (path, life.failure)
             assert world.visible() == expected, path
-            assert "checkpoint 5 is damaged and passed over" in caplog.text
-            assert "the job goes back to checkpoint 4; " in caplog.text
+            assert "checkpoint 5 is damaged and skipped" in caplog.text
+            assert "the job recovers from the older checkpoint 4; " in caplog.text
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

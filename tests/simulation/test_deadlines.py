@@ -11,9 +11,15 @@ from typing import Any
 import pytest
 
 from millstream.cluster import entrypoint
-from millstream.cluster.bounded import BoundedCommitter, BoundedEnumerator, Calls, StillUnderWay, TookTooLong
-from millstream.cluster.deadlines import watched, without_deadlines
-from millstream.cluster.observations import StatusChanged
+from millstream.cluster.connector_deadlines import (
+    Calls,
+    CallStillRunning,
+    CallTimedOut,
+    CommitterWithDeadline,
+    EnumeratorWithDeadline,
+)
+from millstream.cluster.deadlines import run_watched, without_deadlines
+from millstream.cluster.job_events import StatusChanged
 from millstream.cluster.sinks import Sinks
 from millstream.common import Configuration, WatermarkStrategy
 from millstream.connector.sink import Committer, Sink, SinkWriter, ThisProcess, WriterContext
@@ -61,11 +67,11 @@ def wait(until: Any) -> None:
 
 def test_a_commit_that_hangs_is_an_error_that_says_what_waited_for_what() -> None:
     inner = Hanging()
-    committer = BoundedCommitter(inner, "orders", 50, "execution.checkpointing.timeout")
-    with pytest.raises(TookTooLong, match=r"sink 'orders' did not commit the output of checkpoint 3 within 0\.05 s"):
+    committer = CommitterWithDeadline(inner, "orders", 50, "execution.checkpointing.timeout")
+    with pytest.raises(CallTimedOut, match=r"sink 'orders' did not commit the output of checkpoint 3 within 0\.05 s"):
         committer.commit(3, ["x"])
     assert inner.interrupted
-    with pytest.raises(StillUnderWay, match="it was to commit the output of checkpoint 3, which is late"):
+    with pytest.raises(CallStillRunning, match="it was to commit the output of checkpoint 3, which is late"):
         committer.commit(4, ["y"])
     committer.close()
     assert not inner.closed
@@ -80,13 +86,13 @@ def test_a_longer_cancellation_timeout_is_advised_only_where_it_has_an_effect(
     monkeypatch: pytest.MonkeyPatch, grace: int, advice: bool
 ) -> None:
     inner = Hanging()
-    committer = BoundedCommitter(inner, "orders", 600_000, "execution.checkpointing.timeout")
+    committer = CommitterWithDeadline(inner, "orders", 600_000, "execution.checkpointing.timeout")
     nobody: Any = SimpleNamespace(vertices=())
     sinks = Sinks(nobody, ThisProcess(), with_epoch=False)
     sinks._committers, sinks._sinks = {"orders": committer}, {"orders": HangingSink()}
     sinks.cancel(grace)
     monkeypatch.setattr(Calls, "_wait", lambda *_: None)
-    with pytest.raises(TookTooLong, match=rf"within {grace / 1000:g} s") as caught:
+    with pytest.raises(CallTimedOut, match=rf"within {grace / 1000:g} s") as caught:
         committer.commit(3, ["x"])
     inner.let_go.set()
     hint = str(caught.value.hint)
@@ -110,8 +116,8 @@ class SlowEnumerator(SequenceEnumerator):
 
 def test_an_enumerator_that_hangs_is_left_behind_and_closed_later() -> None:
     slow = SlowEnumerator()
-    enumerator = BoundedEnumerator(lambda: slow, "numbers", 50, "millstream.epoch.deadline")
-    with pytest.raises(TookTooLong, match="source 'numbers' did not plan what to read within"):
+    enumerator = EnumeratorWithDeadline(lambda: slow, "numbers", 50, "millstream.epoch.deadline")
+    with pytest.raises(CallTimedOut, match="source 'numbers' did not plan what to read within"):
         enumerator.plan(Budget(1, 1, 0))
     enumerator.close()
     assert not slow.closed
@@ -119,7 +125,9 @@ def test_an_enumerator_that_hangs_is_left_behind_and_closed_later() -> None:
     wait(lambda: slow.closed)
 
 
-@pytest.mark.parametrize(("bounded", "plain"), [(BoundedCommitter, Committer), (BoundedEnumerator, SplitEnumerator)])
+@pytest.mark.parametrize(
+    ("bounded", "plain"), [(CommitterWithDeadline, Committer), (EnumeratorWithDeadline, SplitEnumerator)]
+)
 def test_nothing_of_what_is_bounded_is_left_out(bounded: type, plain: type) -> None:
     methods = {name for name, value in vars(plain).items() if callable(value) and not name.startswith("_")}
     assert methods <= vars(bounded).keys()
@@ -132,7 +140,7 @@ def test_where_the_clock_is_not_real_calls_are_made_in_the_callers_thread() -> N
         def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
             threads.append(threading.current_thread())
 
-    committer = BoundedCommitter(Noting(), "orders", 1, "an option")
+    committer = CommitterWithDeadline(Noting(), "orders", 1, "an option")
     with without_deadlines():
         committer.commit(1, [])
     assert threads == [threading.current_thread()]
@@ -246,7 +254,7 @@ def test_work_that_does_not_end_when_it_is_cancelled_is_abandoned() -> None:
 
     late = ExternalError("late")
     with pytest.raises(ExternalError, match="late"):
-        watched(20, work, lambda: asked.append("cancel"), late, 20, abandoned.set)
+        run_watched(20, work, lambda: asked.append("cancel"), late, 20, abandoned.set)
     assert asked == ["cancel"]
 
 
@@ -259,5 +267,5 @@ def test_work_that_ends_when_it_is_cancelled_is_not_abandoned() -> None:
         raise ExternalError("cancelled")
 
     with pytest.raises(ExternalError, match="late"):
-        watched(20, work, cancelled.set, ExternalError("late"), 10_000, lambda: abandoned.append("abandoned"))
+        run_watched(20, work, cancelled.set, ExternalError("late"), 10_000, lambda: abandoned.append("abandoned"))
     assert not abandoned

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from millstream.cluster.job_events import EpochDone
 from millstream.cluster.lease import FileLease
-from millstream.cluster.observations import EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.connector.serialization_schema import Encoder
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext

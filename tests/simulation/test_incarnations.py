@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.cluster.leadership import GENERATIONS
-from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

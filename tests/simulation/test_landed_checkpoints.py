@@ -14,10 +14,10 @@ from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.failures import CheckpointExpired
+from millstream.cluster.job_events import EpochDone
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
-from millstream.cluster.observations import EpochDone
 from millstream.cluster.publishing import PublishAttempt
 from millstream.cluster.recovery import Recovery
 from millstream.common import Types, WatermarkStrategy

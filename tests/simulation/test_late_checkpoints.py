@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, StatusChanged
+from millstream.cluster.job_events import CheckpointDone, EpochDone, StatusChanged
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.serialization import Encoder
 from millstream.connectors.files import FileSink, RollingPolicy

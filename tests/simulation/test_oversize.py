@@ -5,7 +5,7 @@ import json
 import pytest
 
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.observations import EpochCut, EpochDone
+from millstream.cluster.job_events import EpochCut, EpochDone
 from millstream.common import Types, WatermarkStrategy
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import ProcessFunction

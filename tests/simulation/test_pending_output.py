@@ -13,7 +13,7 @@ from millstream.checkpoint.compatibility import DeclaredOperator, Outcome, compa
 from millstream.checkpoint.restore import OperatorShape, StateNotClaimed
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.observations import EpochDone, RescaleDone
+from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.cluster.sinks import OutputNotClaimed
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.serialization import Encoder

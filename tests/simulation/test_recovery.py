@@ -7,7 +7,7 @@ import pytest
 
 from millstream.checkpoint.restore import MaxParallelismChanged, StateNotClaimed
 from millstream.cluster.checkpoints import NoSuchCheckpoint
-from millstream.cluster.observations import StatusChanged
+from millstream.cluster.job_events import StatusChanged
 from millstream.files.errors import StorageFailure
 from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import StatusChanged
+from millstream.cluster.job_events import StatusChanged
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink

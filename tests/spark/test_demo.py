@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from millstream.client.progress import Progress, bytes_text, progress, watermark_text
-from millstream.cluster.observations import CheckpointDone, EpochDone, StatusChanged
+from millstream.client.progress import Progress, format_bytes, format_watermark, progress
+from millstream.cluster.job_events import CheckpointDone, EpochDone, StatusChanged
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.job.job_status import JobStatus
 
@@ -77,11 +77,11 @@ def test_off_a_terminal_there_is_a_line_a_second_and_one_for_every_restart():
     ],
 )
 def test_a_watermark_is_a_time_or_a_word(watermark, text):
-    assert watermark_text(watermark) == text
+    assert format_watermark(watermark) == text
 
 
 def test_bytes_are_shown_in_the_largest_unit_that_fits():
-    assert [bytes_text(n) for n in (0, 1023, 1024, 5 << 20, 3 << 30)] == [
+    assert [format_bytes(n) for n in (0, 1023, 1024, 5 << 20, 3 << 30)] == [
         "0 B",
         "1023 B",
         "1.0 KiB",

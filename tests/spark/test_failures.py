@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from millstream.cluster.observations import EpochCut
+from millstream.cluster.job_events import EpochCut
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink

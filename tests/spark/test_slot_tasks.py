@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from millstream.cluster.entrypoint import plan_of
 from millstream.common import Types
 from millstream.connector.slot_task import SlotTask
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment
 from millstream.engine.spark.engine import SparkEngine, SparkFailed
 from millstream.errors import ExternalError, InternalError, UserError
+from millstream.graph.execution_plan import execution_plan
+from millstream.graph.job_graph import job_graph
 from millstream.testing.inline_engine import InlineEngine
 
 
@@ -23,7 +24,9 @@ def deployment() -> Deployment:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     env.from_collection([1, 2], Types.LONG()).print()
     nothing: Any = None
-    return Deployment("job/1", plan_of(env._graph(), "tasks"), files=nothing, local="", backend="hashmap")
+    return Deployment(
+        "job/1", execution_plan(job_graph(env._graph(), "tasks")), files=nothing, local="", backend="hashmap"
+    )
 
 
 @pytest.fixture(params=["inline", "spark"])

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cli import checkpoints
-from millstream.cluster.requests import ask
-from millstream.cluster.rescale import Wanted
+from millstream.cluster.mailbox import request_rescale
+from millstream.cluster.rescale import RequestedParallelism
 from millstream.errors import UserError
 from millstream.graph.explain import printable
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     storage = CheckpointStorage(str(job.parent), job.name)
     numbers = itertools.count()
     prefix = f"{os.uname().nodename}-{os.getpid()}-{time.monotonic_ns()}".translate(_TO_DASHES)
-    slots = ask(
+    slots = request_rescale(
         storage,
         wanted,
         ids=lambda: f"{prefix}-{next(numbers)}",
@@ -103,7 +103,7 @@ def _parse_parallelism(word: str) -> int | tuple[str, int]:
     return (name, int(number)) if name else int(number)
 
 
-def _combine(words: Sequence[int | tuple[str, int]]) -> Wanted:
+def _combine(words: Sequence[int | tuple[str, int]]) -> RequestedParallelism:
     named = dict(word for word in words if isinstance(word, tuple))
     numbers = [word for word in words if isinstance(word, int)]
     if (numbers and named) or len(numbers) > 1:

@@ -22,8 +22,8 @@ from millstream.cli import checkpoints
 from millstream.cli.info import NothingPlanned
 from millstream.cli.run import run_guarded, setting
 from millstream.client.program import run_program
-from millstream.cluster.adoption import adopted
-from millstream.cluster.probe import declared
+from millstream.cluster.declared_state import find_declared_states
+from millstream.cluster.max_parallelism import inherit_max_parallelism
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 from millstream.graph.execution_plan import execution_plan
@@ -86,8 +86,8 @@ def run_check(args: argparse.Namespace) -> int:
         if code:
             return code
         graph, name = _select_job(args, jobs, snapshot.metadata.job_name)
-        graph = adopted(graph, name, snapshot.metadata.operators)
-        program = list(declared(execution_plan(job_graph(graph, name)), open_functions=not args.no_open))
+        graph = inherit_max_parallelism(graph, name, snapshot.metadata.operators)
+        program = list(find_declared_states(execution_plan(job_graph(graph, name)), open_functions=not args.no_open))
         read = snapshot.reader().read
         verdicts = compare(snapshot.metadata, read, program, allow_unclaimed=args.allowNonRestoredState)
     is_refused = any(verdict.outcome is Outcome.REFUSED for verdict in verdicts)

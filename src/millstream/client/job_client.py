@@ -1,7 +1,7 @@
-"""A running job in the program's hands.
+"""Client of a running job: PyFlink's JobClient and JobExecutionResult.
 
-Promises: PyFlink's JobClient and JobExecutionResult; the result of a failed job raises the user's error first.
-Does not know: where the job runs, beyond the handle it is given."""
+Promises: asking for the result of a failed job raises the error that the job failed with.
+Does not know: where the job runs; it uses a `JobHandle`."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ class JobCancelled(UserError):
 
 
 class JobExecutionResult:
-    """How a finished job went."""
+    """The result of a finished job: its runtime and its accumulators."""
 
     def __init__(self, job_id: JobID, net_runtime: int, accumulators: dict[str, Any]) -> None:
         self._job_id, self._net_runtime, self._accumulators = job_id, net_runtime, accumulators
 
     def get_job_id(self) -> JobID:
-        """The job's id."""
+        """Return the id of the job."""
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """Milliseconds from the start of the job to its end."""
+        """Return the milliseconds from the start of the job to its end."""
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """One accumulator, or None."""
+        """Return the result of one accumulator; None if there is none of this name."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """All accumulators, user counters and distributions, and the job's own history under `millstream.`."""
+        """Return the results of all accumulators, user counters and distributions by name. Names that begin with
+        `millstream.` hold the newest epochs and checkpoints of the job."""
         return dict(self._accumulators)
 
     def __str__(self) -> str:
@@ -53,62 +54,76 @@ class JobExecutionResult:
 
 
 class JobHandle(Protocol):
-    """What a client needs of a job."""
+    """The operations on a job that a client needs."""
 
     id: str
     name: str
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end."""
+        """Wait for the end of the job; False if it has not ended in time."""
 
     def status(self) -> JobStatus:
-        """The status now."""
+        """Return the current status."""
 
     def failure(self) -> BaseException | None:
-        """Why it failed."""
+        """Return the error that the job failed with."""
 
     def cancel(self) -> None:
-        """End it."""
+        """Cancel the job."""
 
-    def savepoint(self, directory: str | None, **how: Any) -> Future[str]:
-        """Write a savepoint at the next epoch boundary."""
+    def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
+        """Request a savepoint at the next epoch boundary; `options` are fields of `SavepointRequest`."""
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> Future[int]:
-        """Go on at another parallelism; gives the number of slots."""
+        """Request another parallelism; the future has the number of slots."""
 
     def accumulators(self) -> dict[str, Any]:
-        """What was counted so far."""
+        """Return the accumulators of the accepted epochs."""
 
     def runtime(self) -> int:
-        """Milliseconds it has run."""
+        """Return the milliseconds that the job has run."""
 
     def started(self) -> int:
-        """When it was started, in milliseconds since 1970."""
+        """Return when the job was submitted, in milliseconds since 1970."""
 
 
 class JobClient:
-    """Ask, wait for, or cancel a job."""
+    """A client of one job: its status, savepoints, rescaling, cancellation and result."""
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
 
     def get_job_id(self) -> JobID:
-        """The job's id."""
+        """Return the id of the job."""
         return JobID(self._handle.id)
 
     def get_job_status(self) -> CompletableFuture:
-        """The status now."""
+        """Return the current status of the job."""
         return CompletableFuture.completed(self._handle.status())
 
     def cancel(self) -> CompletableFuture:
-        """End the job; done when it has ended."""
+        """Cancel the job.
+
+        Returns:
+            A future that completes when the job has ended.
+
+        """
         self._handle.cancel()
         return self._when_ended(lambda: None)
 
     def trigger_savepoint(
         self, savepoint_directory: str | None = None, format_type: SavepointFormatType | str | None = None
     ) -> CompletableFuture:
-        """Write a savepoint while the job goes on; done, with its path, when it exists."""
+        """Trigger a savepoint; the job continues to run.
+
+        Args:
+            savepoint_directory: The target directory; by default `execution.checkpointing.savepoint-dir`.
+            format_type: Native or canonical (default).
+
+        Returns:
+            A future with the path of the savepoint.
+
+        """
         return self._savepoint(savepoint_directory, format_type)
 
     def stop_with_savepoint(
@@ -117,39 +132,65 @@ class JobClient:
         savepoint_directory: str | None = None,
         format_type: SavepointFormatType | str | None = None,
     ) -> CompletableFuture:
-        """End the job with a savepoint, all output committed; done, with its path, when the job has finished.
+        """Stop the job with a savepoint, after all output is committed.
 
-        With `advance_to_end_of_event_time` every timer and window fires first, as if the input had ended: for a job
-        that will not be resumed."""
+        Args:
+            advance_to_end_of_event_time: Whether to emit the maximum watermark first, so that all event-time timers and
+                windows fire; for a job that will not be resumed.
+            savepoint_directory: The target directory; by default `execution.checkpointing.savepoint-dir`.
+            format_type: Native or canonical (default).
+
+        Returns:
+            A future with the path of the savepoint, when the job has finished.
+
+        """
         drain = bool(advance_to_end_of_event_time)
         return self._savepoint(savepoint_directory, format_type, stop=True, drain=drain)
 
     def cancel_with_savepoint(
         self, savepoint_directory: str | None = None, format_type: SavepointFormatType | str | None = None
     ) -> CompletableFuture:
-        """Cancel the job once there is a savepoint; done, with its path, when it is cancelled."""
+        """Write a savepoint and then cancel the job.
+
+        Args:
+            savepoint_directory: The target directory; by default `execution.checkpointing.savepoint-dir`.
+            format_type: Native or canonical (default).
+
+        Returns:
+            A future with the path of the savepoint, when the job is cancelled.
+
+        """
         return self._savepoint(savepoint_directory, format_type, cancel=True)
 
-    def _savepoint(self, directory: str | None, form: Any, **how: bool) -> CompletableFuture:
-        return CompletableFuture(self._handle.savepoint(directory, form=SavepointFormatType.of(form), **how))
+    def _savepoint(self, directory: str | None, form: Any, **options: bool) -> CompletableFuture:
+        return CompletableFuture(self._handle.savepoint(directory, form=SavepointFormatType.of(form), **options))
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> CompletableFuture:
-        """Go on at another parallelism from the next epoch on; done, with the number of slots, when the job does.
+        """Change the parallelism of the running job at the next epoch boundary.
 
-        A number is for all operators whose parallelism the program left open, a mapping of uids to numbers for those it
-        names. What cannot run, such as more subtasks than the max parallelism, is refused at once."""
+        Args:
+            parallelism: A number for all operators whose parallelism the program does not set, or a mapping of uids to
+                numbers for single operators.
+
+        Returns:
+            A future with the number of slots, when the first epoch at this parallelism is accepted.
+
+        Raises:
+            UserError: If the job cannot run at this parallelism, for example because of its max parallelism.
+
+        """
         return CompletableFuture(self._handle.rescale(parallelism))
 
     def get_accumulators(self) -> CompletableFuture:
-        """What was counted so far."""
+        """Return the accumulators of the accepted epochs."""
         return CompletableFuture.completed(self._handle.accumulators())
 
     def get_job_execution_result(self) -> CompletableFuture:
-        """The result, once the job has ended."""
+        """Return a future with the result of the job, which completes when the job has ended."""
         return self._when_ended(self._result)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; False when it did not come in time."""
+        """Wait for the end of the job; False if it has not ended within `timeout` seconds."""
         return self._handle.wait(timeout)
 
     def _result(self) -> JobExecutionResult:
@@ -165,13 +206,13 @@ class JobClient:
         assert problem is not None
         raise problem
 
-    def _when_ended(self, then: Any) -> CompletableFuture:
+    def _when_ended(self, get_result: Any) -> CompletableFuture:
         future: Future[Any] = Future()
 
         def wait() -> None:
             self._handle.wait()
             try:
-                future.set_result(then())
+                future.set_result(get_result())
             except BaseException as problem:
                 future.set_exception(problem)
 

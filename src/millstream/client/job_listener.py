@@ -1,6 +1,6 @@
-"""Who is told when a program submits jobs and when they end.
+"""Job listeners: notified when a program submits jobs and when they end.
 
-Promises: a listener that raises is reported in the log and disturbs neither the job nor other listeners.
+Promises: an error of a listener is logged and affects neither the job nor other listeners.
 Does not know: what runs the jobs."""
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ _log = logging.getLogger("millstream.client")
 
 
 class JobListener(ABC):
-    """Told of the jobs of an environment, in the program's own thread."""
+    """Is notified of the jobs of an environment, in the thread of the program."""
 
     @abstractmethod
     def on_job_submitted(self, job_client: JobClient | None, throwable: BaseException | None) -> None:
-        """A job was submitted, or could not be: one of the two is None."""
+        """Called after a job was submitted, or could not be submitted: one of the two arguments is None."""
 
     @abstractmethod
     def on_job_executed(self, job_execution_result: JobExecutionResult | None, throwable: BaseException | None) -> None:
-        """A job run by `execute` has ended, well or not: one of the two is None."""
+        """Called after a job that `execute` ran has finished or failed: one of the two arguments is None."""
 
 
-def tell(listeners: Iterable[JobListener], what: Callable[[JobListener], None]) -> None:
-    """Tell every listener, whatever another one does."""
+def notify_listeners(listeners: Iterable[JobListener], call: Callable[[JobListener], None]) -> None:
+    """Call every listener, whether others fail or not."""
     for listener in listeners:
         try:
-            what(listener)
+            call(listener)
         except Exception:
-            _log.exception("the job listener %s raised; the job goes on", type(listener).__name__)
+            _log.exception("the job listener %s raised; the job continues", type(listener).__name__)

@@ -1,7 +1,7 @@
-"""A cluster in this process: programs run where they are written.
+"""Local cluster: programs run in the process that submits them.
 
-Promises: submitting returns a client at once; pyspark is loaded only here, and only when a job is submitted.
-Does not know: how the job is run."""
+Promises: `submit` returns a client at once; pyspark is imported only when a job is submitted.
+Does not know: how the job runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _defaults: dict[str, str] = {}
 
 
 class PlanOnly(BaseException):
-    """Raised in place of running a job when only its plan is wanted."""
+    """Raised instead of running a job when only its plan is needed."""
 
 
 class LocalHandle:
-    """A job of this process as clients see it."""
+    """The handle of a job that runs in this process."""
 
     def __init__(self, running: Any) -> None:
         self._running = running
@@ -34,39 +34,39 @@ class LocalHandle:
         self.name: str = running.name
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end."""
+        """Wait for the end of the job; False if it has not ended in time."""
         return bool(self._running.wait(timeout))
 
     def status(self) -> JobStatus:
-        """The status now."""
+        """Return the current status."""
         status: JobStatus = self._running.master.job.status
         return status
 
     def failure(self) -> BaseException | None:
-        """Why it failed."""
+        """Return the error that the job failed with."""
         problem: BaseException | None = self._running.master.failure
         return problem
 
     def cancel(self) -> None:
-        """End it."""
+        """Cancel the job."""
         self._running.master.cancel()
 
-    def savepoint(self, directory: str | None, **how: Any) -> Future[str]:
-        """Write a savepoint at the next epoch boundary."""
-        asked: Future[str] = self._running.master.savepoint(directory, **how)
-        return asked
+    def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
+        """Request a savepoint at the next epoch boundary."""
+        path: Future[str] = self._running.master.savepoint(directory, **options)
+        return path
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> Future[int]:
-        """Go on at another parallelism."""
-        ordered: Future[int] = self._running.master.rescale(parallelism)
-        return ordered
+        """Request another parallelism."""
+        slots: Future[int] = self._running.master.rescale(parallelism)
+        return slots
 
     def accumulators(self) -> dict[str, Any]:
-        """Accumulators and user metrics, each counted once; the newest epochs and checkpoints, and their number."""
+        """Return accumulators and user metrics, the newest epochs and checkpoints, and the number of all."""
         totals: dict[str, Any] = self._running.totals.values()
         totals["millstream.epochs"] = [
             {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}
-            for e in list(self._running.epochs)  # a copy: the job goes on while somebody asks
+            for e in list(self._running.epochs)  # a copy: the job runs on in its thread
         ]
         totals["millstream.checkpoints"] = [
             {"id": c.id, "bytes": c.bytes, "full_bytes": c.full_bytes, "duration_ms": c.duration_ms, "path": c.path}
@@ -78,18 +78,18 @@ class LocalHandle:
         return totals
 
     def runtime(self) -> int:
-        """Milliseconds it has run."""
+        """Return the milliseconds that the job has run."""
         return int(1000 * ((self._running.ended_at or self._running.started_at) - self._running.started_at))
 
     def started(self) -> int:
-        """When it was started, in milliseconds since 1970."""
+        """Return when the job was submitted, in milliseconds since 1970."""
         return int(self._running.submitted_at)
 
 
 def submit(
     graph: StreamGraph, configuration: Configuration, name: str, listeners: Sequence[Callable[[Any], None]] = ()
 ) -> JobClient:
-    """Run a program in this process."""
+    """Run a program in this process and return a client of its job."""
     if _intercept:
         _intercept[-1](graph, configuration, name)
         raise PlanOnly
@@ -98,5 +98,5 @@ def submit(
 
 
 def defaults() -> dict[str, str]:
-    """Options that every new environment starts with: what the command line gave."""
+    """Return the options of the command line, which every new environment starts with."""
     return dict(_defaults)

@@ -1,7 +1,7 @@
-"""A program file run as its author would run it, with the command line's options, or only up to its plan.
+"""Run a program file with the options of the command line, completely or only up to its plan.
 
-Promises: the file runs as `__main__` with its own arguments and directory; nothing of it is left in this process's
-settings afterwards.
+Promises: the file runs as `__main__` with its own arguments and directory; afterwards `sys.argv`, `sys.path` and the
+default options are as before.
 Does not know: what the program does."""
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def run_program(
     configuration: Mapping[str, str] | None = None,
     on_execute: local.OnExecute | None = None,
 ) -> None:
-    """Run the file; with `on_execute`, each job is handed to it instead of being run."""
+    """Run the file; with `on_execute`, that is called with the first job instead of running it."""
     file = Path(path)
     if not file.is_file():
-        msg = f"there is no program file '{path}'"
-        raise UserError(msg, hint="give the path of a Python file")
+        msg = f"the program file '{path}' does not exist"
+        raise UserError(msg, hint="pass the path of a Python file")
     before_argv, before_path = sys.argv, sys.path[:]
     before_defaults = dict(local._defaults)
     sys.argv = [str(file), *args]

@@ -1,8 +1,8 @@
-"""A running job on the terminal: epoch, rows per second, watermark, lag, checkpoints, restarts.
+"""Progress of a running job on the terminal: epoch, rows per second, watermark, lag, checkpoints, restarts.
 
-Promises: a listener that never blocks the job for long and never raises into it; on a terminal one panel that is
-redrawn in place, elsewhere at most one line a second, and one for every restart and for the end.
-Does not know: jobs or clients; it is told observations, and asked for nothing else."""
+Promises: the listener does not block the job for long. On a terminal it draws one panel in place; elsewhere it prints
+at most one line a second, and one for every restart and for the end.
+Does not know: jobs or clients; it only gets job events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, StatusChanged
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.job.job_status import JobStatus
 
@@ -30,7 +30,7 @@ _LATE = "numLateRecordsDropped"
 
 
 class Progress:
-    """What is known of a job so far. Call it with observations; `note` adds a line of the program's own."""
+    """The progress of a job so far: a listener for job events. `note` adds a line of the program."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
@@ -45,22 +45,22 @@ class Progress:
         self.on_note: Callable[[str], None] = _nothing
         self._clock = clock
         self._began = clock()
-        self._lock = threading.RLock()  # the job tells, the program notes, the display reads: three threads
+        self._lock = threading.RLock()  # used by the threads of the job, the program and the display
         self._recent: deque[tuple[float, int]] = deque()
 
-    def __call__(self, observation: Observation) -> None:
-        """Take one observation in."""
+    def __call__(self, event: JobEvent) -> None:
+        """Process one event of the job."""
         with self._lock:
-            match observation:
+            match event:
                 case EpochDone():
-                    self.epoch = observation
-                    self.records += observation.records
-                    self.late += sum(int(counts.get(_LATE, 0)) for counts in observation.metrics.values())
-                    self._recent.append((self._clock(), observation.records))
+                    self.epoch = event
+                    self.records += event.records
+                    self.late += sum(int(counts.get(_LATE, 0)) for counts in event.metrics.values())
+                    self._recent.append((self._clock(), event.records))
                 case CheckpointDone():
-                    self.checkpoint = observation
+                    self.checkpoint = event
                 case StatusChanged():
-                    self._status(observation)
+                    self._change_status(event)
         self.on_change()
 
     def note(self, text: str) -> None:
@@ -71,7 +71,7 @@ class Progress:
         self.on_note(line)
         self.on_change()
 
-    def _status(self, change: StatusChanged) -> None:
+    def _change_status(self, change: StatusChanged) -> None:
         self.status, self.restarts = change.status, change.restarts
         if change.status is JobStatus.RESTARTING:
             origin = "the beginning" if self.checkpoint is None else f"checkpoint {self.checkpoint.id}"
@@ -80,7 +80,7 @@ class Progress:
             self.note(f"failed: {_last_line(change.cause)}")
 
     def rate(self) -> float:
-        """Rows per second over the last seconds."""
+        """Return the rows per second over the last seconds."""
         now = self._clock()
         span = min(_RATE_OVER, max(now - self._began, 0.001))
         with self._lock:
@@ -89,27 +89,27 @@ class Progress:
             return sum(records for _, records in self._recent) / span
 
     def rows(self) -> list[tuple[str, str]]:
-        """Everything there is to show, as (name, text)."""
+        """Return the facts to show, as (name, text)."""
         epoch, checkpoint = self.epoch, self.checkpoint
-        shown = [("status", self.status.name), ("restarts", str(self.restarts))]
+        rows = [("status", self.status.name), ("restarts", str(self.restarts))]
         if epoch is not None:
-            shown += [
+            rows += [
                 ("epoch", f"{epoch.epoch}, took {epoch.duration_ms:.0f} ms"),
                 ("rows", f"{self.records:,}, {self.rate():,.0f}/s" + (f", {self.late:,} late" if self.late else "")),
-                ("watermark", watermark_text(epoch.watermark)),
+                ("watermark", format_watermark(epoch.watermark)),
                 ("lag", "unknown" if epoch.lag is None else f"{epoch.lag:,} rows"),
             ]
         if checkpoint is not None:
-            size = f"{bytes_text(checkpoint.bytes)} new of {bytes_text(checkpoint.full_bytes)}"
-            shown.append(("checkpoint", f"{checkpoint.id}, {size}, took {checkpoint.duration_ms:.0f} ms"))
-        return shown
+            size = f"{format_bytes(checkpoint.bytes)} new of {format_bytes(checkpoint.full_bytes)}"
+            rows.append(("checkpoint", f"{checkpoint.id}, {size}, took {checkpoint.duration_ms:.0f} ms"))
+        return rows
 
     def line(self) -> str:
-        """Everything there is to show, as one line."""
+        """Return the facts to show as one line."""
         return f"{self.name}: " + "; ".join(f"{name} {text}" for name, text in self.rows())
 
     def panel(self) -> RenderableType:
-        """Everything there is to show, as a panel."""
+        """Return the facts to show as a panel."""
         table = Table.grid(padding=(0, 2))
         for name, text in self.rows():
             table.add_row(Text(name, style="dim"), Text(text))
@@ -125,46 +125,46 @@ class Progress:
 def progress(
     name: str, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
-    """Show a job while a block runs; what the block is given is the listener to register with its environment."""
+    """Show a job while a block runs; the block gets the listener to register with its environment."""
     where = console or Console(stderr=True)
-    shown = Progress(name, clock)
+    listener = Progress(name, clock)
     if where.is_terminal:
-        live = Live(console=where, get_renderable=shown.panel, refresh_per_second=5)
+        live = Live(console=where, get_renderable=listener.panel, refresh_per_second=5)
     else:
         live = nullcontext()  # type: ignore[assignment]
-        shown.on_note = lambda text: _print(where, text)
-        shown.on_change = _at_most_once_a_second(shown, where, clock)
+        listener.on_note = lambda text: _print(where, text)
+        listener.on_change = _print_at_most_once_a_second(listener, where, clock)
     with live:
         try:
-            yield shown
+            yield listener
         finally:
-            if not where.is_terminal and shown.epoch is not None:
-                _print(where, shown.line())
+            if not where.is_terminal and listener.epoch is not None:
+                _print(where, listener.line())
 
 
-def _at_most_once_a_second(shown: Progress, where: Console, clock: Callable[[], float]) -> Callable[[], None]:
+def _print_at_most_once_a_second(progress: Progress, where: Console, clock: Callable[[], float]) -> Callable[[], None]:
     last = clock()
 
     def change() -> None:
         nonlocal last
-        if clock() - last >= _LINE_EVERY and shown.epoch is not None:
+        if clock() - last >= _LINE_EVERY and progress.epoch is not None:
             last = clock()
-            _print(where, shown.line())
+            _print(where, progress.line())
 
     return change
 
 
 def _print(where: Console, text: str) -> None:
-    with suppress(OSError):  # a reader that has gone is no reason for the job to fail
+    with suppress(OSError):  # a closed terminal must not fail the job
         where.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _nothing(*_: str) -> None:
-    """Nobody looks."""
+    """Do nothing: the default callback."""
 
 
-def watermark_text(watermark: int) -> str:
-    """A watermark as a time of day; its two ends in words."""
+def format_watermark(watermark: int) -> str:
+    """Return a watermark as date and time; the minimum and the maximum in words."""
     if watermark <= MIN_WATERMARK:
         return "none yet"
     if watermark >= MAX_WATERMARK:
@@ -172,11 +172,11 @@ def watermark_text(watermark: int) -> str:
     try:
         return datetime.fromtimestamp(watermark / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")[:-6]
     except (OverflowError, ValueError, OSError):
-        return str(watermark)  # event time that counts something else than milliseconds since 1970
+        return str(watermark)  # event time that is not in milliseconds since 1970
 
 
-def bytes_text(size: int) -> str:
-    """A number of bytes for people."""
+def format_bytes(size: int) -> str:
+    """Return a number of bytes with a readable unit."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:
@@ -186,7 +186,7 @@ def bytes_text(size: int) -> str:
 
 
 def _last_line(cause: str | None) -> str:
-    """The line of an error message that names the error: a traceback ends with it, before millstream says where."""
+    """Return the line of an error message that names the error: the last one of a traceback, without the operator."""
     lines = [line.strip() for line in (cause or "unknown cause").splitlines() if line.strip()]
     named = [line for line in lines if not line.startswith(("in operator", "Traceback", "File", "^", "~"))]
     return (named or lines)[-1]

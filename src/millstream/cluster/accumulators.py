@@ -1,7 +1,7 @@
-"""What a job has added up: accumulators and user metrics, as of its accepted epochs.
+"""Totals of a job: accumulators and user metrics of its accepted epochs.
 
-Promises: an epoch that is run again after a restart replaces what it had added before, so everything counts once.
-Does not know: how restarts come about; the number of an epoch says where the job went back to."""
+Promises: an epoch that is replayed after a restart replaces what it had added before, so everything counts once.
+Does not know: restarts; the number of an epoch shows which epoch is replayed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.runtime.metrics import combined
 
 _USER = "user."
 _DISTRIBUTION = "distribution."
-_KEPT = 16  # checkpoints a job may go back to
+_KEPT = 16  # checkpoints that a job may restore
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,16 @@ class Totals:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> dict[str, Any]:
-        """The results by name: user metrics, then accumulators."""
-        return {**self.metrics, **{name: each.get_local_value() for name, each in self.accumulators.items()}}
+        """Return the results by name: user metrics, then accumulators."""
+        return {
+            **self.metrics,
+            **{name: accumulator.get_local_value() for name, accumulator in self.accumulators.items()},
+        }
 
     def after(
         self, epoch: int, accumulators: Mapping[str, Accumulator[Any, Any]], metrics: Mapping[str, Mapping[str, Any]]
     ) -> Totals:
-        """With what one epoch added."""
+        """The totals after one more epoch."""
         sums = dict(self.metrics)
         for counts in metrics.values():
             for name, count in counts.items():
@@ -44,28 +47,28 @@ class Totals:
 
 
 class AcceptedTotals:
-    """The totals of a running job, which may go back to one of its checkpoints or to its beginning."""
+    """The totals of a running job, which may restore one of its checkpoints or restart from the beginning."""
 
     def __init__(self) -> None:
-        self._marks: list[Totals] = []
+        self._checkpointed: list[Totals] = []
         self._now: Totals | None = None
         self._origin = Totals()
 
     def accept(
         self, epoch: int, accumulators: Mapping[str, Accumulator[Any, Any]], metrics: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """An epoch was accepted; one whose number came before means that the job went back."""
+        """Add an accepted epoch; a number that was accepted before means that the epoch is replayed."""
         before = self._now
         if before is not None and epoch <= before.epoch:
-            self._marks = [mark for mark in self._marks if mark.epoch < epoch]
-            before = self._marks[-1] if self._marks else None
+            self._checkpointed = [totals for totals in self._checkpointed if totals.epoch < epoch]
+            before = self._checkpointed[-1] if self._checkpointed else None
         self._now = (before or self._origin).after(epoch, accumulators, metrics)
 
     def checkpoint(self) -> None:
-        """The job may come back to where it is now."""
+        """Remember the totals: the job may restore this checkpoint."""
         if self._now is not None:
-            self._marks = [*self._marks, self._now][-_KEPT:]
+            self._checkpointed = [*self._checkpointed, self._now][-_KEPT:]
 
     def values(self) -> dict[str, Any]:
-        """The results by name."""
+        """Return the results by name."""
         return (self._now or self._origin).values()

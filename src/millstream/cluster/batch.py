@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from millstream.cluster.events import (
+from millstream.cluster.job_execution import JobExecution
+from millstream.cluster.machine_events import (
     BoundaryReached,
     CancelRequested,
     CheckpointCompleted,
@@ -28,7 +29,6 @@ from millstream.cluster.events import (
     Start,
     TakeCheckpoint,
 )
-from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.restarts import restart_strategy
 from millstream.cluster.settings import JobSettings
 from millstream.cluster.sources import EpochPlan
@@ -109,14 +109,14 @@ class BatchPolicy:
         seconds = execution.clock.precise() - started
         execution.accept(plan, result)
         execution.notify(execution.measure(plan, result, seconds))
-        self._to_commit = execution.sinks.durable()
+        self._to_commit = execution.sinks.staged_committables()
         return EpochAccepted(execution.position, is_last=True)
 
     def _commit(self) -> CheckpointCompleted:
         """Make the output visible. A commit is idempotent, so after a failure it is repeated."""
         assert self._to_commit is not None
         self._execution.sinks.recommit(1, self._to_commit)
-        self._execution.sinks.ended(self._execution.clock.now())
+        self._execution.sinks.notify_end(self._execution.clock.now())
         return CheckpointCompleted(is_final=True)
 
     def _plan_all_input(self) -> EpochPlan:

@@ -14,12 +14,17 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from millstream.checkpoint.storage_errors import CheckpointTaken
-from millstream.cluster.events import CheckpointCompleted, CheckpointSkipped, SavepointNotWritten, SavepointWritten
+from millstream.cluster.job_events import CheckpointDone
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_requests import JobRequests
-from millstream.cluster.movement import Movement
-from millstream.cluster.observations import CheckpointDone
-from millstream.cluster.savepoints import SavepointFailed, SavepointRequest, undrained
+from millstream.cluster.leader_progress import LeaderProgress
+from millstream.cluster.machine_events import (
+    CheckpointCompleted,
+    CheckpointSkipped,
+    SavepointNotWritten,
+    SavepointWritten,
+)
+from millstream.cluster.savepoints import SavepointFailed, SavepointRequest, reopen_event_time
 from millstream.cluster.sources import EpochPlan
 from millstream.errors import ExternalError, MillstreamError
 
@@ -33,10 +38,10 @@ class CheckpointCoordinator:
         self,
         execution: JobExecution,
         requests: JobRequests,
-        movement: Movement,
+        leader_progress: LeaderProgress,
         run_epoch: Callable[[EpochPlan, int], None],
     ) -> None:
-        self._execution, self._requests, self._movement = execution, requests, movement
+        self._execution, self._requests, self._leader_progress = execution, requests, leader_progress
         self._savepoints, self._run_epoch = requests.savepoints, run_epoch
         self._failures = 0  # checkpoints that failed since the last one that exists
 
@@ -52,7 +57,7 @@ class CheckpointCoordinator:
         metadata = execution.snapshot(ended=ended)
         if is_final and not checkpoints.enabled:
             sinks.commit(metadata.checkpoint)  # nothing can be restored: the end is the only checkpoint
-            sinks.reached(metadata.operators, metadata.now)
+            sinks.notify_watermarks(metadata.operators, metadata.now)
             return True
         try:
             metadata, path = checkpoints.complete(metadata, execution.clock)
@@ -62,18 +67,18 @@ class CheckpointCoordinator:
             self._failures += 1
             tolerable = self._failures <= execution.settings.tolerable_failures
             if is_final or not tolerable or isinstance(problem, CheckpointTaken):  # that one may name our output
-                self._movement.checkpoint_failed()
+                self._leader_progress.on_checkpoint_failed()
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
-            checkpoints.missed(execution.clock.now())
+            checkpoints.skip(execution.clock.now())
             return False
-        sinks.published(metadata.checkpoint)
+        sinks.mark_published(metadata.checkpoint)
         self._failures = 0
         execution.progress.lineages = {operator.operator: operator.lineages for operator in metadata.operators}
         execution.check_leadership(metadata.checkpoint)
         sinks.commit(metadata.checkpoint)
-        sinks.reached(metadata.operators, metadata.now)
-        self._movement.checkpoint_completed()
+        sinks.notify_watermarks(metadata.operators, metadata.now)
+        self._leader_progress.on_checkpoint_completed()
         execution.sources.acknowledge()
         try:
             checkpoints.retire(keep=execution.settings.retained)
@@ -88,7 +93,7 @@ class CheckpointCoordinator:
 
     def write_savepoint(self, restarts: int) -> SavepointWritten | SavepointNotWritten:
         """Carry out the oldest request. A failed savepoint that does not end event time leaves the job running."""
-        request = self._savepoints.next()
+        request = self._savepoints.take_request()
         try:
             if request.ends:
                 self._end_with_savepoint(request, restarts)
@@ -112,8 +117,8 @@ class CheckpointCoordinator:
             execution.committing_savepoint = path
             execution.sinks.commit(metadata.checkpoint)
             execution.committing_savepoint = None
-            execution.sinks.reached(metadata.operators, metadata.now)
-            request.done(path)
+            execution.sinks.notify_watermarks(metadata.operators, metadata.now)
+            request.complete(path)
         elif self._checkpoint():
             self._savepoints.start(request, execution.snapshot())
         else:
@@ -133,7 +138,7 @@ class CheckpointCoordinator:
             checkpoints.log_plan(plan.to_json())
             self._run_epoch(plan, restarts)
         metadata = execution.snapshot()
-        resumable = undrained(metadata) if request.drain else metadata
+        resumable = reopen_event_time(metadata) if request.drain else metadata
         savepoint = self._savepoints.write(request, resumable, execution.plan.slots)
         if not checkpoints.enabled:
             execution.committing_savepoint = savepoint.path

@@ -1,8 +1,8 @@
-"""The checkpoints of one job: taken, found, kept and deleted.
+"""Checkpoints of one job on storage: published, looked up, retained and deleted, with the log of epoch plans.
 
-Promises: a checkpoint exists wholly or not at all (see `publishing`); recovery takes the newest one (see `finding`) and
-reads its metadata only, because tasks verify state files when they read them; a state file is deleted only when no kept
-checkpoint and no running epoch needs it.
+Promises: a checkpoint exists completely or not at all (see `publishing`). Recovery takes the newest one (see
+`checkpoint_lookup`) and reads its metadata only, because tasks verify state files when they read them. A state file is
+deleted only when no retained checkpoint and no running epoch needs it.
 Does not know: engines, sources, sinks."""
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from millstream.checkpoint.savepoint import NoSuchCheckpoint, open_snapshot
 from millstream.checkpoint.state_files import PATIENCE, JobStateFiles
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
+from millstream.cluster.checkpoint_lookup import Damage, SnapshotDamaged, find_newest_checkpoint, find_snapshot
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
-from millstream.cluster.deadlines import within
+from millstream.cluster.deadlines import run_within
 from millstream.cluster.failures import CheckpointExpired
-from millstream.cluster.finding import Damage, SnapshotDamaged, find_newest, find_snapshot
 from millstream.cluster.leadership import GENERATIONS
 from millstream.cluster.publishing import Publisher
 from millstream.errors import ExternalError, MillstreamError
@@ -39,49 +39,49 @@ _NEWEST = "checkpoint"  # in a logged plan: the number of the checkpoint before 
 
 
 class PlansMissing(ExternalError):
-    """The log does not say what was read after the checkpoint."""
+    """The log has no plans of epochs after the checkpoint."""
 
-    hint = "restore epochs.log and the checkpoints from a copy, or start a new job from a savepoint"
+    hint = "restore epochs.log and the checkpoints from a backup, or start a new job from a savepoint"
 
-    def __init__(self, epoch: int, found: int) -> None:
-        super().__init__(f"the job goes on after epoch {epoch}, but the next plan in its log is of epoch {found}")
+    def __init__(self, epoch: int, next_epoch: int) -> None:
+        super().__init__(f"the job resumes after epoch {epoch}, but the next plan in its log is of epoch {next_epoch}")
 
 
 class NewerCheckpointExists(CheckpointTaken):
-    """A checkpoint was made by a job that had not seen a newer one when it recovered."""
+    """A job has published a checkpoint, but there is a newer one that its recovery did not see."""
 
-    hint = "storage did not list all checkpoints; the job starts again from the newest one"
+    hint = "storage did not list all checkpoints; the job restarts from the newest one"
 
     def __init__(self, path: str, newer: int) -> None:
         self.path, self.newer = path, newer
-        ExternalError.__init__(self, f"{path} was made, but there is a checkpoint {newer} that recovery did not see")
+        ExternalError.__init__(
+            self, f"{path} was published, but there is a checkpoint {newer} that recovery did not see"
+        )
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What has to be known of a kept checkpoint."""
+    """The epoch of a retained checkpoint, and the files it needs."""
 
     epoch: int
     files: frozenset[str]
 
     @classmethod
     def of(cls, metadata: CheckpointMetadata) -> Kept:
-        """Of a checkpoint."""
+        """Create the entry of a checkpoint."""
         return cls(metadata.epoch, frozenset(handle.file for handle in metadata.handles))
 
 
 class Checkpoints:
-    """Storage and schedule of a job's checkpoints."""
+    """Storage, numbers and schedule of one job's checkpoints."""
 
     def __init__(self, storage: CheckpointStorage, schedule: CheckpointSchedule, *, temporary: bool) -> None:
-        """`temporary`: the storage is a scratch directory that ends with the job."""
+        """`temporary`: the storage is a scratch directory that is deleted with the job."""
         self.storage = storage
         self._schedule = schedule
         self._temporary = temporary
         self._known: set[str] = set()
-        self._kept: dict[
-            int, Kept | None
-        ] = {}  # what each checkpoint that exists needs, so that it is read once at most
+        self._kept: dict[int, Kept | None] = {}  # by number; None for a void one. Each is read at most once
         self._restored_from: CheckpointStorage | None = None
         self._opened: CheckpointMetadata | None = None
         self._opened_path = ""
@@ -89,10 +89,10 @@ class Checkpoints:
         self._pins: dict[int, frozenset[str]] = {}
         self._pin_numbers = count()
         self._term = 0
-        self._newest = 0  # the number of the checkpoint that the job goes on from
-        self._landed: set[int] = set()  # the numbers of those that failed or expired, and exist all the same
+        self._newest = 0  # the number of the newest checkpoint that is known to exist
+        self._landed: set[int] = set()  # the numbers of those that failed or expired, but exist
         self._seen = 0  # the greatest number that recovery saw
-        self._confirmed = False  # whether there was none greater when the first checkpoint was made
+        self._confirmed = False  # whether the first checkpoint since the start was the newest
         self._publisher = Publisher(storage)
         self._damage = Damage(storage)
         self.merges = True
@@ -101,12 +101,12 @@ class Checkpoints:
         self.patience: tuple[float, ...] = PATIENCE
 
     def lead(self, term: int) -> None:
-        """Several drivers may run this job: from now on nothing is done that could harm a later term's."""
+        """Begin a term: from now on nothing is deleted that a later term may need."""
         self._term = term
 
     @property
     def _log_name(self) -> str:
-        """The plan log; each term has its own, because an earlier leader may still write to its."""
+        """The name of the plan log. Each term has its own, because an earlier leader may still write to its log."""
         return f"epochs-{self._term}.log" if self._term else EPOCHS
 
     @property
@@ -115,14 +115,14 @@ class Checkpoints:
         return self._schedule.interval is not None
 
     def files(self) -> JobStateFiles:
-        """State files for the tasks."""
+        """Return the state files as tasks read and write them."""
         tasks = self.storage.of(self.storage.root, self.storage.job, sync=self.enabled)
         return JobStateFiles(tasks, self._restored_from, self.patience)
 
     # ------------------------------------------------------------------------------------------------- finding
 
     def open(self, path: str) -> CheckpointMetadata:
-        """The checkpoint or savepoint at a path; it may be of another job."""
+        """Open the checkpoint or savepoint at a path; it may be of another job."""
         snapshot = find_snapshot(path, self.storage, self.patience)
         self._restored_from = snapshot.storage
         problem = self._damage.of(snapshot.metadata)
@@ -132,78 +132,79 @@ class Checkpoints:
         return snapshot.metadata
 
     def claim(self, path: str) -> None:
-        """What this job starts from is its own: it goes when it is subsumed, as the job's own checkpoints do."""
+        """Own the snapshot that this job starts from: it is deleted when it is subsumed (Flink's claim mode)."""
         self._claimed = path
 
     def latest_intact(self) -> CheckpointMetadata | None:
-        """The newest checkpoint of this job; `OlderCheckpointRefused` if that is damaged and output was committed with
-        it, unless going back is allowed.
+        """Return the newest checkpoint of this job. Raises `OlderCheckpointRefused` if it is damaged and output was
+        committed with it, unless an older one is allowed.
 
-        Storage that cannot be read now is no damage: the job tries again."""
+        Storage that cannot be read now is not damage: the error makes the job restart."""
         log = self._newest_log()
         records = self.storage.read_log(log) if log is not None else []
         self._newest = max([self._newest, *(json.loads(record).get(_NEWEST, 0) for record in records)])
-        found, self._seen = find_newest(
+        newest, self._seen = find_newest_checkpoint(
             self.storage, self._newest, self._damage, allow_older=self.allow_older, patience=self.patience
         )
-        if found is not None:
-            self.storage.sync_checkpoint(found.checkpoint)  # its output is committed next
-            self._newest = max(self._newest, found.checkpoint)
-            self._kept[found.checkpoint] = Kept.of(found)
-        return found
+        if newest is not None:
+            self.storage.sync_checkpoint(newest.checkpoint)  # its output is committed next
+            self._newest = max(self._newest, newest.checkpoint)
+            self._kept[newest.checkpoint] = Kept.of(newest)
+        return newest
 
-    def blame(self, damaged: StateFileDamaged) -> bool:
-        """A task cannot use a state file: whether what the job would restart from needs it, and is damaged."""
+    def note_damage(self, damaged: StateFileDamaged) -> bool:
+        """Note a state file that a task could not use; return whether the checkpoint to restart from is damaged."""
         used = [kept.files for kept in self._kept.values() if kept is not None]
         if self._opened is not None:
             used.append(Kept.of(self._opened).files)
         return any(damaged.file in files for files in used) and self._damage.note(damaged)
 
     def newest_term(self) -> int:
-        """The last term of a leader that left a checkpoint; 0 if there is none."""
+        """Return the last term that left a checkpoint; 0 if there is none."""
         for number in reversed(self.storage.list_checkpoints()):
-            with suppress(MillstreamError):  # one that is void or damaged does not say
+            with suppress(MillstreamError):  # the term of a void or damaged one is not known
                 return CheckpointMetadata.from_bytes(self.storage.read_metadata(number)).generation // GENERATIONS
         return 0
 
     def is_superseded(self, checkpoint: int) -> bool:
-        """Whether there is a later one."""
+        """Whether there is a checkpoint with a greater number."""
         return max(self.storage.list_checkpoints(), default=0) > checkpoint
 
     # ---------------------------------------------------------------------------------------------- the plan log
 
     def log_plan(self, plan: dict[str, Any]) -> None:
-        """Make a plan durable; without checkpoints there is nothing to replay it from."""
+        """Make a plan durable. Without checkpoints nothing is logged, because nothing is replayed."""
         if self.enabled:
             self.storage.append_log(self._log_name, json.dumps({**plan, _NEWEST: self._newest}).encode())
 
     def logged_plans(self, epoch: int, sources: Collection[str]) -> list[dict[str, Any]]:
-        """The plans that follow an epoch, in order: an epoch that was planned is replayed as planned.
+        """Return the logged plans after an epoch, in order: a planned epoch is replayed as planned.
 
-        Plans of the job this one was restored from become its own first. A plan for other sources is of another
-        program: it and what follows is planned anew."""
+        Plans of the job that this one was restored from are copied to its log first. A plan with other sources is of
+        another program: it and the plans after it are not replayed."""
         log = self._newest_log()
         records = self.storage.read_log(log) if log is not None else []
         if log is None and self._restored_from is not None:
             records = self._restored_from.read_log(EPOCHS)
-        found: list[dict[str, Any]] = []
+        plans: list[dict[str, Any]] = []
         for record in records:
             plan = json.loads(record)
             if log is None:
                 plan.pop(_NEWEST, None)  # a number of the other job
             if plan["epoch"] <= epoch:
                 continue
-            while found and found[-1]["epoch"] >= plan["epoch"]:  # planned anew after an older recovery
-                found.pop()
-            found.append(plan)
-        for expected, plan in enumerate(found, epoch + 1):
+            while plans and plans[-1]["epoch"] >= plan["epoch"]:  # planned again after an older recovery
+                plans.pop()
+            plans.append(plan)
+        for expected, plan in enumerate(plans, epoch + 1):
             if plan["epoch"] != expected:
                 raise PlansMissing(expected - 1, plan["epoch"])
-        wanted = set(sources)  # an attempt to stop that did not come to its end is not repeated
-        known = list(takewhile(lambda plan: plan["sources"].keys() == wanted and not plan.get("stop"), found))
-        if log != self._log_name and (known or self._term):  # a leader has a log, be it empty: older ones are not asked
-            self.storage.truncate_log(self._log_name, [json.dumps(plan).encode() for plan in known])
-        return known
+        operators = set(sources)  # a stop that was not completed is not repeated
+        replayed = list(takewhile(lambda plan: plan["sources"].keys() == operators and not plan.get("stop"), plans))
+        # a leader creates a log even if it is empty, so that older logs are not read again
+        if log != self._log_name and (replayed or self._term):
+            self.storage.truncate_log(self._log_name, [json.dumps(plan).encode() for plan in replayed])
+        return replayed
 
     def _newest_log(self) -> str | None:
         logs = [self._log_name, *(f"epochs-{term}.log" for term in range(self._term - 1, 0, -1))]
@@ -216,29 +217,30 @@ class Checkpoints:
         """The number of the next checkpoint."""
         return self._publisher.next_id
 
-    def missed(self, now: int) -> None:
-        """A checkpoint failed and the job goes on."""
+    def skip(self, now: int) -> None:
+        """Schedule the next checkpoint after one failed and the job continues."""
         self._schedule = self._schedule.after_failure(now)
 
-    def started(self, now: int, epoch: int) -> None:
-        """The job runs from here: from a checkpoint of `epoch`, or 0."""
+    def start(self, now: int, epoch: int) -> None:
+        """Start the schedule and the numbers after the job restored a checkpoint of `epoch`, or began at 0."""
         self._schedule = self._schedule.after_start(now, epoch)
         self._confirmed = False
-        if not self._term:  # else numbers follow from this leader's own checkpoints, so as to meet a later term's fence
-            # not from another listing: a checkpoint that recovery did not see must be met by the next one of its number
+        # A leader's numbers continue its own checkpoints, so that they collide with a later term's fence. Without terms
+        # there is no other listing: a checkpoint that recovery did not see must collide with the next number.
+        if not self._term:
             self._publisher.next_id = max(self.next_id - 1, self._newest, self._seen) + 1
 
-    def due(self, now: int, epoch: int) -> bool:
-        """Whether to take a checkpoint."""
+    def is_due(self, now: int, epoch: int) -> bool:
+        """Whether to take a checkpoint of `epoch` now."""
         return self._schedule.is_due(now, epoch)
 
     def new_bytes(self, operators: Iterable[OperatorSnapshot]) -> int:
-        """The bytes of state written since the last checkpoint."""
+        """Return the bytes of state files written since the last checkpoint."""
         return sum(handle.size for handle in _handles(operators) if handle.name not in self._known)
 
     def complete(self, metadata: CheckpointMetadata, clock: Clock) -> tuple[CheckpointMetadata, str]:
-        """Publish a checkpoint; gives it as it was published, and its path. `CheckpointExpired` when that takes too
-        long; until it is resolved, it may still come to exist."""
+        """Publish a checkpoint, and return it as it was published, and its path. Raises `CheckpointExpired` when that
+        takes too long; until the checkpoint is resolved, it may still come to exist."""
         deadline = partial(self._in_time, metadata.checkpoint)
         metadata = self._publisher.publish(metadata, deadline, merges=self.merges, confirm=self._confirm)
         self._known = {handle.name for handle in metadata.handles}
@@ -248,44 +250,45 @@ class Checkpoints:
         return metadata, self.path_of(metadata.checkpoint)
 
     def path_of(self, checkpoint: int) -> str:
-        """Where a checkpoint of this job is."""
+        """Return the path of a checkpoint of this job."""
         return os.path.join(self.storage.root, self.storage.job, f"chk-{checkpoint}")
 
     def path_after_end(self, checkpoint: int) -> str | None:
-        """Where a checkpoint is that the job made or started from, if it can be kept after the end of the job."""
+        """Return the path of a checkpoint of this job, or of the snapshot it started from, if it can be kept after the
+        end of the job; else None."""
         opened = self._opened
         if opened is not None and opened.checkpoint == checkpoint and checkpoint not in {*self._kept, *self._landed}:
             return self._opened_path
         return self.path_of(checkpoint) if self.enabled and not self._temporary else None
 
-    def _confirm(self, made: int) -> None:
-        """Take a job's first checkpoint back if there is a newer one: whatever the job did since it recovered has been
-        done before, and may be visible already. A leader's checkpoints follow the fence of its term."""
+    def _confirm(self, published: int) -> None:
+        """Delete a job's first checkpoint if there is a newer one: the epochs since the recovery ran before, and their
+        output may be visible. A leader needs no such check, because its checkpoints follow the fence of its term."""
         newer = 0 if self._confirmed or self._term else max(self.storage.list_checkpoints(), default=0)
-        if newer > made:
-            self.storage.delete_checkpoint(made)
-            raise NewerCheckpointExists(self.path_of(made), newer)
+        if newer > published:
+            self.storage.delete_checkpoint(published)
+            raise NewerCheckpointExists(self.path_of(published), newer)
         self._confirmed = True
 
     def resolve(self) -> list[CheckpointMetadata]:
-        """Settle what came of checkpoints that failed or expired, before output that they name is taken back: those
-        that are returned exist, the others never will. Each is returned once: the caller must remember it."""
+        """Resolve checkpoints that failed or expired, before output that they name is aborted: those that are returned
+        exist, the others never will. Each is returned once: the caller must remember it."""
         landed = self._publisher.resolve(partial(self._in_time, self.next_id - 1))
-        self._landed.update(each.checkpoint for each in landed)
-        self._newest = max([self._newest, *self._landed])  # recovery must not overlook it
+        self._landed.update(metadata.checkpoint for metadata in landed)
+        self._newest = max([self._newest, *self._landed])  # recovery must not miss it
         return landed
 
     def _in_time(self, checkpoint: int, work: Callable[[], T]) -> T:
         if self.timeout is None:
             return work()
-        return within(self.timeout, work, CheckpointExpired(checkpoint, self.timeout))
+        return run_within(self.timeout, work, CheckpointExpired(checkpoint, self.timeout))
 
     def is_unresolved(self, checkpoint: int) -> bool:
         """Whether a checkpoint failed or expired, and may still come to exist."""
         return self._publisher.is_unresolved(checkpoint)
 
     def pin(self, handles: Iterable[Handle]) -> Callable[[], None]:
-        """Keep files, whoever else needs them or not, until what is returned is called; from any thread."""
+        """Keep files until the returned function is called; from any thread."""
         number = next(self._pin_numbers)
         self._pins[number] = frozenset(handle.file for handle in handles)
         return partial(self._unpin, number)
@@ -294,27 +297,28 @@ class Checkpoints:
         self._pins.pop(number, None)
 
     def numbers(self) -> list[int]:
-        """The checkpoints that exist."""
+        """Return the numbers of the checkpoints that exist."""
         return self.storage.list_checkpoints()
 
     def publish_new(self, metadata: CheckpointMetadata) -> None:
-        """Make a checkpoint that must not exist yet, to begin a term with."""
+        """Publish the fence that begins a term; raises `CheckpointTaken` if its number is taken."""
         self.storage.publish(metadata.checkpoint, metadata.to_bytes())
         self._publisher.next_id = metadata.checkpoint + 1
         self._kept[metadata.checkpoint] = Kept.of(metadata)
         self._newest = metadata.checkpoint
 
     def discard(self, checkpoint: int) -> None:
-        """Take back a checkpoint that a driver made after its term."""
+        """Delete a checkpoint that a driver created after its term."""
         self.storage.delete_checkpoint(checkpoint)
 
     # ------------------------------------------------------------------------------------------------- keeping
 
     def retire(self, keep: int) -> None:
-        """Delete all but the newest checkpoints, the files only they needed, and plans older than all of them.
+        """Delete all but the newest `keep` checkpoints, the state files that only the deleted ones needed, and plans
+        older than the kept ones.
 
-        A void number stays while a checkpoint before it is kept. One that is known is kept even if it is not listed: a
-        listing may be stale."""
+        A void number stays while a checkpoint before it is kept. A known checkpoint is kept even if storage does not
+        list it, because a listing may be stale."""
         directories = self.storage.list_directories()
         numbers = sorted({*filter(self.storage.exists, directories), *self._kept})
         needs: dict[int, Kept | None] = {}
@@ -341,7 +345,7 @@ class Checkpoints:
         self._sweep({handle.file for handle in needed})
 
     def _needs(self, checkpoint: int) -> Kept | None:
-        """What a checkpoint needs; None for a void number. Metadata is read for those that another driver made."""
+        """Return what a checkpoint needs; None for a void number. Metadata of other drivers' checkpoints is read."""
         if checkpoint not in self._kept:
             try:
                 self._kept[checkpoint] = Kept.of(CheckpointMetadata.from_bytes(self.storage.read_metadata(checkpoint)))
@@ -363,11 +367,11 @@ class Checkpoints:
     def _dispose_of_claimed(self) -> None:
         path, self._claimed = self._claimed, None
         if path is not None:
-            with suppress(NoSuchCheckpoint):  # an earlier life of this job has done it
+            with suppress(NoSuchCheckpoint):  # an earlier run of this job has deleted it
                 open_snapshot(path, self.storage).dispose()
 
     def close(self, *, keep: bool) -> None:
-        """The job is over."""
+        """Delete checkpoints, state files and logs at the end of the job, unless they are to be kept."""
         if not keep:
             self._dispose_of_claimed()
         if not keep and not self._temporary:
@@ -380,4 +384,4 @@ class Checkpoints:
 
 
 def _handles(operators: Iterable[OperatorSnapshot]) -> Iterable[Handle]:
-    return (handle for each in operators for lineage in each.lineages for handle in lineage.handles)
+    return (handle for operator in operators for lineage in operator.lineages for handle in lineage.handles)

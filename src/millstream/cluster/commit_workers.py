@@ -1,7 +1,7 @@
-"""What the committers of a job may use of it: its engine, its name, and its lease.
+"""Workers of a job as its committers use them: tasks on the engine, the name of the run, and the lease.
 
-Promises: tasks run with a deadline, on the program as it is deployed; it is deployed if nothing was yet. A driver that
-lost its lease gets an error.
+Promises: tasks run with a deadline, on the deployed program, which is deployed first if necessary. A driver that lost
+its lease gets an error.
 Does not know: sinks, epochs."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from millstream.cluster.deadlines import watched
+from millstream.cluster.deadlines import run_watched
 from millstream.cluster.leadership import Leadership
 from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Engine
@@ -23,15 +23,15 @@ class CommitTimedOut(ExternalError):
     def __init__(self, tasks: int, deadline: int) -> None:
         super().__init__(
             f"{tasks} tasks between epochs did not end within {deadline / 1000:g} s and were cancelled",
-            hint="see what slows the system that a sink or savepoint is in; else raise millstream.epoch.deadline",
+            hint="see what slows the system that the sink or savepoint writes to; else raise millstream.epoch.deadline",
         )
 
 
 class WorkersGone(ExternalError):
-    """The job has failed: nothing more runs on its workers."""
+    """A task was to run on the workers of a job that has failed."""
 
     def __init__(self) -> None:
-        super().__init__("the job has failed, so no task runs for it any more")
+        super().__init__("the job has failed, so its workers run no more tasks")
 
 
 class CommitWorkers:
@@ -55,30 +55,30 @@ class CommitWorkers:
         self._released = False
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run functions on the workers of the job."""
+        """Run functions on the workers of the job and return their results."""
         if self._released:
             raise WorkersGone
         self._ensure_deployed()
         late = CommitTimedOut(len(tasks), self._deadline)
         engine = self._engine
         abandon = partial(engine.abandon, "tasks that commit output were cancelled and did not end")
-        return watched(
+        return run_watched(
             self._deadline, lambda: engine.run_tasks(tasks), engine.cancel, late, self._cancellation, abandon
         )
 
     def release(self) -> None:
-        """Run no more tasks: the engine may be what failed, and the end of the job does not wait for it."""
+        """Run no more tasks: the engine may have failed, and the end of the job must not wait for it."""
         self._released = True
 
     def leads(self) -> bool:
-        """Whether the lease says that this driver runs the job."""
+        """Whether this driver leads, according to the lease; False without high availability."""
         if self._leadership is None:
             return False
         self._leadership.verify()
         return True
 
     def backpressured(self) -> None:
-        """Keep the lease: the job waits for the reader of its output and is not stuck. `LeadershipGivenUp` if the lease
-        was given up before: another driver may lead, so this one does not wait on."""
+        """Keep the lease while the job waits for the reader of its output: it is not stuck. Raises `LeadershipGivenUp`
+        if the lease was given up before: another driver may lead, so this one stops waiting."""
         if self._leadership is not None:
-            self._leadership.moved()
+            self._leadership.report_progress()

@@ -1,7 +1,8 @@
-"""Work with a deadline: every wait ends, with a reason.
+"""Calls with a deadline: every wait ends, with a reason.
 
-Promises: gives the result, raises what the work raised, or raises `late` when it has not ended in time.
-Does not know: what the work is. What cannot be cancelled is left behind, and what it does later must do no harm."""
+Promises: a call returns the result of its work, raises what the work raised, or raises `late` when the work has not
+ended in time. Work that cannot be cancelled goes on in its thread, so its later effects must be harmless.
+Does not know: what the work is."""
 
 from __future__ import annotations
 
@@ -16,43 +17,43 @@ from millstream.errors import ExternalError
 
 T = TypeVar("T")
 
-_endless: ContextVar[bool] = ContextVar("endless", default=False)
+_disabled: ContextVar[bool] = ContextVar("disabled", default=False)
 
 
 @contextmanager
 def without_deadlines() -> Iterator[None]:
-    """Work in the calling thread, however long it takes: where the clock is not real, no deadline is."""
-    before = _endless.set(True)
+    """Disable deadlines in a block: work runs in the calling thread. For simulations, whose clock is virtual."""
+    token = _disabled.set(True)
     try:
         yield
     finally:
-        _endless.reset(before)
+        _disabled.reset(token)
 
 
 def has_no_deadlines() -> bool:
-    """Whether work is done in the calling thread, however long it takes."""
-    return _endless.get()
+    """Whether deadlines are disabled."""
+    return _disabled.get()
 
 
-def begun(work: Callable[[], T]) -> Future[T]:
-    """Do work in a thread of its own; gives what comes of it."""
+def start_in_thread(work: Callable[[], T]) -> Future[T]:
+    """Start work in a new thread and return the future of its result."""
     outcome: Future[T] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as problem:  # handed to the caller, whatever it is
+        except BaseException as problem:  # the caller gets it from the future
             outcome.set_exception(problem)
 
     Thread(target=copy_context().run, args=(run,), name="with-deadline", daemon=True).start()
     return outcome
 
 
-def within(millis: int, work: Callable[[], T], late: Exception) -> T:
-    """The result of `work`, if it comes within `millis` milliseconds."""
-    if _endless.get():
+def run_within(millis: int, work: Callable[[], T], late: Exception) -> T:
+    """Return the result of `work`, which runs in another thread, if it ends within `millis` milliseconds."""
+    if _disabled.get():
         return work()
-    outcome = begun(work)
+    outcome = start_in_thread(work)
     try:
         return outcome.result(millis / 1000)
     except TimeoutError:
@@ -61,7 +62,7 @@ def within(millis: int, work: Callable[[], T], late: Exception) -> T:
         raise late from None
 
 
-def watched(
+def run_watched(
     millis: int,
     work: Callable[[], T],
     cancel: Callable[[], None],
@@ -69,9 +70,10 @@ def watched(
     grace: int = 0,
     abandon: Callable[[], None] = lambda: None,
 ) -> T:
-    """The result of `work`, done in this thread and cancelled from another one after `millis` milliseconds. When it has
-    not ended `grace` milliseconds after that, it is abandoned: `abandon` must make it end; 0 for never."""
-    if _endless.get():
+    """Return the result of `work`, which runs in this thread and is cancelled from another one after `millis`
+    milliseconds. If it has not ended `grace` milliseconds after that, `abandon` is called and must make it end; a
+    `grace` of 0 disables this."""
+    if _disabled.get():
         return work()
     expired, ended = Event(), Event()
 

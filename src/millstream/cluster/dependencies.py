@@ -1,8 +1,8 @@
-"""The files a program brings along, gathered into one bundle before its job starts.
+"""Dependencies of a program (files, archives, packages), bundled into one archive before its job starts.
 
-Promises: what is missing, or cannot be installed, is refused before the job starts, by name; packages are installed
-once, here, for all workers.
-Does not know: how the bundle travels, or what is in the files."""
+Promises: a file that is missing, or a package that cannot be installed, is refused by name before the job starts;
+packages are installed once, on the driver, for all workers.
+Does not know: how the bundle is distributed, and what the files contain."""
 
 from __future__ import annotations
 
@@ -27,31 +27,33 @@ _ZIPS = (".zip", ".whl", ".egg", ".jar")
 
 
 class DependencyMissing(UserError):
-    """A file that the program brings along is not there."""
+    """A dependency of the program does not exist."""
 
     def __init__(self, what: str, path: str) -> None:
         self.what, self.path = what, path
-        super().__init__(f"the {what} '{path}' does not exist", hint="give its path on the machine of the program")
+        super().__init__(
+            f"the {what} '{path}' does not exist", hint="use its path on the machine that submits the program"
+        )
 
 
 class UnusableDependency(UserError):
-    """Something the program brings along cannot be used."""
+    """A dependency of the program cannot be used."""
 
 
 class RequirementsNotInstalled(UserError):
-    """pip could not install what the program requires."""
+    """pip could not install the requirements of the program."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"the requirements of '{path}' could not be installed: {reason}",
-            hint="try: python -m pip install --target /tmp/try -r FILE; without a network give requirements_cache_dir",
+            hint="try: python -m pip install --target /tmp/try -r FILE; without a network, set requirements_cache_dir",
         )
 
 
-def gather(configuration: Configuration, scratch: Path) -> Dependencies | None:
-    """The bundle of everything the configuration names; None when it names nothing."""
-    files = _listed(configuration.get(options.PYTHON_FILES))
-    archives = [_pair(text) for text in _listed(configuration.get(options.PYTHON_ARCHIVES))]
+def bundle_dependencies(configuration: Configuration, scratch: Path) -> Dependencies | None:
+    """Bundle all dependencies that the configuration names; None if it names none."""
+    files = _split_list(configuration.get(options.PYTHON_FILES))
+    archives = [_split_target(text) for text in _split_list(configuration.get(options.PYTHON_ARCHIVES))]
     requirements = configuration.get(options.PYTHON_REQUIREMENTS)
     cached = [parse_map(text) for text in parse_list(configuration.get(options.CACHED_FILES) or "")]
     _refuse_archived_python(configuration, archives)
@@ -61,12 +63,14 @@ def gather(configuration: Configuration, scratch: Path) -> Dependencies | None:
     for part in (FILES, CACHED, ARCHIVES):
         (home / part).mkdir(parents=True)
     manifest = {
-        "path": _take_files(files, home / FILES),
-        "archives": _take_archives(archives, home / ARCHIVES),
-        "cached": _take_cached(cached, home / CACHED),
+        "path": _copy_files(files, home / FILES),
+        "archives": _copy_archives(archives, home / ARCHIVES),
+        "cached": _copy_cached(cached, home / CACHED),
     }
     if requirements:
-        _install(*_pair(requirements), home / SITE, configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
+        _install(
+            *_split_target(requirements), home / SITE, configuration.get(options.PYTHON_EXECUTABLE) or sys.executable
+        )
         manifest["path"] = [*manifest["path"], SITE]
     (home / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     bundle = scratch / "bundle.tar"
@@ -77,107 +81,107 @@ def gather(configuration: Configuration, scratch: Path) -> Dependencies | None:
     return Dependencies(_digest(bundle), str(bundle), str(scratch / "dependencies"), bool(archives))
 
 
-def _listed(text: str | None) -> list[str]:
-    return [each.strip() for each in (text or "").split(",") if each.strip()]
+def _split_list(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
-def _pair(text: str) -> tuple[str, str | None]:
-    """`path#target` as Flink writes it."""
+def _split_target(text: str) -> tuple[str, str | None]:
+    """Split `path#target`, Flink's form, into its parts."""
     path, _, target = text.partition("#")
     return path, target or None
 
 
-def _existing(what: str, path: str) -> Path:
+def _check_exists(what: str, path: str) -> Path:
     parts = urlsplit(path)
     if "://" in path and parts.scheme != "file":
         msg = f"the {what} '{path}' is not on a local or mounted file system"
-        raise UnusableDependency(msg, hint="give the path of a local copy")
-    found = Path(unquote(parts.path) if parts.scheme == "file" else path)
-    if not found.exists():
+        raise UnusableDependency(msg, hint="use the path of a local copy")
+    local_path = Path(unquote(parts.path) if parts.scheme == "file" else path)
+    if not local_path.exists():
         raise DependencyMissing(what, path)
-    return found
+    return local_path
 
 
-def _take_files(files: list[str], into: Path) -> list[str]:
-    """Copy modules, packages, directories and zipped modules; gives what goes on the Python path, first come first.
+def _copy_files(files: list[str], into: Path) -> list[str]:
+    """Copy modules, packages, directories and zipped modules; return the entries of the Python path, in order.
 
-    A file stands in a directory that goes on the path; a package is importable by its name, and the content of a
-    directory that is no package by theirs."""
+    The directory of a file is on the path. A package is importable by its name, the content of a directory that is not
+    a package by its own names."""
     path: list[str] = []
     for number, name in enumerate(files):
-        given = _existing("Python file", name)
+        source = _check_exists("Python file", name)
         holder = into / str(number)
         holder.mkdir()
-        target = holder / given.resolve().name
-        if given.is_dir():
-            shutil.copytree(given, target, ignore=shutil.ignore_patterns("__pycache__"))
-            inner = [] if (given / "__init__.py").exists() else [f"{FILES}/{number}/{target.name}"]
+        target = holder / source.resolve().name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            inner = [] if (source / "__init__.py").exists() else [f"{FILES}/{number}/{target.name}"]
             path += [f"{FILES}/{number}", *inner]
         else:
-            shutil.copy2(given, target)
+            shutil.copy2(source, target)
             path.append(f"{FILES}/{number}/{target.name}" if target.suffix in _ZIPS else f"{FILES}/{number}")
     return path
 
 
-def _take_archives(archives: list[tuple[str, str | None]], into: Path) -> dict[str, str]:
-    """Copy archives; gives {directory it is unpacked to: its place}."""
-    taken: dict[str, str] = {}
+def _copy_archives(archives: list[tuple[str, str | None]], into: Path) -> dict[str, str]:
+    """Copy archives; return their paths in the bundle by the directory they are unpacked to."""
+    copied: dict[str, str] = {}
     for number, (name, target) in enumerate(archives):
-        given = _existing("Python archive", name)
-        if given.is_dir() or not (zipfile.is_zipfile(given) or tarfile.is_tarfile(given)):
-            msg = f"'{name}' is no archive"
-            raise UnusableDependency(msg, hint="give a zip or tar file")
-        directory = target or given.name
+        source = _check_exists("Python archive", name)
+        if source.is_dir() or not (zipfile.is_zipfile(source) or tarfile.is_tarfile(source)):
+            msg = f"'{name}' is not an archive"
+            raise UnusableDependency(msg, hint="use a zip or tar file")
+        directory = target or source.name
         if Path(directory).is_absolute() or ".." in Path(directory).parts:
             msg = f"the archive '{name}' cannot be unpacked to '{directory}'"
-            raise UnusableDependency(msg, hint="give a relative path for target_dir")
-        if directory in taken:
+            raise UnusableDependency(msg, hint="use a relative path for target_dir")
+        if directory in copied:
             msg = f"two archives are to be unpacked to '{directory}'"
-            raise UnusableDependency(msg, hint="give each a target_dir of its own")
-        shutil.copy2(given, into / str(number))
-        taken[directory] = f"{ARCHIVES}/{number}"
-    return taken
+            raise UnusableDependency(msg, hint="use a different target_dir for each")
+        shutil.copy2(source, into / str(number))
+        copied[directory] = f"{ARCHIVES}/{number}"
+    return copied
 
 
-def _take_cached(cached: list[dict[str, str]], into: Path) -> dict[str, str]:
-    """Copy registered files and directories; gives {name: its place}."""
-    taken: dict[str, str] = {}
+def _copy_cached(cached: list[dict[str, str]], into: Path) -> dict[str, str]:
+    """Copy registered files and directories; return their paths in the bundle by name."""
+    copied: dict[str, str] = {}
     for number, entry in enumerate(cached):
         name, path = entry.get("name", ""), entry.get("path", "")
-        given = _existing("cached file", path)
+        source = _check_exists("cached file", path)
         (into / str(number)).mkdir()
-        target = into / str(number) / given.resolve().name
-        if given.is_dir():
-            shutil.copytree(given, target)
+        target = into / str(number) / source.resolve().name
+        if source.is_dir():
+            shutil.copytree(source, target)
         else:
-            shutil.copy2(given, target)
+            shutil.copy2(source, target)
             if entry.get("executable") == "true":
                 target.chmod(target.stat().st_mode | stat.S_IXUSR)
-        taken[name] = f"{CACHED}/{number}/{target.name}"
-    return taken
+        copied[name] = f"{CACHED}/{number}/{target.name}"
+    return copied
 
 
 def _install(requirements: str, cache: str | None, into: Path, python: str) -> None:
-    file = _existing("requirements file", requirements)
+    file = _check_exists("requirements file", requirements)
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(into)]
     if cache is not None:
-        command += ["--no-index", "--find-links", str(_existing("requirements cache", cache))]
+        command += ["--no-index", "--find-links", str(_check_exists("requirements cache", cache))]
     try:
-        done = subprocess.run(
+        pip = subprocess.run(
             [*command, "-r", str(file)], capture_output=True, text=True, check=False, timeout=_INSTALL_SECONDS
         )
     except subprocess.TimeoutExpired:
         raise RequirementsNotInstalled(requirements, f"pip did not end within {_INSTALL_SECONDS} s") from None
     except OSError as problem:
         raise RequirementsNotInstalled(requirements, str(problem)) from None
-    if done.returncode != 0:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise RequirementsNotInstalled(requirements, " ".join(said[-3:]) or f"pip ended with {done.returncode}")
-    into.mkdir(exist_ok=True)  # pip makes none for an empty file
+    if pip.returncode != 0:
+        lines = [line for line in (pip.stderr or pip.stdout).splitlines() if line.strip()]
+        raise RequirementsNotInstalled(requirements, " ".join(lines[-3:]) or f"pip ended with {pip.returncode}")
+    into.mkdir(exist_ok=True)  # pip creates none for an empty file
 
 
 def _refuse_archived_python(configuration: Configuration, archives: list[tuple[str, str | None]]) -> None:
-    """Spark starts the interpreter before it knows the job, so it cannot come in the job's own archive."""
+    """Refuse a Python in one of the job's archives: Spark starts the interpreter before it unpacks them."""
     python = configuration.get(options.PYTHON_EXECUTABLE) or ""
     for name, target in archives:
         if python.startswith((target or Path(name).name) + "/"):

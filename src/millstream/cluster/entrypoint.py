@@ -1,7 +1,7 @@
-"""The composition root: the only module that names an engine, reads the clock and draws ids.
+"""Composition root of the control plane: the only module that chooses an engine, reads the clock and draws ids.
 
-Promises: a submitted job runs in a thread of its own to a final status, and everything that can be refused is refused
-before that thread starts.
+Promises: a submitted job runs in its own thread to a final status; programs and options are checked before that thread
+starts.
 Does not know: how programs are written."""
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pathlib import Path
 from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.accumulators import AcceptedTotals
-from millstream.cluster.adoption import Layout
 from millstream.cluster.batch import BatchPolicy, batch_settings
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.dependencies import gather
+from millstream.cluster.dependencies import bundle_dependencies
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
-from millstream.cluster.rescale import Adaptive, most_useful
+from millstream.cluster.max_parallelism import JobLayout
+from millstream.cluster.rescale import Adaptive, max_useful_parallelism
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
@@ -45,7 +45,7 @@ from millstream.files.access import set_file_access
 from millstream.files.local import LocalFileSystem
 from millstream.files.locations import is_uri
 from millstream.files.remote import ObjectStore
-from millstream.graph.execution_plan import ExecutionPlan, execution_plan
+from millstream.graph.execution_plan import execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
 from millstream.serialization import codec
@@ -53,7 +53,7 @@ from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()
-_KEPT_EPOCHS, _KEPT_CHECKPOINTS = 500, 100  # the newest ones that a running job can be asked about
+_KEPT_EPOCHS, _KEPT_CHECKPOINTS = 500, 100  # the newest ones are kept for clients
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
 
 
@@ -65,13 +65,13 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def precise(self) -> float:
-        """Seconds, for measuring."""
+        """Seconds of a monotonic clock, to measure durations."""
         return time.perf_counter()
 
 
 class RunningJob:
-    """A job and the thread it runs in. Of its epochs and checkpoints it keeps the newest ones and how many there were,
-    so that it does not grow with the time it runs."""
+    """A job and its thread. It keeps the newest epochs and checkpoints and the number of all, so that its memory does
+    not grow with time."""
 
     def __init__(self, job_id: str, name: str) -> None:
         self.id, self.name = job_id, name
@@ -80,40 +80,40 @@ class RunningJob:
         self.checkpoints: deque[CheckpointDone] = deque(maxlen=_KEPT_CHECKPOINTS)
         self.epoch_count = self.checkpoint_count = 0
         self.totals = AcceptedTotals()
-        self.listeners: list[Callable[[Observation], None]] = []
-        self._failed_listeners: list[Callable[[Observation], None]] = []
+        self.listeners: list[Callable[[JobEvent], None]] = []
+        self._failed_listeners: list[Callable[[JobEvent], None]] = []
         self.started_at = time.perf_counter()
         self.submitted_at = SystemClock().now()
         self.ended_at: float | None = None
         self.master: JobMaster
         self._thread: threading.Thread
 
-    def observe(self, observation: Observation) -> None:
-        """Keep and pass on what the JobMaster tells."""
-        if isinstance(observation, EpochDone):
-            self.epochs.append(observation)
+    def notify(self, event: JobEvent) -> None:
+        """Keep an event of the job, and notify the listeners."""
+        if isinstance(event, EpochDone):
+            self.epochs.append(event)
             self.epoch_count += 1
             self.keep_alive()
-            self.totals.accept(observation.epoch, observation.accumulators, observation.metrics)
-        elif isinstance(observation, CheckpointDone):
-            self.checkpoints.append(observation)
+            self.totals.accept(event.epoch, event.accumulators, event.metrics)
+        elif isinstance(event, CheckpointDone):
+            self.checkpoints.append(event)
             self.checkpoint_count += 1
             self.totals.checkpoint()
         for listener in self.listeners:
-            self._notify(listener, observation)
+            self._call(listener, event)
 
-    def _notify(self, listener: Callable[[Observation], None], observation: Observation) -> None:
+    def _call(self, listener: Callable[[JobEvent], None], event: JobEvent) -> None:
         """Call a listener. Its error never fails the job; the first one is logged."""
         try:
-            listener(observation)
+            listener(event)
         except Exception:
             if all(listener is not failed for failed in self._failed_listeners):
                 self._failed_listeners.append(listener)
                 _log.exception(
-                    "a listener of job '%s' raised on %s; the job goes on, and further errors of this listener are not "
-                    "logged: %r",
+                    "a listener of job '%s' raised on %s; the job continues, and further errors of this listener are "
+                    "not logged: %r",
                     self.name,
-                    type(observation).__name__,
+                    type(event).__name__,
                     listener,
                 )
 
@@ -133,7 +133,7 @@ class RunningJob:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; False when it did not come in time."""
+        """Wait for the end of the job; False if it has not ended in time."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -143,9 +143,9 @@ def submit(
     configuration: Configuration,
     name: str,
     engine: Engine | None = None,
-    listeners: Sequence[Callable[[Observation], None]] = (),
+    listeners: Sequence[Callable[[JobEvent], None]] = (),
 ) -> RunningJob:
-    """Check a program and start it."""
+    """Check a program and start it as a job."""
     check_options(configuration)
     set_file_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
@@ -167,13 +167,13 @@ def submit(
     try:
         checkpoints = _checkpoints(configuration, settings, job_id, scratch, temporary=graph.batch)
         checkpoints.merges = configuration.get(options.FILE_MERGING)
-        dependencies = gather(configuration, scratch)
+        dependencies = bundle_dependencies(configuration, scratch)
     except Exception:
         shutil.rmtree(scratch, ignore_errors=True)
         hold.release()
         raise
     classes = declared_classes(graph)
-    codec.declare(*classes)  # for what the program itself reads in its own threads
+    codec.declare(*classes)  # for values that the program reads in its own threads
 
     def deployment(deployment_id: str) -> Deployment:
         return Deployment(
@@ -202,8 +202,8 @@ def submit(
         shutil.rmtree(scratch, ignore_errors=True)
         hold.release()
 
-    layout = Layout(graph, name)
-    most = most_useful(graph) if settings.reactive else graph.parallelism
+    layout = JobLayout(graph, name)
+    most = max_useful_parallelism(graph) if settings.reactive else graph.parallelism
     adaptive = Adaptive(most, settings.stable_for, settings.rest) if settings.adaptive else None
     execution = JobExecution(
         SubmittedJob(job_id, name, plan, settings, deployment, leadership, layout, adaptive, uuid.uuid4().hex[:12]),
@@ -211,7 +211,7 @@ def submit(
         checkpoints,
         SystemClock(),
         time.sleep,
-        running.observe,
+        running.notify,
         _show,
     )
     policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
@@ -221,12 +221,12 @@ def submit(
 
 
 def check_options(configuration: Configuration) -> None:
-    """Refuse misspelt options; warn once about each that has no meaning here."""
+    """Refuse unknown options; warn once about each option that has no effect."""
     unknown = options.unknown_keys(configuration)
     if unknown:
         key, near = unknown[0]
         msg = f"unknown option '{key}'"
-        raise UserError(msg, hint=f"did you mean '{near}'?" if near else "see the options page")
+        raise UserError(msg, hint=f"did you mean '{near}'?" if near else "docs/reference/options.md lists all options")
     for key, reason in options.ignored_keys(configuration):
         if key not in _warned:
             _warned.add(key)
@@ -234,42 +234,37 @@ def check_options(configuration: Configuration) -> None:
 
 
 def declared_classes(graph: StreamGraph) -> tuple[type, ...]:
-    """The classes a program declares: those of its types, and those it registered."""
-    found: dict[type, None] = dict.fromkeys(graph.classes)
+    """Return the classes that a program declares: those of its types, and those it registered."""
+    classes: dict[type, None] = dict.fromkeys(graph.classes)
 
-    def visit(kind: TypeInformation | None) -> None:
-        if kind is None:
+    def visit(type_info: TypeInformation | None) -> None:
+        if type_info is None:
             return
-        python = getattr(kind, "cls", None)
-        if python is not None:
-            found[python] = None
+        python_class = getattr(type_info, "cls", None)
+        if python_class is not None:
+            classes[python_class] = None
         for name in ("field_types", "elem_type", "key_type", "value_type"):
-            inner = getattr(kind, name, None)
-            for each in inner if isinstance(inner, list | tuple) else (inner,):
-                if isinstance(each, TypeInformation):
-                    visit(each)
+            inner = getattr(type_info, name, None)
+            for inner_type in inner if isinstance(inner, list | tuple) else (inner,):
+                if isinstance(inner_type, TypeInformation):
+                    visit(inner_type)
 
     for node in graph.nodes:
         visit(node.output_type)
         visit(node.key_type)
-        for side in node.side_types.values():
-            visit(side)
-    return tuple(found)
-
-
-def plan_of(graph: StreamGraph, name: str) -> ExecutionPlan:
-    """The execution plan of a program that is not run."""
-    return execution_plan(job_graph(graph, name))
+        for side_type in node.side_types.values():
+            visit(side_type)
+    return tuple(classes)
 
 
 def _job_id(configuration: Configuration, name: str) -> str:
-    """A new id; with high availability the one that every driver of this program gives to this job."""
+    """Return a new id; with high availability, the id that every driver of this program derives for this job."""
     if configuration.get(options.HA_TYPE) == "NONE":
         return uuid.uuid4().hex
     number = _submissions[name]
     _submissions[name] += 1
-    own = f"{configuration.get(options.HA_CLUSTER_ID)}\n{name}\n{number}"
-    return hashlib.blake2b(own.encode(), digest_size=16).hexdigest()
+    key = f"{configuration.get(options.HA_CLUSTER_ID)}\n{name}\n{number}"
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def _leadership(configuration: Configuration, settings: JobSettings, job_id: str) -> Leadership | None:
@@ -278,9 +273,9 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
     directory = configuration.get(options.HA_STORAGE_DIR)
     if directory is None:
         msg = f"{options.HA_TYPE.key} is set, but {options.HA_STORAGE_DIR.key} is not"
-        raise UserError(msg, hint="name a directory that every driver of the job sees")
+        raise UserError(msg, hint="set it to a directory that every driver of the job can access")
     if settings.checkpoint_interval is None or configuration.get(options.CHECKPOINT_DIR) is None:
-        msg = "a job without checkpoints cannot be taken over"
+        msg = "high availability needs checkpoints, from which another driver can take over"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_INTERVAL.key} and {options.CHECKPOINT_DIR.key}")
     if is_uri(directory):
         CheckpointStorage(directory).check_writable()
@@ -291,8 +286,8 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
         lease = FileLease(str(root / job_id))
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
-    if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # no shorter than what may pass in a job that is well
-        replayed = max(settings.checkpoint_interval, settings.min_pause)  # what was done since the last checkpoint
+    if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # at least as long as a healthy job may take
+        replayed = max(settings.checkpoint_interval, settings.min_pause)  # milliseconds of epochs since the checkpoint
         longest = settings.deadline + settings.cancellation + settings.checkpoint_timeout + replayed
         patience = max(patience, 1.2 * longest / 1000)
     holder = f"{os.uname().nodename}:{os.getpid()}"
@@ -305,7 +300,7 @@ def _checkpoints(
     schedule = CheckpointSchedule(settings.checkpoint_interval, settings.min_pause)
     directory = None if temporary else configuration.get(options.CHECKPOINT_DIR)
     if not temporary and directory is None and configuration.get(options.CHECKPOINT_STORAGE) == "filesystem":
-        msg = f"{options.CHECKPOINT_STORAGE.key} is 'filesystem', but no directory is given"
+        msg = f"{options.CHECKPOINT_STORAGE.key} is 'filesystem', but no directory is set"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_DIR.key}")
     if directory is None:
         return Checkpoints(

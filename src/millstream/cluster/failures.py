@@ -1,13 +1,13 @@
-"""Why an epoch, a checkpoint or a whole job fails.
+"""Failures of epochs, checkpoints and jobs, and what they mean for a job.
 
-Promises: what a task has told comes back as an error of the domain it belongs to: the program's, the world's, or ours.
-Does not know: restarts."""
+Promises: the failure that a task reports becomes an error of its domain: user, external or internal.
+Does not know: restart strategies."""
 
 from __future__ import annotations
 
-from millstream.cluster.events import Concluded, EpochFailed, Superseded
-from millstream.cluster.finding import CannotRecover
+from millstream.cluster.checkpoint_lookup import CannotRecover
 from millstream.cluster.leadership import NotLeading
+from millstream.cluster.machine_events import Concluded, EpochFailed, Superseded
 from millstream.connector.sink import OutputRefused
 from millstream.engine.contract import EngineGone
 from millstream.errors import ExternalError, InternalError, MillstreamError, UserError
@@ -22,37 +22,37 @@ class EpochTimedOut(ExternalError):
     def __init__(self, epoch: int, deadline: int) -> None:
         super().__init__(
             f"epoch {epoch} did not end within {deadline / 1000:g} s and was cancelled",
-            hint="a function may be waiting for ever; else raise millstream.epoch.deadline",
+            hint="see whether a function blocks; else raise millstream.epoch.deadline",
         )
 
 
 class CheckpointExpired(ExternalError):
-    """A checkpoint was not durable in time."""
+    """A checkpoint was not published in time."""
 
     def __init__(self, checkpoint: int, after: int) -> None:
         self.checkpoint, self.after = checkpoint, after
         super().__init__(
             f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
-            hint="raise execution.checkpointing.timeout or see what slows the checkpoint directory",
-        )
-
-
-class CheckpointNotFound(ExternalError):
-    """The checkpoint to go on from was not found in time."""
-
-    def __init__(self, after: int) -> None:
-        self.after = after
-        super().__init__(
-            f"the checkpoint to go on from was not found and verified within {after / 1000:g} s",
             hint="see what slows the checkpoint directory, or raise execution.checkpointing.timeout",
         )
 
 
-class EndedElsewhere(ExternalError):
+class CheckpointNotFound(ExternalError):
+    """The checkpoint to restore was not found in time."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        super().__init__(
+            f"the checkpoint to restore was not found and verified within {after / 1000:g} s",
+            hint="see what slows the checkpoint directory, or raise execution.checkpointing.timeout",
+        )
+
+
+class FailedElsewhere(ExternalError):
     """The job failed under another driver."""
 
     hint = (
-        "to run it from its beginning, give another high-availability.cluster-id; to go on from its last checkpoint, "
+        "to run it from its beginning, set another high-availability.cluster-id; to resume from its last checkpoint, "
         "delete the job's directory in the storageDir"
     )
 
@@ -61,30 +61,31 @@ class EndedElsewhere(ExternalError):
 
 
 class StateRefused(UserError):
-    """The state a job was to start from cannot be read by its program: trying again would not help."""
+    """The program cannot use the state that the job starts from: a restart cannot help."""
 
 
 class TaskFailed(ExternalError):
-    """A task failed for a reason that is not the program's."""
+    """A task failed for a reason outside the program."""
 
 
 class TaskOutOfMemory(TaskFailed):
-    """Python could not give a task the memory it asked for."""
+    """A task could not allocate memory."""
 
     hint = "the job plans smaller epochs; if that does not help, give the executors more memory"
     out_of_memory = True
 
 
-def event_of(problem: Exception, at: int, *, standby: bool, begun: bool) -> EpochFailed | Superseded:
-    """What a problem means for its job: a try again, the end, or with `standby` that another driver runs it."""
-    if standby and isinstance(problem, NotLeading | EngineGone):  # the engine of another driver may be well
+def classify_failure(problem: Exception, at: int, *, standby: bool, has_started: bool) -> EpochFailed | Superseded:
+    """Return what a problem means for its job: a failure that a restart may help or not, or with `standby` that another
+    driver leads. `has_started`: the program was deployed at least once."""
+    if standby and isinstance(problem, NotLeading | EngineGone):  # the engine of another driver may work
         return Superseded(str(problem))
-    helpless = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone)
-    helpless = helpless or (not begun and isinstance(problem, UserError))
-    return EpochFailed(str(problem), at, retryable=not helpless)
+    is_final = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone)
+    is_final = is_final or (not has_started and isinstance(problem, UserError))
+    return EpochFailed(str(problem), at, retryable=not is_final)
 
 
-def failure_of(failure: TaskFailure) -> MillstreamError:
+def to_error(failure: TaskFailure) -> MillstreamError:
     """Return the error that stands for the failure of a task."""
     match failure.domain:
         case "refused":

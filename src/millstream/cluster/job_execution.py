@@ -13,20 +13,20 @@ from functools import partial
 
 from millstream.checkpoint.metadata import CheckpointMetadata
 from millstream.checkpoint.restore import OperatorShape, assign, start_empty
-from millstream.cluster.adoption import differs
-from millstream.cluster.attempts import run_until_agreed
+from millstream.cluster.attempts import run_until_reports_agree
 from millstream.cluster.cancellation import Cancellation
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.closing import do_all, settle_output
 from millstream.cluster.commit_workers import CommitWorkers
-from millstream.cluster.deadlines import watched
-from millstream.cluster.events import Position
-from millstream.cluster.failures import EpochTimedOut, failure_of
+from millstream.cluster.deadlines import run_watched
+from millstream.cluster.epoch_summary import summarize_epoch
+from millstream.cluster.failures import EpochTimedOut, to_error
+from millstream.cluster.job_cleanup import clean_up_output, run_steps
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.cluster.leadership import check_leadership
-from millstream.cluster.measuring import epoch_done
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.machine_events import Position
+from millstream.cluster.max_parallelism import has_other_max_parallelism
 from millstream.cluster.progress import Progress
-from millstream.cluster.savepoints import undrained
+from millstream.cluster.savepoints import reopen_event_time
 from millstream.cluster.sinks import Sinks
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.cluster.submission import SubmittedJob
@@ -52,7 +52,7 @@ class JobExecution:
         checkpoints: Checkpoints,
         clock: Clock,
         sleep: Callable[[float], None],
-        notify: Callable[[Observation], None],
+        notify: Callable[[JobEvent], None],
         show: Callable[[str], None],
     ) -> None:
         """`notify` informs the listeners of the job; `show` prints what tasks printed."""
@@ -126,8 +126,8 @@ class JobExecution:
         """Restore a checkpoint or begin, and count checkpoint intervals from here."""
         self.restore(checkpoint, generation)
         if checkpoint is not None and not self._is_foreign(checkpoint):
-            self.sinks.reached(checkpoint.operators, checkpoint.now)
-        self.checkpoints.started(self.clock.now(), self.progress.epoch)
+            self.sinks.notify_watermarks(checkpoint.operators, checkpoint.now)
+        self.checkpoints.start(self.clock.now(), self.progress.epoch)
 
     def restart_from(self, checkpoint: CheckpointMetadata | None) -> None:
         """Undo what was done since a checkpoint, and start from it as a new generation."""
@@ -153,8 +153,8 @@ class JobExecution:
 
         What was staged since the generation `recovered` is still to be committed; by default nothing is."""
         layout = self.job.layout
-        if checkpoint is not None and layout is not None and differs(self.plan, checkpoint.operators):
-            self.plan = layout.adopted(checkpoint.operators)
+        if checkpoint is not None and layout is not None and has_other_max_parallelism(self.plan, checkpoint.operators):
+            self.plan = layout.inherit_max_parallelism(checkpoint.operators)
         shapes = [
             OperatorShape(node.id, node.name, planned.task.parallelism, planned.task.max_parallelism)
             for planned in self.plan.vertices
@@ -164,7 +164,7 @@ class JobExecution:
             restored, epoch, now, foreign = start_empty(shapes), 0, 0, False
         else:
             foreign = self._is_foreign(checkpoint)
-            checkpoint = undrained(checkpoint) if foreign and checkpoint.ended else checkpoint
+            checkpoint = reopen_event_time(checkpoint) if foreign and checkpoint.ended else checkpoint
             restored = assign(checkpoint, shapes, allow_unclaimed=self.settings.allow_unclaimed, foreign=foreign)
             epoch, now = checkpoint.epoch, checkpoint.now
             generation = max(generation, checkpoint.generation + 1)
@@ -208,12 +208,12 @@ class JobExecution:
 
         def run() -> EpochResult:
             run_epoch = partial(engine.run_epoch, request)
-            result = watched(settings.deadline, run_epoch, engine.cancel, late, settings.cancellation, abandon)
+            result = run_watched(settings.deadline, run_epoch, engine.cancel, late, settings.cancellation, abandon)
             if result.failures:
-                raise failure_of(result.failures[0])
+                raise to_error(result.failures[0])
             return result
 
-        return run_until_agreed(self.plan, plan.epoch, run, self.sinks.discard)
+        return run_until_reports_agree(self.plan, plan.epoch, run, self.sinks.discard)
 
     def accept(self, plan: EpochPlan, result: EpochResult) -> None:
         """Every subtask has reported: this epoch happened."""
@@ -225,7 +225,7 @@ class JobExecution:
 
     def measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> EpochDone:
         """Sum up an accepted epoch for listeners."""
-        return epoch_done(self.plan, plan, result, seconds, self.sources.lag())
+        return summarize_epoch(self.plan, plan, result, seconds, self.sources.lag())
 
     def snapshot(self, *, ended: bool = False) -> CheckpointMetadata:
         """This epoch boundary as the next checkpoint names it; `ended`: the job stops with it."""
@@ -240,7 +240,7 @@ class JobExecution:
             now=self.progress.now,
             operators=operators,
             sources=self.sources.snapshot(),
-            committables=self.sinks.durable(),
+            committables=self.sinks.staged_committables(),
             bytes_new=self.checkpoints.new_bytes(operators),
             ended=ended,
             incarnation=self.incarnation,
@@ -252,7 +252,7 @@ class JobExecution:
         notified at once, because each number is returned once."""
         landed = self.checkpoints.resolve()
         for metadata in landed:
-            self.sinks.published(metadata.checkpoint, metadata.epoch)
+            self.sinks.mark_published(metadata.checkpoint, metadata.epoch)
         return {metadata.checkpoint for metadata in landed}
 
     # ---------------------------------------------------------------------------------------------------- the end
@@ -277,13 +277,13 @@ class JobExecution:
             self.workers.release()
         if self._sinks is not None:
             if is_concluded and status is not JobStatus.FINISHED:
-                keep |= not settle_output(self._sinks, status, self.resolve_checkpoints, self._path_after_end)
+                keep |= not clean_up_output(self._sinks, status, self.resolve_checkpoints, self._path_after_end)
             steps += [self._sinks.finish] if is_concluded and completed else []
             steps.append(self._sinks.close)
         if self._sources is not None:
             steps.append(self._sources.close)
         steps += [self.engine.close, partial(self.checkpoints.close, keep=keep)]
-        do_all(steps)
+        run_steps(steps)
 
     def _path_after_end(self, checkpoint: int) -> str | None:
         """Where the checkpoint of this number is after the end of the job, or the savepoint that took its place."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from millstream.cluster.events import (
+from millstream.cluster.machine_events import (
     Action,
     BoundaryReached,
     CancelEpoch,

@@ -11,7 +11,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from millstream.cluster.batch import NotInBatch
-from millstream.cluster.events import (
+from millstream.cluster.failures import FailedElsewhere, classify_failure
+from millstream.cluster.job_events import StatusChanged
+from millstream.cluster.job_execution import JobExecution
+from millstream.cluster.job_machine import Job, on_event
+from millstream.cluster.job_requests import JobRequests
+from millstream.cluster.machine_events import (
     Action,
     CancelEpoch,
     CancelRequested,
@@ -26,12 +31,7 @@ from millstream.cluster.events import (
     Stopped,
     Submitted,
 )
-from millstream.cluster.failures import EndedElsewhere, event_of
-from millstream.cluster.job_execution import JobExecution
-from millstream.cluster.job_machine import Job, on_event
-from millstream.cluster.job_requests import JobRequests
-from millstream.cluster.observations import StatusChanged
-from millstream.cluster.rescale import Wanted
+from millstream.cluster.rescale import RequestedParallelism
 from millstream.job.job_status import JobStatus
 from millstream.state.snapshot import StateFileDamaged
 
@@ -65,9 +65,9 @@ class JobMaster:
         """Ask for a savepoint; see `JobRequests.savepoint`."""
         return self._requests("savepoints").savepoint(directory, **options)
 
-    def rescale(self, wanted: Wanted) -> Future[int]:
+    def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Ask for another parallelism; see `JobRequests.rescale`."""
-        return self._requests("other parallelism than the one it started with").rescale(wanted)
+        return self._requests("other parallelism than the one it started with").rescale(parallelism)
 
     def _requests(self, what: str) -> JobRequests:
         if self._policy.requests is None:
@@ -112,7 +112,7 @@ class JobMaster:
         except Exception as problem:
             return self._failed(problem)
         if isinstance(event, Concluded):
-            self.failure = EndedElsewhere(event) if event.status is JobStatus.FAILED else None
+            self.failure = FailedElsewhere(event) if event.status is JobStatus.FAILED else None
         return event
 
     def _failed(self, problem: Exception) -> Event:
@@ -120,12 +120,12 @@ class JobMaster:
         if execution.cancellation.is_requested():
             return CancelRequested()
         leadership = execution.leadership
-        self.failure = problem if leadership is None else leadership.explained(problem)
-        if isinstance(self.failure, StateFileDamaged) and execution.checkpoints.blame(self.failure):
+        self.failure = problem if leadership is None else leadership.explain(problem)
+        if isinstance(self.failure, StateFileDamaged) and execution.checkpoints.note_damage(self.failure):
             _log.warning("a checkpoint is damaged: %s", problem)
             return CheckpointDamaged()
         now = execution.clock.now()
-        return event_of(self.failure, now, standby=leadership is not None, begun=execution.has_sources)
+        return classify_failure(self.failure, now, standby=leadership is not None, has_started=execution.has_sources)
 
     def _end(self) -> None:
         """Answer all requests and release everything."""
@@ -133,7 +133,7 @@ class JobMaster:
         if requests is not None:
             requests.refuse_rescaling()
         leadership = execution.leadership
-        is_concluded = leadership is None or leadership.tell_end(status, self.job.cause)
+        is_concluded = leadership is None or leadership.announce_end(status, self.job.cause)
         if requests is not None:
             requests.close(status, is_concluded=is_concluded)
         execution.close(status, is_concluded=is_concluded)

@@ -1,4 +1,4 @@
-"""Requests to a running job: savepoints and another parallelism, from this process or another one.
+"""Mailbox to a running job: savepoints and another parallelism, from this process or another one.
 
 Promises: every request is answered, at the end of the job at the latest; requests may come from any thread and are
 carried out between two epochs.
@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from millstream.cluster.job_execution import JobExecution
-from millstream.cluster.movement import Movement
-from millstream.cluster.requests import Requests
-from millstream.cluster.rescale import Rescaling, Wanted
+from millstream.cluster.leader_progress import LeaderProgress
+from millstream.cluster.mailbox import Mailbox
+from millstream.cluster.rescale import RequestedParallelism, Rescaling
 from millstream.cluster.savepoints import NoSavepointDirectory, SavepointRequest, Savepoints
 from millstream.job.job_status import JobStatus
 
@@ -20,11 +20,13 @@ from millstream.job.job_status import JobStatus
 class JobRequests:
     """What is asked of one job while it runs."""
 
-    def __init__(self, execution: JobExecution, movement: Movement) -> None:
+    def __init__(self, execution: JobExecution, leader_progress: LeaderProgress) -> None:
         self._execution = execution
         self.rescaling = Rescaling(execution.job.adaptive)
-        self.savepoints = Savepoints(execution.checkpoints, execution.workers.run_tasks, movement.piece_written)
-        self._mailbox = Requests(execution.checkpoints.storage, self._rescale_by_mail)
+        self.savepoints = Savepoints(
+            execution.checkpoints, execution.workers.run_tasks, leader_progress.on_savepoint_piece
+        )
+        self._mailbox = Mailbox(execution.checkpoints.storage, self._rescale_by_mail)
         self._stop: tuple[SavepointRequest, str] | None = None
 
     def savepoint(self, directory: str | None = None, **options: Any) -> Future[str]:
@@ -37,9 +39,9 @@ class JobRequests:
         directory = directory or self._execution.settings.savepoint_dir
         if not directory:
             raise NoSavepointDirectory
-        return self.savepoints.ask(SavepointRequest(directory, **options))
+        return self.savepoints.request(SavepointRequest(directory, **options))
 
-    def rescale(self, wanted: Wanted) -> Future[int]:
+    def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Ask for another parallelism from the next epoch boundary on. What cannot run is refused at once; a later
         request replaces one that was not carried out yet.
 
@@ -48,20 +50,21 @@ class JobRequests:
 
         """
         assert self._execution.job.layout is not None
-        return self.rescaling.order(self._execution.job.layout.rescaled(wanted))
+        return self.rescaling.request(self._execution.job.layout.rescale(parallelism))
 
-    def _rescale_by_mail(self, wanted: Wanted) -> Future[int]:
+    def _rescale_by_mail(self, parallelism: RequestedParallelism) -> Future[int]:
         self._execution.check_leadership()  # else the request is for the driver that leads
-        return self.rescale(wanted)
+        return self.rescale(parallelism)
 
     def read(self) -> bool:
         """Read the requests of other processes, and ask the adaptive scheduler; return whether a rescale waits."""
         execution = self._execution
-        self._mailbox.look(execution.clock.precise())
-        wanted = self.rescaling.wanted(execution.engine.slots, execution.clock.now(), execution.plan.slots)
-        if wanted is not None:
-            self.rescale(wanted)
-        return self.rescaling.ordered
+        self._mailbox.read(execution.clock.precise())
+        slots = execution.plan.slots
+        parallelism = self.rescaling.ask_scheduler(execution.engine.slots, execution.clock.now(), slots)
+        if parallelism is not None:
+            self.rescale(parallelism)
+        return self.rescaling.is_requested
 
     def answer_after_end(self, request: SavepointRequest, path: str) -> None:
         """Answer a request that ends the job when the job has ended."""
@@ -81,4 +84,4 @@ class JobRequests:
         """Everything is released: answer the request that ended the job."""
         if self._stop is not None:
             request, path = self._stop
-            request.done(path)
+            request.complete(path)

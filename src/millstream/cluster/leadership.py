@@ -1,17 +1,19 @@
-"""Which driver runs a job, when several stand by: waiting, taking over, and being fenced off.
+"""Leadership of a job that several drivers can run: standing by, taking over, and fencing off the leader before.
 
-Promises: a driver runs the job only in a term of its own; what it does after another one began a later term has no
-effect: its checkpoints are refused, and it commits nothing. A leader whose job does not move for a stated time gives
-its lease up, so that another driver leads; a driver that stands by bears with storage that fails for as long.
-Does not know: engines, sources, how a lease is kept.
+Promises: a driver runs the job only in a term of its own. What it does after another driver began a later term has no
+effect: its checkpoints fail, and it commits nothing. A leader whose job makes no progress for a configured time gives
+up its lease, so that another driver leads. A driver that stands by tolerates failing storage for the same time.
+Does not know: engines, sources, how a lease is stored.
 
-A term begins with a fence: a checkpoint with the next number, which repeats the last one. Checkpoints are made with
-create-if-absent, so of the old leader's next checkpoint and the fence one exists. Is it the fence, the old leader can
-make no checkpoint any more, and so commit nothing new. Is it the old leader's, the new one goes on from there. A number
-may come free again when old checkpoints are deleted: so a leader looks at the lease once more after it made a
-checkpoint, and before it commits; whoever freed the number had taken a later term long before, and left a checkpoint
-with a greater one, or the job has ended. Without either, the checkpoint was made before the fence: it stays, for the
-new leader may have committed what it names."""
+A term begins with a fence: a checkpoint with the next number, which repeats the last one. Checkpoints are created only
+if their number is free, so of the fence and the old leader's next checkpoint exactly one exists. If the fence was
+created first, the old leader's next checkpoint fails, so it cannot commit anything. If the old leader's checkpoint was
+first, the new leader goes on from it.
+
+A number can become free again when old checkpoints are deleted. Therefore a leader reads the lease again after it has
+created a checkpoint and before it commits. If the lease is lost and a checkpoint with a greater number exists, or the
+job has ended, the number had become free, and the leader deletes its checkpoint. Otherwise its checkpoint was created
+before the fence: it stays, because the new leader may have committed the output that it names."""
 
 from __future__ import annotations
 
@@ -31,58 +33,58 @@ from millstream.job.job_status import JobStatus
 _log = logging.getLogger("millstream.leadership")
 
 _RENEWALS = 4  # in the duration of a lease
-_LOOKS = 12  # of a waiting driver, in the duration of a lease
-_SETTLED = 10  # durations after which a leader has done what it does at its start
+_LOOKS = 12  # at the lease by a driver that stands by, in the duration of a lease
+_SETTLED = 10  # durations of a lease, after which a leader has started its job
 
-GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so no two drivers' names meet
+GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so they differ between drivers
 
 
 class NotLeading(ExternalError):
-    """This driver does not lead, or not any more: the job is another one's to run."""
+    """This driver does not lead the job, or no longer."""
 
 
 class LeadershipLost(NotLeading):
     """Another driver runs the job now."""
 
-    hint = "the job goes on there; start this driver again to have it stand by"
+    hint = "the job runs there; restart this driver to have it stand by"
 
     def __init__(self, term: int, newest: int, holder: str) -> None:
         self.term, self.newest, self.holder = term, newest, holder
-        taken = f"{holder} took over in term {newest}" if newest else "its lease is gone"
-        super().__init__(f"this driver led in term {term}, but {taken}")
+        reason = f"{holder} took over in term {newest}" if newest else "its lease was deleted"
+        super().__init__(f"this driver led in term {term}, but {reason}")
 
 
 class LeadershipGivenUp(NotLeading):
-    """The job did not move under this driver, which left it to others."""
+    """The job made no progress under this driver, which gave up its lease."""
 
-    hint = "another driver leads if one stands by; see why nothing moved, then start this one again"
+    hint = "another driver leads if one stands by; find out why the job made no progress, then restart this driver"
 
     def __init__(self, term: int, seconds: float, cause: str | None = None) -> None:
         self.term, self.seconds, self.cause = term, seconds, cause
-        told = f"the job did not move for {seconds:g} s, so this driver gave up the lease of term {term}"
-        super().__init__(f"{told}: {cause}" if cause else told)
+        text = f"the job made no progress for {seconds:g} s, so this driver gave up the lease of term {term}"
+        super().__init__(f"{text}: {cause}" if cause else text)
 
 
 class LeaseUnreachable(NotLeading):
-    """A driver that stands by could not look at the lease for too long."""
+    """A driver that stands by could not read the lease for too long."""
 
-    hint = "is the high-availability.storageDir there? Start this driver again to have it stand by"
+    hint = "check that high-availability.storageDir can be read, then restart this driver to have it stand by"
 
     def __init__(self, seconds: float, problem: MillstreamError) -> None:
         self.seconds, self.problem = seconds, problem
-        super().__init__(f"this driver stood by and could not look at the lease for {seconds:g} s: {problem.message}")
+        super().__init__(f"this driver stood by and could not read the lease for {seconds:g} s: {problem.message}")
 
 
 class StoppedWaiting(NotLeading):
-    """The wait for leadership was given up."""
+    """The job was cancelled while this driver waited to lead."""
 
     def __init__(self) -> None:
-        super().__init__("this driver stopped waiting before it led")
+        super().__init__("this driver was stopped while it waited to lead")
 
 
 class Leadership:
-    """The part of one driver in the leadership of one job. `now` is monotonic, in seconds; `patience` is how long a job
-    that does not move keeps its leader, and how long a driver stands by without a look at the lease."""
+    """One driver's side of the leadership of one job. `now` is monotonic, in seconds. `patience` is how long a leader
+    keeps its lease without progress, and how long a driver stands by that cannot read the lease."""
 
     def __init__(
         self,
@@ -101,8 +103,8 @@ class Leadership:
         self._patience = patience
         self._closed = threading.Event()
         self._beat = 0
-        self._moved_at = 0.0
-        self._last: str | None = None  # what went wrong since the job moved
+        self._progress_at = 0.0
+        self._last_problem: str | None = None  # since the last progress
         self.gave_up = False
         self.term = 0
 
@@ -112,19 +114,20 @@ class Leadership:
         prepare: Callable[[], None] = lambda: None,
         newest_term: Callable[[], int] = lambda: 0,
     ) -> Outcome | None:
-        """Stand by until this driver leads, or the job has ended elsewhere: then how. Raises when `stopped` says so.
+        """Stand by until this driver leads, or until the job has ended under another driver; then return its outcome.
+        Raises `StoppedWaiting` when `stopped` returns true.
 
-        `prepare` is called once when another driver has led for a while: not at once, for that one may just be
-        starting, on this machine. `newest_term` gives the last term that left a checkpoint: if the lease was deleted,
-        terms go on from there, for attempts, plans and checkpoints are named by them. A look that fails is repeated,
-        until none has succeeded for too long."""
-        if self.term:  # it leads already, and has not begun its term yet
+        `prepare` is called once, when another driver has led for a while: not at once, because that one may just be
+        starting on this machine. `newest_term` returns the last term that left a checkpoint: if the lease was deleted,
+        terms continue from there, because attempts, plans and checkpoints are named by them. A read of the lease that
+        fails is repeated, until none has succeeded for too long."""
+        if self.term:  # it leads already, but could not begin its term
             self.verify()
             return None
         watch = Watch()
         since: float | None = None
         prepared = False
-        looked_at, failures = self._now(), 0
+        read_at, failures = self._now(), 0
         while not stopped():
             try:
                 outcome = self._lease.outcome()
@@ -132,19 +135,19 @@ class Leadership:
                     return outcome
                 watch = watch.after(self._lease.held(), self._now())
                 seen = watch.seen
-                expired = watch.expired(self._now(), self._duration)
+                expired = watch.is_expired(self._now(), self._duration)
                 term = (newest_term() if seen is None else seen.term) + 1
                 if expired and self._lease.take(term, self._holder):
                     self._lead(term, seen.holder if seen is not None else None)
                     return None
             except MillstreamError as problem:
                 failures += 1
-                _log.warning("the lease could not be looked at, try %s: %s", failures, problem)
-                if self._now() - looked_at >= self._patience:
+                _log.warning("the lease could not be read, attempt %s: %s", failures, problem)
+                if self._now() - read_at >= self._patience:
                     raise LeaseUnreachable(self._patience, problem) from problem
                 self._sleep(min(2.0**failures * self._duration / _LOOKS, self._duration))
                 continue
-            looked_at, failures = self._now(), 0
+            read_at, failures = self._now(), 0
             if expired:
                 continue
             if since is None and seen is not None:
@@ -155,87 +158,92 @@ class Leadership:
                 try:
                     prepare()
                 except MillstreamError as problem:
-                    _log.warning("this driver stands by unprepared: %s", problem)
+                    _log.warning("this driver stands by, but could not prepare its engine: %s", problem)
             self._sleep(self._duration / _LOOKS)
         raise StoppedWaiting
 
     def _lead(self, term: int, before: str | None) -> None:
         self.term = term
-        self._moved_at = self._now()
+        self._progress_at = self._now()
         if before is not None:
-            _log.warning("taking over from %s, which has been silent for %g s: term %s", before, self._duration, term)
+            _log.warning(
+                "taking over from %s, which has not renewed its lease for %g s: term %s", before, self._duration, term
+            )
         if self._renews_itself:
             threading.Thread(target=self._renew_on, name="lease", daemon=True).start()
 
     def _renew_on(self) -> None:
         while not self._closed.wait(self._duration / _RENEWALS):
-            if self.is_stuck():
+            if self.give_up_if_stuck():
                 return
             try:
                 self.renew()
-            except MillstreamError as problem:  # the next one may succeed; if none does, another driver takes over
+            except MillstreamError as problem:  # the next renewal may succeed; if none does, another driver takes over
                 _log.warning("the lease could not be renewed: %s", problem)
 
-    def is_stuck(self) -> bool:
-        """Whether the job has not moved for too long; then the lease is given up and not renewed any more."""
-        if not self.gave_up and self._now() - self._moved_at >= self._patience:
+    def give_up_if_stuck(self) -> bool:
+        """Give up the lease if the job has made no progress for too long; return whether it is given up."""
+        if not self.gave_up and self._now() - self._progress_at >= self._patience:
             self.gave_up = True
-            _log.error("the job has not moved for %g s: the lease of term %s is given up", self._patience, self.term)
+            _log.error(
+                "the job has made no progress for %g s: the lease of term %s is given up", self._patience, self.term
+            )
         return self.gave_up
 
-    def moved(self) -> None:
-        """The job makes progress (see `movement`). Raises when the lease was given up."""
+    def report_progress(self) -> None:
+        """Keep the lease: the job makes progress (see `leader_progress`). Raises when the lease was given up."""
         self.ensure_not_given_up()
-        self._moved_at, self._last = self._now(), None
+        self._progress_at, self._last_problem = self._now(), None
 
     def ensure_not_given_up(self) -> None:
         """Raise `LeadershipGivenUp` when the lease was given up."""
         if self.gave_up:
-            raise LeadershipGivenUp(self.term, self._patience, self._last)
+            raise LeadershipGivenUp(self.term, self._patience, self._last_problem)
 
-    def explained(self, problem: Exception) -> Exception:
-        """What went wrong, as seen from here: what fails after the lease was given up is why the job did not move."""
+    def explain(self, problem: Exception) -> Exception:
+        """Return the error to report for a problem: after the lease was given up, the problem is why there was no
+        progress."""
         if isinstance(problem, NotLeading):
             return problem
-        self._last = str(problem)
-        return LeadershipGivenUp(self.term, self._patience, self._last) if self.gave_up else problem
+        self._last_problem = str(problem)
+        return LeadershipGivenUp(self.term, self._patience, self._last_problem) if self.gave_up else problem
 
     def renew(self) -> None:
-        """Say once that this driver lives."""
+        """Renew the lease once."""
         self._beat += 1
         self._lease.renew(self.term, self._beat)
 
     def verify(self) -> None:
-        """Raise `LeadershipLost` when another driver has begun a later term, `LeadershipGivenUp` when one may."""
+        """Raise `LeadershipLost` if another driver has begun a later term, `LeadershipGivenUp` if this one gave up."""
         self.ensure_not_given_up()
         held = self._lease.held()
         if held is None or held.term != self.term:
             raise LeadershipLost(self.term, held.term if held else 0, held.holder if held else "nobody")
 
     def is_concluded(self) -> bool:
-        """Whether the job has ended, here or elsewhere."""
+        """Whether the job has ended, under this driver or another one."""
         return self._lease.outcome() is not None
 
     def conclude(self, status: str, cause: str | None) -> None:
-        """The job has ended: nobody is to run it again."""
+        """Write down that the job has ended, so that no driver runs it again."""
         self._lease.conclude(Outcome(status, cause))
 
-    def tell_end(self, status: JobStatus, cause: str | None) -> bool:
-        """Whether the end of the job is this driver's to tell; then it is told, before checkpoints may go."""
+    def announce_end(self, status: JobStatus, cause: str | None) -> bool:
+        """Write the end of the job, before its checkpoints are deleted, if this driver leads; return whether it did."""
         try:
             if self.term == 0 or not status.is_globally_terminal_state():
                 return False
             self.verify()
             self.conclude(status.name, cause if status is JobStatus.FAILED else None)
         except ExternalError as problem:
-            _log.warning("the end of the job could not be told to other drivers: %s", problem)
+            _log.warning("the end of the job could not be written for other drivers: %s", problem)
             return False
         finally:
             self.close()
         return True
 
     def close(self) -> None:
-        """Say no more; another driver may lead after the duration of the lease."""
+        """Stop renewing the lease: another driver may lead when it has expired."""
         self._closed.set()
 
     @property
@@ -245,32 +253,32 @@ class Leadership:
 
 
 class Fences(Protocol):
-    """What taking over needs of a job's checkpoints."""
+    """The checkpoints of a job as far as taking over needs them."""
 
     def numbers(self) -> Sequence[int]:
-        """The checkpoints that exist."""
+        """Return the numbers of the checkpoints that exist."""
 
     def latest_intact(self) -> CheckpointMetadata | None:
-        """The newest one that is whole."""
+        """Return the newest checkpoint that is intact."""
 
     def publish_new(self, metadata: CheckpointMetadata) -> None:
-        """Make one that must not exist yet."""
+        """Create a checkpoint; raises `CheckpointTaken` if its number is taken."""
 
     def discard(self, checkpoint: int) -> None:
-        """Take one back."""
+        """Delete a checkpoint."""
 
     def is_superseded(self, checkpoint: int) -> bool:
-        """Whether there is a later one."""
+        """Whether there is a checkpoint with a greater number."""
 
 
-def check_leadership(leadership: Leadership, fences: Fences, made: int | None = None) -> None:
-    """Between a checkpoint and its commit: another driver may have begun a term, and commits what was `made` before
-    that; but not under a number that came free again later, which is taken back."""
+def check_leadership(leadership: Leadership, fences: Fences, published: int | None = None) -> None:
+    """Raise `LeadershipLost` if another driver leads. A checkpoint that was just `published` stays if it was created
+    before the fence, because the new leader commits it; it is deleted if its number had become free again."""
     try:
         leadership.verify()
     except LeadershipLost:
-        if made is not None and (fences.is_superseded(made) or leadership.is_concluded()):
-            fences.discard(made)
+        if published is not None and (fences.is_superseded(published) or leadership.is_concluded()):
+            fences.discard(published)
         raise
 
 
@@ -280,18 +288,17 @@ def take_over(
     recommit: Callable[[CheckpointMetadata], None],
     empty: CheckpointMetadata,
 ) -> CheckpointMetadata:
-    """Begin a term; gives the checkpoint it begins with, from which an earlier leader can no longer go on.
+    """Begin a term and return its fence, after which an earlier leader cannot create checkpoints.
 
-    A crash before the fence exists leaves all as it was, but for a repeated commit; after it, the next leader finds the
-    fence. `empty` is the checkpoint before the first epoch."""
+    A crash before the fence exists changes nothing but repeats a commit; after it, the next leader finds the fence.
+    `empty` is the checkpoint before the first epoch."""
     while True:
-        number = (
-            max(fences.numbers(), default=0) + 1
-        )  # before looking for the newest: one made in between is not missed
-        found = fences.latest_intact()
-        if found is not None:
-            recommit(found)
-        base = found if found is not None else empty
+        # read before the newest checkpoint is: one that is created in between then has this number
+        number = max(fences.numbers(), default=0) + 1
+        newest = fences.latest_intact()
+        if newest is not None:
+            recommit(newest)
+        base = newest if newest is not None else empty
         fence = dataclasses.replace(
             base, checkpoint=number, generation=leadership.first_generation, committables={}, bytes_new=0
         )
@@ -300,11 +307,11 @@ def take_over(
             fences.publish_new(fence)
         except CheckpointTaken:
             continue
-        if max(fences.numbers(), default=0) > number:  # storage did not list it before: the fence would stop nobody
+        if max(fences.numbers(), default=0) > number:  # storage did not list it before: the fence has no effect
             fences.discard(number)
             continue
         try:
-            leadership.verify()  # or the number has come free again, after a later term
+            leadership.verify()  # else the number became free again, after a later term
         except LeadershipLost:
             fences.discard(number)
             raise

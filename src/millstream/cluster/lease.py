@@ -1,15 +1,16 @@
-"""A lease that one driver of a job holds at a time, and the file that keeps it on shared storage.
+"""Lease of a job, which one driver holds at a time, and its files on shared storage.
 
-Promises: terms are numbers that only grow, and each is taken by one driver; a reader finds a lease expired by its own
-monotonic clock, from beats it has seen, so clocks of machines are never compared; how the job ended is written once.
+Promises: terms are numbers that only grow, and each is taken by one driver. A reader decides by its own monotonic clock
+and by the renewals it has seen whether a lease is expired, so clocks of machines are never compared. The outcome of the
+job is written once.
 Does not know: jobs, checkpoints, threads.
 
-    <directory>/term-0000000003      who took term 3; made once, by one
-    <directory>/beat-0000000003      how often the holder of term 3 has said that it lives
-    <directory>/outcome              how the job ended: nobody will run it again
+    <directory>/term-0000000003      the driver that took term 3; created once
+    <directory>/beat-0000000003      how often the holder of term 3 has renewed the lease
+    <directory>/outcome              how the job ended: no driver runs it again
 
-Storage must show what was written to whoever reads later, and let one of several creators of a name win: local disks,
-NFS, and object stores with conditional writes do."""
+A read of the storage must return what was written before, and of several drivers that create a name one must succeed.
+Local disks, NFS, and object stores with conditional writes fulfil both."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _attempts = itertools.count()
 
 @dataclass(frozen=True)
 class Held:
-    """A lease as a reader finds it: its newest term, who took that, and how often the holder has renewed it."""
+    """The state of a lease: its newest term, the driver that took it, and how often that driver has renewed it."""
 
     term: int
     holder: str
@@ -43,44 +44,44 @@ class Held:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the job ended: the name of a final `JobStatus`, and why."""
+    """How the job ended: the name of a final `JobStatus`, and the cause."""
 
     status: str
     cause: str | None = None
 
 
 class Lease(Protocol):
-    """What leadership needs of shared storage, or of a service that keeps leases."""
+    """A lease on shared storage, or in a service that keeps leases."""
 
     def held(self) -> Held | None:
-        """The newest term; None when nobody ever took one."""
+        """Return the newest term; None if no driver ever took one."""
 
     def take(self, term: int, holder: str) -> bool:
-        """Take a term that nobody has; False when somebody was quicker."""
+        """Take a term; False if another driver has taken it."""
 
     def renew(self, term: int, beat: int) -> None:
-        """Say that the holder of a term lives."""
+        """Renew the lease of a term; `beat` counts the renewals."""
 
     def outcome(self) -> Outcome | None:
-        """How the job ended; None while it has not."""
+        """Return how the job ended; None while it runs."""
 
     def conclude(self, outcome: Outcome) -> None:
-        """Write down how the job ended; the first to do so counts."""
+        """Write how the job ended, unless that is written already."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What a waiting driver has seen of a lease, and since when, on its own monotonic clock: pure."""
+    """What a driver that stands by has read of a lease, and since when, on its own monotonic clock: a pure value."""
 
     seen: Held | None = None
     since: float = 0.0
 
     def after(self, held: Held | None, now: float) -> Watch:
-        """What is known after another look."""
+        """The watch after another read of the lease."""
         return self if held == self.seen else Watch(held, now)
 
-    def expired(self, now: float, duration: float) -> bool:
-        """Whether nobody holds the lease: none ever did, or the holder has not renewed it for `duration` seconds."""
+    def is_expired(self, now: float, duration: float) -> bool:
+        """Whether no driver holds the lease: none ever did, or the holder has not renewed it for `duration` seconds."""
         return self.seen is None or now - self.since >= duration
 
 
@@ -92,7 +93,7 @@ class FileLease:
         self._fs = fs if fs is not None else LocalFileSystem()
 
     def held(self) -> Held | None:
-        """The newest term."""
+        """Read the newest term."""
         terms = self._terms()
         if not terms:
             return None
@@ -101,7 +102,7 @@ class FileLease:
         return Held(terms[-1], str(taken.get("holder", "")), beaten)
 
     def take(self, term: int, holder: str) -> bool:
-        """Make the file of the term, unless it is there."""
+        """Create the file of the term, unless it exists."""
         if not self._create(_term(term), json.dumps({"term": term, "holder": holder}).encode()):
             return False
         for old in self._terms()[:-_KEPT_TERMS]:
@@ -111,8 +112,8 @@ class FileLease:
         return True
 
     def renew(self, term: int, beat: int) -> None:
-        """Write the beat."""
-        with self._telling("renew the lease in"):
+        """Write the number of renewals."""
+        with self._as_storage_failure("renew the lease in"):
             if isinstance(self._fs, ObjectStore):  # an object appears when it is complete
                 self._fs.write_bytes(f"{self.directory}/{_beat(term)}", json.dumps(beat).encode(), False)
                 return
@@ -120,7 +121,7 @@ class FileLease:
             self._fs.replace(temporary, f"{self.directory}/{_beat(term)}")
 
     def outcome(self) -> Outcome | None:
-        """What is written in the file, if there is one."""
+        """Read the outcome, if it is written."""
         data = self._read(_OUTCOME)
         if data is None:
             return None
@@ -128,36 +129,36 @@ class FileLease:
         return Outcome(str(read.get("status", "")), read.get("cause"))
 
     def conclude(self, outcome: Outcome) -> None:
-        """Make the file, unless it is there."""
+        """Create the file of the outcome, unless it exists."""
         self._create(_OUTCOME, json.dumps({"status": outcome.status, "cause": outcome.cause}).encode())
 
     def _terms(self) -> list[int]:
-        with self._telling("look at the lease in"):
+        with self._as_storage_failure("read the lease in"):
             try:
                 names = self._fs.list(self.directory)
             except FileNotFoundError:
                 return []
         return sorted(int(name[5:]) for name in names if name.startswith("term-") and name[5:].isdecimal())
 
-    def _parse(self, name: str, kind: type, data: bytes) -> Any:
+    def _parse(self, name: str, json_type: type, data: bytes) -> Any:
         try:
             read = json.loads(data)
         except (ValueError, RecursionError):
             read = None
-        if type(read) is not kind:
+        if type(read) is not json_type:
             path = f"{self.directory}/{name}"
             raise CorruptFile(path, "a file of a lease", repr(data[:40]))
         return read
 
     def _read(self, name: str) -> bytes | None:
-        with self._telling("read the lease in"):
+        with self._as_storage_failure("read the lease in"):
             try:
                 return self._fs.read_bytes(f"{self.directory}/{name}")
             except FileNotFoundError:
                 return None
 
     def _create(self, name: str, data: bytes) -> bool:
-        with self._telling("write the lease in"):
+        with self._as_storage_failure("write the lease in"):
             if isinstance(self._fs, ObjectStore):
                 with suppress(FileExistsError):
                     self._fs.write_new(f"{self.directory}/{name}", data)
@@ -175,13 +176,13 @@ class FileLease:
         return True
 
     def _write(self, name: str, data: bytes, *, sync: bool) -> str:
-        own = f"{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}-{next(_attempts)}"
-        temporary = f"{self.directory}/.{name}.{own}.tmp"
+        writer = f"{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}-{next(_attempts)}"
+        temporary = f"{self.directory}/.{name}.{writer}.tmp"
         self._fs.write_bytes(temporary, data, sync)
         return temporary
 
     @contextmanager
-    def _telling(self, action: str) -> Iterator[None]:
+    def _as_storage_failure(self, action: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -1,8 +1,8 @@
-"""An epoch that was too large for memory or for its deadline is planned smaller.
+"""Smaller plans for epochs that were too large for memory or for their deadline.
 
-Promises: after such a failure the next epochs are smaller, and the plan of the epoch that failed is replaced by one
-that begins at the same positions and reads less, if its sources can plan less. The new plan is durable before it runs;
-it writes to the log and notifies the listeners.
+Promises: after such a failure the next epochs are smaller, and the plan of the failed epoch is replaced by one that
+begins at the same positions and reads less, if its sources can plan less. The new plan is logged before it runs, and
+listeners are notified.
 Does not know: engines, restarts."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.failures import EpochTimedOut
-from millstream.cluster.observations import EpochCut
+from millstream.cluster.job_events import EpochCut
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan, Sources
 from millstream.runtime.memory import SubtaskMemory
@@ -21,30 +21,30 @@ from millstream.runtime.memory import SubtaskMemory
 _log = logging.getLogger("millstream.job")
 
 
-def is_for_size(problem: BaseException) -> bool:
-    """Whether an epoch may have failed because it was too large: for its deadline, or for memory.
+def is_too_large(problem: BaseException) -> bool:
+    """Whether an epoch may have failed because it was too large for its deadline or for memory.
 
-    An error of a task or an engine says so by a true attribute `out_of_memory`."""
+    An error of a task or an engine has a true attribute `out_of_memory` in that case."""
     return isinstance(problem, EpochTimedOut) or bool(getattr(problem, "out_of_memory", False))
 
 
 class Oversize:
     """Remembers which epoch was too large, until that epoch or a later one is accepted."""
 
-    def __init__(self, observe: Callable[[EpochCut], None]) -> None:
+    def __init__(self, notify: Callable[[EpochCut], None]) -> None:
         self.epoch: int | None = None  # the epoch whose plan is to be replaced
         self._most = 0  # the records of its next plan
         self._failed: int | None = None  # the last epoch that failed for its size
         self._uncut: int | None = None  # an epoch that no source can plan smaller
-        self._observe = observe
+        self._notify = notify
 
-    def failed(self, plan: EpochPlan, problem: BaseException, size: EpochSize) -> EpochSize:
-        """An epoch has failed; gives the size of the next ones.
+    def on_failure(self, plan: EpochPlan, problem: BaseException, size: EpochSize) -> EpochSize:
+        """Return the size of the next epochs after one has failed.
 
         An epoch as small as others that succeeded is repeated once as it is: a lost executor or a slow external system
         may be the reason. An epoch that reads nothing, or that cannot be planned smaller, changes no size."""
         records = plan.most_records
-        if not is_for_size(problem) or records == 0 or plan.epoch == self._uncut:
+        if not is_too_large(problem) or records == 0 or plan.epoch == self._uncut:
             return size
         repeated, self._failed = plan.epoch == self._failed, plan.epoch
         if size.is_small(records) and not repeated:
@@ -55,8 +55,8 @@ class Oversize:
         _log.warning("epochs read %s records at most for now: %s", smaller.budget, problem)
         return smaller
 
-    def accepted(self, epoch: int) -> None:
-        """An epoch has succeeded. A replayed epoch before the one that was too large says nothing about that one."""
+    def on_accepted(self, epoch: int) -> None:
+        """Forget the epoch that was too large when it, or a later one, is accepted."""
         if self._failed is not None and epoch >= self._failed:
             self.epoch = self._failed = self._uncut = None
 
@@ -68,10 +68,11 @@ class Oversize:
         most: tuple[int, int],
         memory: Mapping[str, Sequence[SubtaskMemory]],
     ) -> EpochPlan:
-        """Take the next of the logged plans; one that was too large is replaced by one of `most` records and bytes.
+        """Take the next logged plan; one that was too large is replaced by one of at most `most` records and bytes.
 
-        That is allowed because no checkpoint has included the epoch, so what sinks staged for it was not shown, and
-        sinks that do not stage may show output twice. A job that may go back behind committed output is an exception.
+        That is allowed because no checkpoint contains the epoch: output that sinks staged for it was never visible, and
+        sinks that do not stage may write output twice. A job that may restore a checkpoint that is older than committed
+        output is an exception.
         The logged plans after it begin where the old plan ended, so they are dropped and those epochs get new plans;
         a reader of the log does the same, because the new plan has the number of an earlier record.
         A crash before the new plan is logged replays the old one."""
@@ -88,5 +89,5 @@ class Oversize:
         checkpoints.log_plan(smaller.to_json())
         logged.clear()
         _log.warning("epoch %s reads %s records instead of %s", plan.epoch, smaller.records, plan.records)
-        self._observe(EpochCut(plan.epoch, plan.records, smaller.records))
+        self._notify(EpochCut(plan.epoch, plan.records, smaller.records))
         return smaller

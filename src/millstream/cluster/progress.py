@@ -1,8 +1,8 @@
-"""Where a job is: the state files and the memory of its operators, as of the last accepted epoch.
+"""Progress of a job: the state files and the memory of its operators, as of the last accepted epoch.
 
-Promises: progress after an epoch is made of progress before it and the reports, and of nothing else; what must be
-written as one file is decided from the files alone.
-Does not know: who runs epochs, and where files are."""
+Promises: the progress after an epoch is a function of the progress before it and the reports; compactions are a
+function of the state files.
+Does not know: who runs epochs, and where files are stored."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from millstream.runtime.report import TaskReport
 from millstream.state.compaction import PART_BYTES, PART_ROWS, Compaction, Rewrite
 from millstream.state.handles import Chain, Handle, Lineage
 
-_FEWEST_CHANGES = 7  # files, before the base is written anew because of them
-_MERGE_AFTER = 64  # files of changes before they are merged
-_WORTH_MERGING = 8
+_FEWEST_CHANGES = 7  # deltas, before the base is rewritten because of them
+_MERGE_AFTER = 64  # deltas, before they are merged
+_WORTH_MERGING = 8  # deltas: fewer are not merged
 
 
 @dataclass
 class Progress:
-    """Where the job is: everything a checkpoint holds, as of the last accepted epoch.
+    """What a checkpoint contains, as of the last accepted epoch.
 
-    `generation` rises with every deployment, so that no two attempts have one name. `recovered` is the generation of
-    the last recovery: what earlier generations staged is committed or dead. A rescale raises the first alone."""
+    `generation` grows with every deployment, so that no two attempts have the same name. `recovered` is the generation
+    of the last recovery: output that earlier generations staged is committed or aborted. A rescale increases only
+    `generation`."""
 
     epoch: int = 0
     generation: int = 0
@@ -42,15 +43,15 @@ class Progress:
 
     @property
     def restored(self) -> bool:
-        """Whether state is still that of a restore, which the next epoch writes as its own."""
+        """Whether state is still in the files of a restore; the next epoch writes it as its own."""
         return any(part.restored for parts in self.lineages.values() for part in parts)
 
     def handles(self) -> list[Handle]:
-        """Every state file that is needed."""
+        """Return every state file that the job needs."""
         return [handle for parts in self.lineages.values() for part in parts for handle in part.handles]
 
     def after(self, epoch: int, now: int, reports: Sequence[TaskReport]) -> Progress:
-        """Where the job is when all subtasks have reported an epoch."""
+        """The progress after all subtasks have reported an epoch."""
         lineages = {name: list(parts) for name, parts in self.lineages.items()}
         memory = {name: list(parts) for name, parts in self.memory.items()}
         for report in reports:
@@ -67,11 +68,11 @@ class Progress:
             {name: tuple(parts) for name, parts in memory.items()},
             min((report.timer for report in reports if report.timer is not None), default=None),
             self.recovered,
-            attempts_of(reports),
+            collect_attempts(reports),
         )
 
     def request(self, plan: EpochPlan, restarts: int, work: Mapping[str, tuple[Any, ...]]) -> EpochRequest:
-        """What the engine is asked to do for the next epoch."""
+        """Return the request of the next epoch to the engine."""
         return EpochRequest(
             epoch=plan.epoch,
             now=plan.now,
@@ -82,12 +83,12 @@ class Progress:
             lineages=self.lineages,
             memory=self.memory,
             work=work,
-            compact=compactions(self.lineages),
+            compact=plan_compactions(self.lineages),
             last=plan.ends or plan.stop,
         )
 
     def operators(self, plan: ExecutionPlan) -> tuple[OperatorSnapshot, ...]:
-        """The operators as a checkpoint names them."""
+        """Return the operators as a checkpoint contains them."""
         return tuple(
             OperatorSnapshot(
                 node.operator,
@@ -104,26 +105,26 @@ class Progress:
         )
 
 
-def attempts_of(reports: Sequence[TaskReport]) -> dict[str, tuple[bytes, ...]]:
-    """The attempts that have reported, by vertex and subtask."""
-    found: dict[str, tuple[bytes, ...]] = {}
+def collect_attempts(reports: Sequence[TaskReport]) -> dict[str, tuple[bytes, ...]]:
+    """Return the attempts that have reported, by vertex and subtask."""
+    attempts: dict[str, tuple[bytes, ...]] = {}
     for report in sorted(reports, key=lambda report: report.subtask):
-        found[report.vertex] = (*found.get(report.vertex, ()), report.attempt)
-    return found
+        attempts[report.vertex] = (*attempts.get(report.vertex, ()), report.attempt)
+    return attempts
 
 
-def compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, Compaction]]:
-    """Which subtasks write more than their changes: {operator: {subtask: what}}.
+def plan_compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, Compaction]]:
+    """Return the compactions of the next epoch, by operator and subtask.
 
-    Everything becomes a new base after a change of parallelism. When the changes outweigh the base, parts of it are
-    written anew, about as much an epoch as the epoch before it changed, and one part at least."""
-    wanted: dict[str, dict[int, Compaction]] = {}
+    After a change of parallelism, all state is written as a new base. When the deltas are larger than the base, parts
+    of it are rewritten: in each epoch about as much as the epoch before changed, and at least one part."""
+    compactions: dict[str, dict[int, Compaction]] = {}
     for operator, subtasks in lineages.items():
         for subtask, lineage in enumerate(subtasks):
-            what = _compaction(lineage)
-            if what is not None:
-                wanted.setdefault(operator, {})[subtask] = what
-    return wanted
+            compaction = _compaction(lineage)
+            if compaction is not None:
+                compactions.setdefault(operator, {})[subtask] = compaction
+    return compactions
 
 
 def _compaction(lineage: Lineage) -> Compaction | None:
@@ -141,7 +142,8 @@ def _compaction(lineage: Lineage) -> Compaction | None:
 
 
 def _mergeable(own: Chain, *, merged_too: bool) -> int | None:
-    """From which file on they become one that is no larger than a part; None when those would be few."""
+    """The index of the first of the last files that are merged into one of at most the size of a part; None if they are
+    too few."""
     rows = size = 0
     since = len(own)
     for handle in reversed(own):

@@ -1,33 +1,33 @@
-"""How checkpoints get their numbers and come to exist, when storage may be slow.
+"""Publishing of checkpoints on storage that may be slow: their numbers and how they come to exist.
 
-Promises: a number is used once; a checkpoint that expired or failed either exists in the end or never will, and which
-of the two is known before anything is done that would contradict it; work that is left behind in another thread changes
-nothing of the job.
+Promises: a number is used once. A checkpoint that expired or failed either exists in the end or never will, and which
+of the two is known before anything is done that depends on it. Work that goes on in another thread changes nothing of
+the job.
 Does not know: schedules, sinks, which checkpoints are kept.
 
 The protocol. Metadata is written with create-if-absent, so nothing that exists is ever replaced.
 
- 1. The job's thread allots number N and counts it as unresolved.
+ 1. The job's thread assigns number N, which is unresolved from now on.
  2. A thread with a deadline resolves the numbers before N, merges small state files and writes the metadata of N under
     a temporary name.
- 3. It looks whether the attempt was given up; if not, it creates `chk-N/_metadata`.
- 4. The job's thread hears of it in time: N is resolved, and its output is committed.
- 5. It does not, or hears of a failure: it gives the attempt up. The thread of step 2 may have passed step 3 already and
-    be waiting inside the file system, so N may still appear, at any time.
- 6. Before the next checkpoint, before a recovery takes back output, and before a failed job does, every unresolved
-    number is resolved: a void file is created under it, if absent. Of the void file and the late checkpoint exactly one
-    exists. If the void file was first, the late attempt fails. If the checkpoint was first, it is one like any other,
-    and a recovery goes on from it if it is the newest.
+ 3. It checks whether the attempt was given up; if not, it creates `chk-N/_metadata`.
+ 4. If the job's thread gets the result in time, N is resolved, and its output is committed.
+ 5. If it gets none in time, or a failure, it gives the attempt up. The thread of step 2 may have passed step 3 already
+    and be blocked in the file system, so N may still appear, at any time.
+ 6. Before the next checkpoint, and before a recovery or a failed job aborts output, every unresolved number is
+    resolved: a void file is created under it, if it is free. Of the void file and the late checkpoint exactly one
+    exists. If the void file was first, the late attempt fails. If the checkpoint was first, it is a checkpoint like any
+    other, and a recovery restores it if it is the newest.
 
 So all numbers below one that exists are taken, and a leader of a later term that takes the next free number stops every
 attempt of the leader before it (see `leadership`). A void file stays until every kept checkpoint is newer. A late
-attempt that finds its number free after that deletes what it made; if it dies before, what is left is older than every
-kept checkpoint, and is deleted with the next one.
+attempt that finds its number free after that deletes what it created; if it dies before, that is older than every kept
+checkpoint, and is deleted with the next one.
 
 A crash after 1 or 2: nothing exists but a temporary file. After 3, before 4 is complete: the checkpoint exists,
-recovery takes it as the newest and commits its output. After 5: as after 2 or 3, whichever came; the process is gone
-and with it the late attempt. After 6: the number is void, or the late checkpoint exists and names output that is still
-staged, because output is taken back only afterwards."""
+recovery restores it as the newest and commits its output. After 5: as after 2 or 3; the late attempt ended with the
+process. After 6: the number is void, or the late checkpoint exists and names output that is still staged, because
+output is aborted only afterwards."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.errors import ExternalError
 
 T = TypeVar("T")
-Deadline = Callable[[Callable[[], T]], T]  # does some work, or raises when it takes too long and leaves it behind
+Deadline = Callable[[Callable[[], T]], T]  # runs some work, or raises when it takes too long
 
 
 class AttemptGivenUp(ExternalError):
-    """The job did not wait for this checkpoint any longer."""
+    """A checkpoint took too long, and the job stopped waiting for it."""
 
     def __init__(self, checkpoint: int) -> None:
         super().__init__(f"checkpoint {checkpoint} was given up before it was complete")
 
 
 class PublishAttempt:
-    """One attempt to make one checkpoint exist. `run` may be left behind in another thread."""
+    """One attempt to publish one checkpoint. `run` may go on in another thread after the job gave it up."""
 
     def __init__(self, metadata: CheckpointMetadata, storage: CheckpointStorage, *, merges: bool) -> None:
         self.metadata = metadata
@@ -63,10 +63,10 @@ class PublishAttempt:
         self._lock = threading.Lock()
         self._given_up = False
         self._voided = False
-        self._tried: bytes | None = None  # what it may have published
+        self._tried: bytes | None = None  # the metadata that it may have published
 
     def run(self) -> CheckpointMetadata:
-        """Publish; gives the checkpoint as it was published."""
+        """Publish, and return the checkpoint as it was published."""
         number = self.metadata.checkpoint
         metadata = pack_small_files(self.metadata, self._storage) if self._merges else self.metadata
         data = metadata.to_bytes()
@@ -77,7 +77,7 @@ class PublishAttempt:
         except ExternalError:
             if not self._storage.holds(number, data):
                 raise
-            self._storage.sync_checkpoint(number)  # it exists all the same, and must before its output does
+            self._storage.sync_checkpoint(number)  # it exists, and must be durable before its output is committed
         if self._voided:  # the void file was deleted, with all checkpoints before the kept ones
             self._storage.delete_checkpoint(number)
             raise AttemptGivenUp(number)
@@ -90,12 +90,12 @@ class PublishAttempt:
             self._tried = data
 
     def give_up(self) -> None:
-        """Do not begin to publish any more; what has begun may still succeed."""
+        """Do not begin to publish; a publish that has begun may still succeed."""
         with self._lock:
             self._given_up = True
 
     def resolve(self) -> bool:
-        """Whether the checkpoint exists; if it does not, it never will, because its number is void.
+        """Return whether the checkpoint exists; if it does not, it never will, because its number is void.
 
         Raises `CheckpointTaken` when another driver's checkpoint has the number."""
         number = self.metadata.checkpoint
@@ -114,7 +114,7 @@ class PublishAttempt:
 
 
 class Publisher:
-    """The numbers of one job's checkpoints, and the attempts whose outcome is open. For the job's thread only."""
+    """The numbers of one job's checkpoints, and its unresolved attempts. For the job's thread only."""
 
     def __init__(self, storage: CheckpointStorage) -> None:
         self._storage = storage
@@ -129,8 +129,8 @@ class Publisher:
         merges: bool,
         confirm: Callable[[int], None] = lambda _: None,
     ) -> CheckpointMetadata:
-        """Make a checkpoint exist; gives it as it was published. Its number is used up, whatever comes of it. `confirm`
-        raises if it does not count, or if that cannot be found out: then it is unresolved."""
+        """Publish a checkpoint and return it as it was published. Its number is used even if that fails. `confirm`
+        raises if the checkpoint is not valid, or if that is not known: then it is unresolved."""
         earlier = tuple(self._unresolved.values())
         attempt = PublishAttempt(metadata, self._storage, merges=merges)
         self.next_id = metadata.checkpoint + 1
@@ -150,7 +150,7 @@ class Publisher:
         return published
 
     def resolve(self, deadline: Deadline[list[CheckpointMetadata]]) -> list[CheckpointMetadata]:
-        """Settle what came of every attempt that failed or expired; gives the checkpoints that exist after all."""
+        """Resolve every attempt that failed or expired, and return the checkpoints that exist."""
         attempts = tuple(self._unresolved.values())
         if not attempts:
             return []
@@ -158,7 +158,7 @@ class Publisher:
         def resolve_all() -> list[CheckpointMetadata]:
             landed = []
             for attempt in attempts:
-                with suppress(CheckpointTaken):  # by another driver: whether this one leads is asked elsewhere
+                with suppress(CheckpointTaken):  # by another driver: whether this one leads is checked elsewhere
                     if attempt.resolve():
                         landed.append(attempt.metadata)
             return landed

@@ -8,11 +8,11 @@ Does not know: epochs, restart strategies."""
 from __future__ import annotations
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.cluster.deadlines import within
-from millstream.cluster.events import Concluded, Restored
+from millstream.cluster.deadlines import run_within
 from millstream.cluster.failures import CheckpointNotFound
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.leadership import Leadership, take_over
+from millstream.cluster.machine_events import Concluded, Restored
 from millstream.job.job_status import JobStatus
 
 
@@ -66,7 +66,7 @@ class Recovery:
 
     def _find_checkpoint(self) -> CheckpointMetadata | None:
         timeout = self._execution.settings.checkpoint_timeout
-        return within(timeout, self._newest_checkpoint, CheckpointNotFound(timeout))
+        return run_within(timeout, self._newest_checkpoint, CheckpointNotFound(timeout))
 
     def _newest_checkpoint(self) -> CheckpointMetadata | None:
         """The job's own newest checkpoint, else the configured snapshot: that begins an incarnation."""

@@ -1,7 +1,7 @@
-"""Restart strategies: whether a failed job may run again, and after how long.
+"""Restart strategies: whether a failed job restarts, and after which delay.
 
 Promises: Flink's four strategies with its defaults, as pure functions of the failures so far.
-Does not know: jobs, clocks; times are given."""
+Does not know: jobs, clocks; times are arguments."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from millstream.config.configuration import Configuration
 
 
 class RestartStrategy(Protocol):
-    """Decides after each failure; gives the strategy to use next time too."""
+    """Decides after each failure; an immutable value, so each decision returns the next strategy too."""
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """After a failure at `at` (ms): the strategy from now on, and the delay before a restart or None for none."""
+        """Return the next strategy and the delay before the restart, or None for no restart. Times are milliseconds."""
 
 
 @dataclass(frozen=True)
 class NoRestart:
-    """Never."""
+    """A failed job is not restarted."""
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """No."""
+        """Do not restart."""
         return self, None
 
 
 @dataclass(frozen=True)
 class FixedDelay:
-    """A number of attempts with the same delay."""
+    """A limited number of restarts with the same delay."""
 
     attempts: int
     delay: int
     used: int = 0
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """Yes, while attempts are left."""
+        """Restart while attempts are left."""
         if self.used >= self.attempts:
             return self, None
         return FixedDelay(self.attempts, self.delay, self.used + 1), self.delay
@@ -45,7 +45,7 @@ class FixedDelay:
 
 @dataclass(frozen=True)
 class FailureRate:
-    """As long as there are not too many failures in an interval."""
+    """Restarts until there are too many failures in an interval."""
 
     most: int
     interval: int
@@ -53,7 +53,7 @@ class FailureRate:
     failures: tuple[int, ...] = ()
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """Yes, unless the last `most` failures and this one fall into one interval."""
+        """Restart, unless the last `most` failures and this one are in one interval."""
         recent = tuple(time for time in self.failures if at - time <= self.interval)
         if len(recent) >= self.most:
             return self, None
@@ -62,7 +62,7 @@ class FailureRate:
 
 @dataclass(frozen=True)
 class ExponentialDelay:
-    """Delays that grow while failures follow one another, and start again after a quiet time."""
+    """Delays that grow from failure to failure, and are reset after `quiet` milliseconds without one."""
 
     initial: int
     most: int
@@ -74,13 +74,16 @@ class ExponentialDelay:
     last: int | None = None
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
-        """Yes, after a delay."""
-        calm = self.last is not None and at - self.last >= self.quiet + (self.current or 0)
-        used = 0 if calm else self.used
+        """Restart after the next delay, while attempts are left."""
+        is_reset = self.last is not None and at - self.last >= self.quiet + (self.current or 0)
+        used = 0 if is_reset else self.used
         if self.attempts is not None and used >= self.attempts:
             return self, None
-        fresh = self.current is None or calm
-        delay = self.initial if fresh else min(self.most, int((self.current or 0) * self.multiplier))
+        delay = (
+            self.initial
+            if self.current is None or is_reset
+            else min(self.most, int((self.current or 0) * self.multiplier))
+        )
         return (
             ExponentialDelay(self.initial, self.most, self.multiplier, self.quiet, self.attempts, used + 1, delay, at),
             delay,
@@ -88,10 +91,9 @@ class ExponentialDelay:
 
 
 def restart_strategy(configuration: Configuration, *, checkpointing: bool) -> RestartStrategy:
-    """The strategy a configuration asks for; without one, exponential delay when checkpoints are on, else none."""
-    kind = configuration.get(options.RESTART_STRATEGY)
+    """Return the configured strategy; by default exponential delay if checkpoints are on, else none."""
     get = configuration.get
-    match kind:
+    match get(options.RESTART_STRATEGY):
         case "fixed-delay" | "fixeddelay":
             return FixedDelay(
                 get(options.FIXED_DELAY_ATTEMPTS),

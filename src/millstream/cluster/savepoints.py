@@ -1,10 +1,10 @@
-"""Savepoints of a running job: asked for from any thread, written at an epoch boundary.
+"""Savepoints of a running job: requested from any thread, written at an epoch boundary.
 
-Promises: every request is answered, with the path of a savepoint that exists or with the reason why there is none; its
-state is read and written by tasks on the workers, between epochs, a piece of bounded size in each slot at a time, so
-that the deadline of tasks is one for each piece; the files a savepoint is being made of stay until it is; a job that
-ends completes those that are under way.
-Does not know: epochs, sinks; the JobMaster says when, and what the savepoint holds."""
+Promises: every request is answered, with the path of a savepoint that exists or with an error. Tasks on the workers
+read and write the state between epochs, in each slot one piece of bounded size at a time, so that the deadline of tasks
+holds for each piece. State files that a savepoint needs are kept until it is complete. A job that ends completes the
+savepoints that are under way.
+Does not know: epochs, sinks; the checkpoint coordinator decides when, and what a savepoint contains."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ _log = logging.getLogger("millstream.savepoints")
 
 
 class NoSavepointDirectory(UserError):
-    """Nobody said where savepoints go."""
+    """A savepoint was requested without a directory, and none is configured."""
 
-    hint = "name a directory, or set execution.checkpointing.savepoint-dir"
+    hint = "pass a directory, or set execution.checkpointing.savepoint-dir"
 
     def __init__(self) -> None:
-        super().__init__("no directory is given for the savepoint")
+        super().__init__("no directory for the savepoint: none was passed and none is configured")
 
 
 class JobHasEnded(UserError):
-    """A savepoint of a job that is over."""
+    """A savepoint was requested of a job that has ended."""
 
-    hint = "start from a checkpoint it has left; `millstream checkpoints DIR` lists them"
+    hint = "start from one of its retained checkpoints; `millstream checkpoints DIR` lists them"
 
     def __init__(self, name: str, status: str) -> None:
-        super().__init__(f"there is no savepoint of job '{name}': it is {status}")
+        super().__init__(f"cannot write a savepoint of job '{name}': the job is {status}")
 
 
 class SavepointFailed(ExternalError):
-    """A savepoint could not be written; the job is as it was."""
+    """A savepoint could not be written; the job is not affected."""
 
     def __init__(self, path: str, problem: BaseException) -> None:
         self.path = path
-        told = problem.message if isinstance(problem, MillstreamError) else repr(problem)
+        reason = problem.message if isinstance(problem, MillstreamError) else repr(problem)
         hint = problem.hint if isinstance(problem, MillstreamError) else None
-        super().__init__(f"the savepoint {path} could not be written: {told}", hint=hint)
+        super().__init__(f"the savepoint {path} could not be written: {reason}", hint=hint)
 
 
 @dataclass(frozen=True)
 class SavepointRequest:
-    """What is asked for. `stop` ends the job after a last epoch, with `drain` at the end of event time; `cancel` at
-    once."""
+    """A request for a savepoint. With `stop` the job ends after a last epoch, which with `drain` advances event time to
+    its end; with `cancel` the job is cancelled after the savepoint."""
 
     directory: str
     form: SavepointFormatType = SavepointFormatType.CANONICAL
@@ -75,21 +75,21 @@ class SavepointRequest:
         return self.stop or self.cancel
 
     def refuse(self, problem: BaseException) -> None:
-        """There will be no savepoint."""
+        """Answer with an error: there will be no savepoint."""
         if not self.answer.done():
             self.answer.set_exception(problem)
 
-    def done(self, path: str) -> None:
-        """The savepoint exists."""
+    def complete(self, path: str) -> None:
+        """Answer with the path: the savepoint exists."""
         if not self.answer.done():
             self.answer.set_result(path)
 
 
 @dataclass
 class _UnderWay:
-    """A savepoint that is being written, and what its pieces gave so far."""
+    """A savepoint that is being written, and the results of its pieces so far."""
 
-    asked: SavepointRequest
+    request: SavepointRequest
     export: Export
     release: Callable[[], None]
     results: list[Any] = field(default_factory=list)
@@ -104,54 +104,54 @@ class Savepoints:
         run_tasks: Callable[[Sequence[SlotTask]], list[Any]],
         piece_written: Callable[[], None] = lambda: None,
     ) -> None:
-        """`run_tasks` runs functions on the workers of the job, with a deadline; `piece_written` is called after it, as
-        long as the job runs."""
+        """`run_tasks` runs functions on the workers of the job, with a deadline; `piece_written` is called after each
+        run while the job runs."""
         self._checkpoints, self._run_tasks, self._piece_written = checkpoints, run_tasks, piece_written
         self._waiting: deque[SavepointRequest] = deque()
         self._lock = threading.Lock()
         self._closed: BaseException | None = None
         self._under_way: deque[_UnderWay] = deque()
 
-    def ask(self, asked: SavepointRequest) -> Future[str]:
-        """Have a savepoint made at the next epoch boundary; may be called from any thread."""
+    def request(self, request: SavepointRequest) -> Future[str]:
+        """Request a savepoint at the next epoch boundary; may be called from any thread."""
         with self._lock:
             if self._closed is None:
-                self._waiting.append(asked)
+                self._waiting.append(request)
             else:
-                asked.refuse(self._closed)
-        return asked.answer
+                request.refuse(self._closed)
+        return request.answer
 
     @property
-    def waiting(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether a request waits."""
         return bool(self._waiting)
 
-    def next(self) -> SavepointRequest:
-        """The oldest request."""
+    def take_request(self) -> SavepointRequest:
+        """Remove and return the oldest request."""
         return self._waiting.popleft()
 
-    def write(self, asked: SavepointRequest, metadata: CheckpointMetadata, slots: int) -> Snapshot:
-        """Write a savepoint, now, on all slots."""
+    def write(self, request: SavepointRequest, metadata: CheckpointMetadata, slots: int) -> Snapshot:
+        """Write a savepoint now, on all slots."""
 
         def run(tasks: Sequence[ExportTask]) -> list[Any]:
             return [
                 result for start in range(0, len(tasks), slots) for result in self._run(tasks[start : start + slots])
             ]
 
-        path = self._path(asked, metadata)
+        path = self._path(request, metadata)
         try:
-            return write_savepoint(metadata, self._checkpoints.storage, path, asked.form.value, run)
+            return write_savepoint(metadata, self._checkpoints.storage, path, request.form.value, run)
         except Exception as problem:
             raise SavepointFailed(path, problem) from problem
 
-    def start(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> None:
-        """Write a savepoint while the job goes on: its state files do not change, and are kept meanwhile. Each call of
-        `advance` does some of it."""
-        export = Export(metadata, self._checkpoints.storage, self._path(asked, metadata), asked.form.value)
-        self._under_way.append(_UnderWay(asked, export, self._checkpoints.pin(metadata.handles)))
+    def start(self, request: SavepointRequest, metadata: CheckpointMetadata) -> None:
+        """Begin a savepoint that is written while the job runs: its state files do not change, and are kept meanwhile.
+        Each call of `advance` writes a part of it."""
+        export = Export(metadata, self._checkpoints.storage, self._path(request, metadata), request.form.value)
+        self._under_way.append(_UnderWay(request, export, self._checkpoints.pin(metadata.handles)))
 
     def advance(self, slots: int) -> None:
-        """Between two epochs: let every slot run one task of the oldest savepoint that is under way."""
+        """Between two epochs, run one task of the oldest savepoint under way in every slot."""
         if not self._under_way:
             return
         current = self._under_way[0]
@@ -161,9 +161,9 @@ class Savepoints:
             if len(results) < len(export.tasks):
                 return
             operators = export.operators(results)
-            current.asked.done(publish(export.metadata, operators, export.source, export.path, export.form).path)
-        except Exception as problem:  # raised again in the caller
-            current.asked.refuse(SavepointFailed(export.path, problem))
+            current.request.complete(publish(export.metadata, operators, export.source, export.path, export.form).path)
+        except Exception as problem:  # whoever requested it gets the error
+            current.request.refuse(SavepointFailed(export.path, problem))
         current.release()
         self._under_way.popleft()
 
@@ -177,33 +177,33 @@ class Savepoints:
         return results
 
     def close(self, name: str, status: str, slots: int) -> None:
-        """The job is over: savepoints under way are completed, the others refused."""
+        """Complete savepoints under way and refuse the other requests: the job has ended."""
         with self._lock:
             self._closed = JobHasEnded(name, status)
-            left = list(self._waiting)
+            requests = list(self._waiting)
             self._waiting.clear()
-        for asked in left:
-            asked.refuse(self._closed)
+        for request in requests:
+            request.refuse(self._closed)
         while self._under_way:
             self.advance(slots)
 
-    def _path(self, asked: SavepointRequest, metadata: CheckpointMetadata) -> str:
-        directory = absolute_location(asked.directory)
+    def _path(self, request: SavepointRequest, metadata: CheckpointMetadata) -> str:
+        directory = absolute_location(request.directory)
         name = f"savepoint-{metadata.job_id[:6]}-{metadata.timestamp:012x}"
         storage, number = self._checkpoints.storage.of(directory, ""), 1
-        found = name
-        while storage.exists(found):
+        candidate = name
+        while storage.exists(candidate):
             number += 1
-            found = f"{name}-{number}"
-        return f"{directory}/{found}"
+            candidate = f"{name}-{number}"
+        return f"{directory}/{candidate}"
 
 
-def undrained(metadata: CheckpointMetadata) -> CheckpointMetadata:
-    """The snapshot of a drained job as one to go on from: event time begins anew."""
-    return replace(metadata, operators=tuple(_undrained(operator) for operator in metadata.operators))
+def reopen_event_time(metadata: CheckpointMetadata) -> CheckpointMetadata:
+    """Return the snapshot of a drained job without its final watermarks, so that a job can resume from it."""
+    return replace(metadata, operators=tuple(_reopen_event_time(operator) for operator in metadata.operators))
 
 
-def _undrained(operator: OperatorSnapshot) -> OperatorSnapshot:
+def _reopen_event_time(operator: OperatorSnapshot) -> OperatorSnapshot:
     memories = (
         memory.without_event_time() if memory.watermark == MAX_WATERMARK else memory for memory in operator.memory
     )

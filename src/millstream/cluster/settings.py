@@ -1,6 +1,6 @@
-"""What the configuration says about running a job, as one value.
+"""Settings of a job: the options that the control plane reads, as one value.
 
-Promises: every option the JobMaster reads is read here, once, and checked.
+Promises: each of these options is read and checked here, once.
 Does not know: programs."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MOST_COMMIT_GRACE = 10_000
 
 @dataclass(frozen=True)
 class JobSettings:
-    """Times are milliseconds. `checkpoint_interval` is None when checkpoints are off; `commit_grace` is the time of a
-    commit that is under way when the job is cancelled."""
+    """Times are milliseconds. `checkpoint_interval` is None when checkpoints are off; `commit_grace` is the time that a
+    commit under way gets when the job is cancelled."""
 
     restart: RestartStrategy
     checkpoint_interval: int | None = None
@@ -49,20 +49,20 @@ class JobSettings:
 
 
 def job_settings(configuration: Configuration) -> JobSettings:
-    """The settings in a configuration."""
+    """Read the settings from a configuration."""
     get = configuration.get
     interval = get(options.CHECKPOINT_INTERVAL)
-    every = millis(interval) if interval is not None else 0
-    if every < 0:
-        msg = f"the checkpoint interval is {every} ms"
+    interval_millis = millis(interval) if interval is not None else 0
+    if interval_millis < 0:
+        msg = f"the checkpoint interval is {interval_millis} ms"
         raise UserError(msg, hint="set execution.checkpointing.interval above 0")
     retained = get(options.CHECKPOINTS_RETAINED)
     if retained < 1:
         msg = f"{options.CHECKPOINTS_RETAINED.key} is {retained}"
         raise UserError(msg, hint="keep at least one checkpoint")
     return JobSettings(
-        restart=restart_strategy(configuration, checkpointing=every > 0),
-        checkpoint_interval=every or None,
+        restart=restart_strategy(configuration, checkpointing=interval_millis > 0),
+        checkpoint_interval=interval_millis or None,
         checkpoint_timeout=millis(get(options.CHECKPOINT_TIMEOUT)),
         commit_timeout=millis(get(options.CHECKPOINT_TIMEOUT)),
         min_pause=millis(get(options.CHECKPOINT_MIN_PAUSE)),

@@ -1,10 +1,10 @@
-"""The sinks of a job as its JobMaster sees them: what is staged, what is visible.
+"""Sinks of a job on the driver: which output is staged, and which is committed.
 
-Promises: a committable is committed only after the checkpoint that names it (law 7), except for sinks that say they may
-show output with the epoch; committing is repeated on recovery and must not show. Output of a checkpoint that no sink of
-the program takes is refused, or dropped with a warning where that is allowed. A sink that fails takes no rows from
-others. What a published checkpoint names and no commit has completed is remembered to the end of the job. The reader of
-the job's own output may take any time.
+Promises: a committable is committed only after the checkpoint that names it (law 7), except for sinks that commit with
+the epoch. A commit is repeated on recovery and must be idempotent. Output in a checkpoint that belongs to no sink of
+the program is refused, or dropped with a warning if that is allowed. A sink that fails does not prevent others from
+committing. Output that a published checkpoint names is remembered until its commit completes or the job ends. The
+reader of the job's own output has no deadline.
 Does not know: tasks, storage."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
-from millstream.cluster.bounded import BoundedCommitter
+from millstream.cluster.connector_deadlines import CommitterWithDeadline
 from millstream.cluster.failures import StateRefused
 from millstream.cluster.settings import MOST_COMMIT_GRACE, JobSettings
 from millstream.connector.sink import Committer, Sink, Workers
@@ -31,21 +31,21 @@ _log = logging.getLogger("millstream.sinks")
 
 
 class OutputNotClaimed(StateRefused):
-    """A checkpoint names staged output of a sink that the program does not have."""
+    """A checkpoint names staged output of a sink that is not in the program."""
 
     def __init__(self, checkpoint: int, counts: Mapping[str, int]) -> None:
         self.checkpoint, self.counts = checkpoint, dict(counts)
-        told = ", ".join(f"{count} of sink {operator}" for operator, count in counts.items())
+        outputs = ", ".join(f"{count} of sink {operator}" for operator, count in counts.items())
         super().__init__(
-            f"checkpoint {checkpoint} has staged output that is still to be committed, and no sink takes it: {told}",
-            hint="give the sink the uid it had; execution.state-recovery.ignore-unclaimed-state drops the output",
+            f"checkpoint {checkpoint} has staged output to commit, but the program has no sink for it: {outputs}",
+            hint="set the uid that the sink had, or execution.state-recovery.ignore-unclaimed-state to drop the output",
         )
 
 
 @dataclass(frozen=True)
 class Uncommitted:
-    """Output of a sink that a checkpoint or savepoint names and that may not be committed. `left` names it for a
-    person, `problem` is why."""
+    """Output that a checkpoint or savepoint names and that may not be committed. `left` describes the output, `problem`
+    is the cause."""
 
     sink: str
     checkpoint: int
@@ -53,7 +53,7 @@ class Uncommitted:
     problem: str
 
     def report(self, path: str | None) -> str:
-        """What a person is to know. `path` is where the checkpoint or savepoint is kept."""
+        """Return the text of the log. `path` is where the checkpoint or savepoint is kept."""
         end = f"{path} is kept: a job that starts from it (execution.state-recovery.path) commits this output"
         text = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
         nothing = "No checkpoint or savepoint that names it is kept"
@@ -61,7 +61,7 @@ class Uncommitted:
 
 
 class Sinks:
-    """The committers of a job, and what waits for them."""
+    """The committers of a job, and the output that they have not committed yet."""
 
     def __init__(
         self,
@@ -72,10 +72,17 @@ class Sinks:
         allow_unclaimed: bool = False,
         timeout: int | None = None,
     ) -> None:
-        """`workers` is what committers may use of the job. `with_epoch`: no checkpoints are taken: driver-only sinks
-        show their output when its epoch is accepted. `allow_unclaimed`: staged output of sinks that the program does
-        not have may be dropped. `timeout`: the milliseconds that a call of a committer may take; that of a driver-only
-        sink waits for the reader of the job's output."""
+        """Create the committers.
+
+        Args:
+            plan: The program.
+            workers: The workers that committers may use.
+            with_epoch: No checkpoints are taken, so driver-only sinks commit when an epoch is accepted.
+            allow_unclaimed: Whether staged output of sinks that are not in the program may be dropped.
+            timeout: Milliseconds that a call of a committer may take; a driver-only sink waits for the reader of the
+                job's output.
+
+        """
         self._sinks: dict[str, Sink] = {}
         self._names: dict[str, str] = {}
         self._committers: dict[str, Committer] = {}
@@ -90,24 +97,24 @@ class Sinks:
                         if timeout is not None:
                             millis = None if node.spec.sink.driver_only else timeout
                             option, waits = CHECKPOINT_TIMEOUT.key, workers.backpressured
-                            committer = BoundedCommitter(committer, node.name, millis, option, waits)
+                            committer = CommitterWithDeadline(committer, node.name, millis, option, waits)
                         self._committers[node.id] = committer
         self._staged: dict[str, list[tuple[int, list[Any]]]] = {}  # by epoch
-        self._owed: dict[str, list[Any]] = {}  # of a checkpoint, but in no file: not committed yet
+        self._owed: dict[str, list[Any]] = {}  # rows in the driver, of a checkpoint: not committed yet
         self._uncommitted: dict[str, tuple[int, list[Any]]] = {}  # named by a checkpoint: not committed yet
-        self._tried: set[str] = set()  # sinks whose commit did not complete
-        self._committed = 0  # the last checkpoint of which all is committed
+        self._tried: set[str] = set()  # sinks whose commit was tried and did not complete
+        self._committed = 0  # the last checkpoint whose output is committed
         self._committing = False
 
     @classmethod
     def of(cls, plan: ExecutionPlan, workers: Workers, settings: JobSettings) -> Sinks:
-        """The sinks of a job."""
+        """Create the sinks of a job."""
         with_epoch = settings.checkpoint_interval is None
         allow_unclaimed, timeout = settings.allow_unclaimed, settings.commit_timeout
         return cls(plan, workers, with_epoch=with_epoch, allow_unclaimed=allow_unclaimed, timeout=timeout)
 
     def stage(self, reports: Sequence[TaskReport], epoch: int = 0) -> None:
-        """Take the committables of an accepted epoch, in the order of subtasks."""
+        """Stage the committables of an accepted epoch, in the order of subtasks."""
         for operator, staged in _committables(reports).items():
             sink = self._sinks[operator]
             if sink.commits_with_epoch or (sink.driver_only and self._with_epoch):
@@ -116,37 +123,37 @@ class Sinks:
                 self._staged.setdefault(operator, []).append((epoch, staged))
 
     def discard(self, reports: Sequence[TaskReport]) -> None:
-        """A run of an epoch is not accepted: what it staged is removed before the epoch is run again."""
+        """Abort what a run of an epoch staged that is not accepted, before the epoch runs again."""
         for operator, staged in _committables(reports).items():
             self._committers[operator].abort(staged)
 
-    def durable(self) -> dict[str, tuple[Any, ...]]:
-        """What a checkpoint must name."""
-        return {name: tuple(_joined(epochs)) for name, epochs in self._staged.items() if not self._is_driver_only(name)}
+    def staged_committables(self) -> dict[str, tuple[Any, ...]]:
+        """Return the committables that a checkpoint must name."""
+        return {name: tuple(_join(epochs)) for name, epochs in self._staged.items() if not self._is_driver_only(name)}
 
-    def published(self, checkpoint: int, epoch: int | None = None) -> None:
-        """A checkpoint exists that names what was staged up to `epoch`, or all of it: none of that is removed any more,
-        whatever happens before it is committed."""
+    def mark_published(self, checkpoint: int, epoch: int | None = None) -> None:
+        """Note that a checkpoint exists that names what was staged up to `epoch`, by default all. From now on that
+        output is not aborted, even if its commit fails."""
         staged, self._staged = self._staged, {}
         for operator, epochs in staged.items():
-            named = [each for each in epochs if epoch is None or each[0] <= epoch]
+            named = [entry for entry in epochs if epoch is None or entry[0] <= epoch]
             later = epochs[len(named) :]
             if later:
                 self._staged[operator] = later
             if not named:
                 continue
             if self._is_driver_only(operator):
-                self._owed.setdefault(operator, []).extend(_joined(named))
-            else:  # a checkpoint before it that expired names a part of this
+                self._owed.setdefault(operator, []).extend(_join(named))
+            else:  # an earlier checkpoint that expired may name a part of this
                 _, before = self._uncommitted.get(operator, (0, []))
-                self._uncommitted[operator] = (checkpoint, [*before, *_joined(named)])
+                self._uncommitted[operator] = (checkpoint, [*before, *_join(named)])
 
     def commit(self, checkpoint: int) -> None:
-        """The checkpoint is durable: make what it names visible. If a sink fails, the others commit all the same.
+        """Commit what a published checkpoint names. If a sink fails, the others still commit.
 
-        What that sink has staged is committed by the recovery, from the checkpoint, or at the end of the job; what
-        stays in the driver is kept here for it. The reader of the job's output is last: others do not wait for it."""
-        self.published(checkpoint)
+        The staged output of a failed sink is committed by the recovery, from the checkpoint, or at the end of the job;
+        rows in the driver are kept here. Driver-only sinks are last, so that others do not wait for their reader."""
+        self.mark_published(checkpoint)
         problems: list[Exception] = []
         with self._commit_under_way():
             for operator in sorted({**self._uncommitted, **self._owed}, key=self._is_driver_only):
@@ -158,7 +165,7 @@ class Sinks:
         self._committed = checkpoint
 
     def _commit_named(self, operator: str, checkpoint: int) -> None:
-        """Commit what a checkpoint names of one sink, and forget it if that succeeds."""
+        """Commit what a checkpoint names of one sink, and forget it when that has succeeded."""
         if operator in self._uncommitted:
             number, committables = self._uncommitted[operator]
             self._tried.add(operator)
@@ -181,19 +188,19 @@ class Sinks:
         return self._sinks[operator].driver_only
 
     def snapshot(self) -> dict[str, Any]:
-        """What a checkpoint keeps for the committers."""
-        kept = {name: committer.snapshot() for name, committer in self._committers.items()}
-        return {name: value for name, value in kept.items() if value is not None}
+        """Return what a checkpoint keeps for the committers."""
+        snapshots = {name: committer.snapshot() for name, committer in self._committers.items()}
+        return {name: value for name, value in snapshots.items() if value is not None}
 
-    def recover(self, found: CheckpointMetadata) -> None:
-        """Come to what a checkpoint says, and repeat its commit."""
-        for name, value in found.sinks.items():
+    def recover(self, checkpoint: CheckpointMetadata) -> None:
+        """Restore the committers from a checkpoint, and repeat its commit."""
+        for name, value in checkpoint.sinks.items():
             if name in self._committers:
                 self._committers[name].restore(value)
-        self.recommit(found.checkpoint, found.committables)
+        self.recommit(checkpoint.checkpoint, checkpoint.committables)
 
     def recommit(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
-        """Recovery: the checkpoint was durable, its commit may have been interrupted."""
+        """Commit what a checkpoint names again: its commit may have been interrupted."""
         unclaimed = {name: len(staged) for name, staged in committables.items() if name not in self._committers}
         if any(unclaimed.values()):
             problem = OutputNotClaimed(checkpoint, unclaimed)
@@ -201,66 +208,67 @@ class Sinks:
                 raise problem
             _log.warning("output is dropped: %s", problem.message)
         self._name(checkpoint, committables)
-        for operator in committables:  # a batch job commits from here only
+        for operator in committables:  # a batch job has no other commit
             self._staged.pop(operator, None)
         with self._commit_under_way():
             for operator in [*self._uncommitted, *self._owed]:
                 self._commit_named(operator, checkpoint)
-        if committables:  # else it may be a cut that no checkpoint was made of
+        if committables:  # else it may be the boundary of a rescale, not a checkpoint
             self._committed = checkpoint
 
     def _name(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
-        """What recovery goes on from names this, and nothing else is to be committed."""
+        """Replace the output that is to be committed by what the restored checkpoint names."""
         named = {operator: (checkpoint, list(staged)) for operator, staged in committables.items()}
-        self._uncommitted = {operator: each for operator, each in named.items() if operator in self._committers}
+        self._uncommitted = {operator: output for operator, output in named.items() if operator in self._committers}
 
-    def reached(self, operators: Sequence[OperatorSnapshot], now: int) -> None:
-        """A checkpoint is durable and its output visible: tell every committer how far the time of its sink is."""
-        for each in operators:
-            if each.operator in self._committers:
-                awake = [memory.watermark for memory in each.memory if not memory.part(SinkMemory).idle]
+    def notify_watermarks(self, operators: Sequence[OperatorSnapshot], now: int) -> None:
+        """Notify every committer of the watermark of its sink: a checkpoint exists and its output is committed."""
+        for operator in operators:
+            if operator.operator in self._committers:
+                awake = [memory.watermark for memory in operator.memory if not memory.part(SinkMemory).idle]
                 mark = min((MIN_WATERMARK if mark is None else mark for mark in awake), default=MIN_WATERMARK)
-                self._committers[each.operator].reached(mark, now)
+                self._committers[operator.operator].reached(mark, now)
 
-    def ended(self, now: int) -> None:
-        """All output there will ever be is visible."""
+    def notify_end(self, now: int) -> None:
+        """Notify every committer that all output is committed."""
         for committer in self._committers.values():
             committer.reached(MAX_WATERMARK, now)
 
-    def abort(self, found: CheckpointMetadata | None = None) -> None:
-        """What was staged since the checkpoint `found` will be made again: remove it. What that one names stays, and is
-        committed next; so do rows in the driver up to its epoch, which will not be made again. What no commit was tried
-        of is removed too if only a checkpoint names it that recovery does not go on from, such as a damaged one."""
+    def abort(self, checkpoint: CheckpointMetadata | None = None) -> None:
+        """Remove what was staged since `checkpoint`, because its epochs are replayed. What the checkpoint names stays
+        and is committed next; so do rows in the driver up to its epoch. Output that only other checkpoints name, such
+        as a damaged one, is removed too if no commit of it was tried."""
         before, self._uncommitted = self._uncommitted, {}
-        problems = self._abort_staged(found)
-        if found is not None:
-            if found.checkpoint != self._committed:
-                self._name(found.checkpoint, found.committables)
+        problems = self._abort_staged(checkpoint)
+        if checkpoint is not None:
+            if checkpoint.checkpoint != self._committed:
+                self._name(checkpoint.checkpoint, checkpoint.committables)
             for operator, (_, committables) in before.items():
-                gone = [each for each in committables if each not in found.committables.get(operator, ())]
-                problem = self._remove(operator, gone) if gone and operator not in self._tried else None
+                named = checkpoint.committables.get(operator, ())
+                unnamed = [committable for committable in committables if committable not in named]
+                problem = self._remove(operator, unnamed) if unnamed and operator not in self._tried else None
                 problems += [problem] if problem is not None else []
         if problems:
             raise problems[0]
 
-    def _abort_staged(self, found: CheckpointMetadata | None) -> list[Exception]:
+    def _abort_staged(self, checkpoint: CheckpointMetadata | None) -> list[Exception]:
         staged, self._staged = self._staged, {}
-        named: Mapping[str, Sequence[Any]] = found.committables if found is not None else {}
-        last = found.epoch if found is not None else -1
+        named: Mapping[str, Sequence[Any]] = checkpoint.committables if checkpoint is not None else {}
+        last = checkpoint.epoch if checkpoint is not None else -1
         problems: list[Exception] = []
         for operator, epochs in staged.items():
             if self._is_driver_only(operator):
-                owed = [each for each in epochs if each[0] <= last]
+                owed = [entry for entry in epochs if entry[0] <= last]
                 if owed:
-                    self._owed.setdefault(operator, []).extend(_joined(owed))
+                    self._owed.setdefault(operator, []).extend(_join(owed))
                 epochs = epochs[len(owed) :]
             kept = named.get(operator, ())
-            problem = self._remove(operator, [each for each in _joined(epochs) if each not in kept])
+            problem = self._remove(operator, [item for item in _join(epochs) if item not in kept])
             problems += [problem] if problem is not None else []
         return problems
 
     def _remove(self, operator: str, committables: list[Any]) -> Exception | None:
-        """Abort; what cannot be removed is logged."""
+        """Abort output of one sink; what cannot be removed is logged, and the error is returned."""
         try:
             self._committers[operator].abort(committables)
         except Exception as problem:
@@ -270,10 +278,14 @@ class Sinks:
         return None
 
     def end(self, *, retry: bool, is_kept: Callable[[int], bool]) -> list[Uncommitted]:
-        """The job ends before its input did: remove what no checkpoint names. What a published checkpoint names and no
-        commit has completed is committed now, if `retry`; gives what may still not be committed. Unless its checkpoint
-        `is_kept`, output that no commit was tried of is removed too; what one was tried of may be visible, so it is
-        left."""
+        """End a job before its input has ended: remove what no checkpoint names. With `retry`, output that a published
+        checkpoint names and that is not committed is committed now. Unless its checkpoint `is_kept`, output of which no
+        commit was tried is removed; output of which one was tried stays, because it may be visible.
+
+        Returns:
+            The output that may not be committed.
+
+        """
         problems: dict[str, str] = {}
         with self._commit_under_way():
             for operator, (checkpoint, committables) in list(self._uncommitted.items()):
@@ -295,7 +307,7 @@ class Sinks:
         return left
 
     def _left_over(self, problems: Mapping[str, str], is_kept: Callable[[int], bool]) -> list[Uncommitted]:
-        """What could not be committed, by operator and why; what may be removed, is."""
+        """Return the output that could not be committed; `problems` has the causes. What may be removed is removed."""
         left = []
         for operator, problem_text in problems.items():
             checkpoint, committables = self._uncommitted[operator]
@@ -307,20 +319,20 @@ class Sinks:
         return left
 
     def cancel(self, grace: int) -> bool:
-        """The job is cancelled: no call waits for the reader of results any longer, and calls to external systems have
-        `grace` milliseconds to end. Whether a commit is under way. From another thread."""
-        remedy = f"a job that is cancelled waits for {MOST_COMMIT_GRACE / 1000:g} s at most"
+        """Cancel: no call waits for the reader of results any longer, and calls to external systems have `grace`
+        milliseconds to end. Returns whether a commit is under way. May be called from another thread."""
+        remedy = f"a cancelled job waits for {MOST_COMMIT_GRACE / 1000:g} s at most"
         if grace < MOST_COMMIT_GRACE:
             remedy = f"else raise {TASK_CANCELLATION_TIMEOUT.key}: {remedy}"
         for operator, committer in self._committers.items():
             if self._is_driver_only(operator):
                 committer.interrupt()
-            if isinstance(committer, BoundedCommitter):
+            if isinstance(committer, CommitterWithDeadline):
                 committer.hurry(grace, remedy)
         return self._committing
 
     def finish(self) -> None:
-        """This driver has ended the job: have every committer complete what waits, whether others can or not."""
+        """Complete pending output of every committer, whether others fail or not: this driver has ended the job."""
         self._call_all(lambda committer: committer.finish(), "to complete its output")
 
     def _call_all(self, call: Callable[[Committer], None], doing: str) -> None:
@@ -333,7 +345,7 @@ class Sinks:
         _raise_first(problems, doing)
 
     def close(self) -> None:
-        """Close every committer, whether others can be closed or not."""
+        """Close every committer, whether others fail or not."""
         self._call_all(lambda committer: committer.close(), "to close")
 
 
@@ -345,14 +357,14 @@ def _raise_first(problems: Sequence[Exception], doing: str) -> None:
         raise problems[0]
 
 
-def _joined(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:
+def _join(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:
     return [committable for _, committables in epochs for committable in committables]
 
 
 def _committables(reports: Sequence[TaskReport]) -> dict[str, list[Any]]:
-    """What reports have staged, by sink, in the order of subtasks."""
-    found: dict[str, list[Any]] = {}
+    """Return what reports have staged, by sink, in the order of subtasks."""
+    committables: dict[str, list[Any]] = {}
     for report in sorted(reports, key=lambda report: report.subtask):
         for operator, staged in report.results.items():
-            found.setdefault(operator, []).extend(staged)
-    return found
+            committables.setdefault(operator, []).extend(staged)
+    return committables

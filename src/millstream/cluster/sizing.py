@@ -1,12 +1,11 @@
-"""How much an epoch should read: backpressure as planning.
+"""Record budget of epochs: backpressure by planning.
 
-Promises: the next budget follows from what the last epochs cost, within its bounds. It shrinks at most to a quarter at
-a time, and grows at most twofold, or as far as the target is away even if all of the last epoch's time went into its
-records, up to eightfold. What an epoch costs whatever it reads is not blamed on its records. After an epoch that was
-too large there is a limit: a quarter of that epoch, or the last size that was proven. When enough epochs have succeeded
-at the limit, that size is proven and the limit is doubled; it ends when it has no effect any more. How many epochs are
-enough: twice as many after a limit was raised too early, half as many after each raise that succeeded. An epoch that
-read less than half of what it was asked for does not count.
+Promises: the next budget follows from the cost of the last epochs, within bounds. It shrinks at most to a quarter at a
+time. It grows at most twofold, or up to eightfold if the last epoch was that much shorter than the target. The fixed
+cost of an epoch is not attributed to its records. After an epoch that was too large there is a limit: a quarter of that
+epoch, or the last proven size. When enough epochs have succeeded at the limit, that size is proven and the limit is
+doubled; it is removed when it has no effect. The number of epochs that is enough is doubled after a limit was raised
+too early, and halved after each raise that succeeded. An epoch that read less than half of its budget does not count.
 Does not know: sources, clocks."""
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 _WEIGHT = 0.3  # of the newest epoch in the averages
-_FIXED = 0.05  # seconds an epoch costs, as long as nothing better is known
+_FIXED = 0.05  # seconds of an epoch without records, until it is measured
 _LEAST = 1_000
 _GROWTH = 2, 8
 _CUT = 4  # how many times smaller an epoch is planned again that was too large
@@ -23,7 +22,7 @@ _PATIENCE = 16, 1 << 12  # the least and most accepted epochs before a limit is 
 
 @dataclass(frozen=True)
 class EpochSize:
-    """The record budget of the next epoch, from a line through the sizes and times of the last ones."""
+    """The record budget of the next epoch, from a linear regression of the times of the last epochs on their sizes."""
 
     target: float
     most: int | None = None
@@ -70,7 +69,7 @@ class EpochSize:
         learned = self._learn(records, seconds)
         per_record, fixed = learned._cost()
         wanted = int(max(self.target - fixed, self.target / 4) / per_record)
-        if records < self.records // 2:  # the source gave less than it was asked for: no evidence for more
+        if records < self.records // 2:  # the source had less than the budget: no evidence for a larger one
             wanted = min(wanted, self.records)
         growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
         most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))

@@ -1,8 +1,8 @@
-"""The sources of a job as its planner sees them: what to read next, and who reads it.
+"""Sources of a job on the driver: plans of epochs, and the assignment of splits to subtasks.
 
-Promises: a plan is plain JSON and complete: ranges, the splits watermarks wait for, and whether the input ends with it;
-replaying a logged plan moves the positions exactly as planning it did.
-Does not know: engines, checkpoints' files."""
+Promises: a plan is plain JSON and complete: ranges, the splits that watermarks wait for, and whether the input ends
+with it. Replaying a logged plan moves the positions exactly as planning it did.
+Does not know: engines, the files of checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from millstream.cluster.bounded import BoundedEnumerator
+from millstream.cluster.connector_deadlines import EnumeratorWithDeadline
 from millstream.cluster.settings import JobSettings
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
@@ -20,28 +20,28 @@ from millstream.options import EPOCH_DEADLINE
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.source import SourceMemory, SourceSpec, SourceWork
 
-_MOST_ENDED = 1_000  # splits whose last position is remembered
+_MOST_ENDED = 1_000  # ended splits whose last position is remembered
 
 
 class SourceWentBack(UserError):
-    """An enumerator planned what it had planned before, or a range that ends before it starts."""
+    """An enumerator planned a range that begins before the end of the last one, or that ends before it starts."""
 
     def __init__(self, source: str, part: SplitRange, reason: str) -> None:
         self.source, self.part = source, part
         super().__init__(
             f"source '{source}' wants to read split '{part.split}' from {part.start!r} to {part.end!r}, {reason}",
-            hint="plan() gives at most one range for each split, and each begins where the one before ended",
+            hint="plan() must return at most one range for each split, and each must begin where the one before ended",
         )
 
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """What an epoch reads, and when: durable before its first task starts."""
+    """What an epoch reads, and its processing time `now`; it is logged before the first task starts."""
 
     epoch: int
     now: int
     sources: Mapping[str, Mapping[str, Any]]
-    stop: bool = False  # the job is to be stopped after it: nothing is read
+    stop: bool = False  # the last epoch before the job stops: it reads nothing
 
     @property
     def ends(self) -> bool:
@@ -50,26 +50,26 @@ class EpochPlan:
 
     @property
     def ranges(self) -> int:
-        """How many ranges are read."""
+        """The number of ranges that are read."""
         return sum(len(part["ranges"]) for part in self.sources.values())
 
     @property
     def records(self) -> int | None:
-        """How many records are read, if all sources say so."""
+        """The number of records that are read; None if a source does not know it."""
         counts = [data[3] for part in self.sources.values() for data in part["ranges"]]
         return None if None in counts else sum(counts)
 
     @property
     def most_records(self) -> int | None:
-        """The records read from the largest source, if all sources say how many: budgets are per source."""
+        """The records read from the largest source (budgets are per source); None if a source does not know them."""
         if self.records is None:
             return None
         return max((sum(data[3] for data in part["ranges"]) for part in self.sources.values()), default=0)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
-        told = {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}
-        return {**told, "stop": True} if self.stop else told
+        """Return the plan as plain values."""
+        data = {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}
+        return {**data, "stop": True} if self.stop else data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EpochPlan:
@@ -83,8 +83,8 @@ class Sources:
     def __init__(
         self, plan: ExecutionPlan, positions: Mapping[str, Any], retained: int = 1, timeout: int | None = None
     ) -> None:
-        """`retained`: how many checkpoints the job keeps; `timeout`: the milliseconds that a call of an enumerator may
-        take."""
+        """Create the enumerators at `positions`. `retained` is how many checkpoints the job keeps; `timeout` is the
+        milliseconds that a call of an enumerator may take."""
         self._specs: dict[str, tuple[SourceSpec, int]] = {}
         self._enumerators: dict[str, SplitEnumerator] = {}
         for planned in plan.vertices:
@@ -96,7 +96,7 @@ class Sources:
                 create = partial(node.spec.source.create_enumerator, parallelism, state)
                 name = node.name.removeprefix("Source: ")
                 self._enumerators[node.id] = (
-                    create() if timeout is None else BoundedEnumerator(create, name, timeout, EPOCH_DEADLINE.key)
+                    create() if timeout is None else EnumeratorWithDeadline(create, name, timeout, EPOCH_DEADLINE.key)
                 )
                 self._enumerators[node.id].retain(retained)
         self._ended: set[str] = set()
@@ -105,7 +105,7 @@ class Sources:
 
     @classmethod
     def of(cls, plan: ExecutionPlan, positions: Mapping[str, Any], settings: JobSettings) -> Sources:
-        """The sources of a job."""
+        """Create the sources of a job."""
         return cls(plan, positions, settings.retained, settings.deadline)
 
     @property
@@ -114,7 +114,7 @@ class Sources:
         return frozenset(self._enumerators)
 
     def plan(self, epoch: int, budget: Budget, memory: Mapping[str, Sequence[SubtaskMemory]]) -> EpochPlan:
-        """The next epoch's ranges."""
+        """Plan the next epoch."""
         held = self._held(memory)
         parts: dict[str, Any] = {}
         for operator, enumerator in self._enumerators.items():
@@ -126,7 +126,7 @@ class Sources:
         return EpochPlan(epoch, budget.now, parts)
 
     def _part(self, operator: str, ranges: Sequence[SplitRange]) -> dict[str, Any]:
-        """What a plan says of a source that has just planned these ranges."""
+        """Return the part of a plan for a source that has just planned these ranges."""
         enumerator = self._enumerators[operator]
         self._check(operator, ranges)
         end = enumerator.finished()
@@ -139,9 +139,9 @@ class Sources:
     def plan_again(
         self, failed: EpochPlan, records: int, size: int, memory: Mapping[str, Sequence[SubtaskMemory]]
     ) -> EpochPlan:
-        """A plan that begins where `failed` does and reads less: `records` and `size` bytes of each source at most.
+        """Return a plan that begins where `failed` does and reads at most `records` and `size` bytes of each source.
 
-        It is `failed` itself when no source can plan less; positions are then behind it, as after `replay`."""
+        It is `failed` itself when no source can plan less; positions are then after it, as after `replay`."""
         held = self._held(memory)
         parts: dict[str, Mapping[str, Any]] = {}
         for operator, part in failed.sources.items():
@@ -154,7 +154,7 @@ class Sources:
         return failed if parts == failed.sources else EpochPlan(failed.epoch, failed.now, parts)
 
     def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
-        """No split goes back; of positions that are no numbers only the source knows what comes before what."""
+        """Raise `SourceWentBack` if a split goes back. Positions that are not numbers cannot be compared here."""
         before = self._planned[operator]
         name = self._names[operator].removeprefix("Source: ")
         for number, part in enumerate(ranges):
@@ -169,15 +169,15 @@ class Sources:
             before[part.split] = part.end
 
     def _forget_ended(self, operator: str, splits: Sequence[str]) -> None:
-        """Positions of ended splits are let go of when there are many, or they would be kept as long as the job runs.
+        """Forget positions of ended splits when there are many, or they would be kept as long as the job runs.
 
-        Not at once: a source need not name its splits, and is held to its positions all the same."""
+        They are not forgotten at once: a source need not list its splits, but its positions are checked."""
         before = self._planned[operator]
         if len(before) > len(splits) + _MOST_ENDED:
             self._planned[operator] = {split: before[split] for split in splits if split in before}
 
     def closing(self, epoch: int, now: int, *, drain: bool) -> EpochPlan:
-        """The last epoch of a job that is stopped: nothing is read; with `drain`, event time comes to its end."""
+        """Plan the last epoch of a stopped job: it reads nothing; with `drain`, event time advances to its end."""
         parts: dict[str, Any] = {}
         for operator, enumerator in self._enumerators.items():
             ended = operator in self._ended
@@ -186,7 +186,7 @@ class Sources:
         return EpochPlan(epoch, now, parts, stop=True)
 
     def replay(self, plan: EpochPlan) -> None:
-        """Move behind a logged plan."""
+        """Advance past a logged plan."""
         for operator, part in plan.sources.items():
             self._replay(operator, part)
 
@@ -216,7 +216,7 @@ class Sources:
         return work
 
     def _held(self, memory: Mapping[str, Sequence[SubtaskMemory]]) -> dict[str, frozenset[str]]:
-        """Splits that are ahead of their alignment group by more than it allows; one at its end holds nobody back."""
+        """Return the splits that are too far ahead of their watermark alignment group; ended splits do not count."""
         groups: dict[str, list[tuple[str, str, int, int]]] = {}
         for operator, (spec, _) in self._specs.items():
             alignment = spec.strategy.alignment
@@ -237,16 +237,16 @@ class Sources:
         return {operator: frozenset(splits) for operator, splits in held.items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """Every source's position."""
+        """Return the position of every source, for a checkpoint."""
         return {operator: enumerator.snapshot() for operator, enumerator in self._enumerators.items()}
 
     def acknowledge(self) -> None:
-        """A checkpoint holds the positions."""
+        """Notify the enumerators that a checkpoint contains their positions."""
         for enumerator in self._enumerators.values():
             enumerator.acknowledge()
 
     def lag(self) -> int | None:
-        """Records that wait, over all sources that know."""
+        """Return how many records are not read yet, over all sources that know it."""
         known = [lag for enumerator in self._enumerators.values() if (lag := enumerator.lag()) is not None]
         return sum(known) if known else None
 
@@ -261,8 +261,8 @@ def _is_number(position: Any) -> bool:
 
 
 def _owners(names: Sequence[str], known: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The subtask of each split; `known` has the splits that each subtask remembers."""
-    owners = {name: subtask for subtask, mine in enumerate(known) for name in names if name in mine}
+    """Return the subtask of each split; `known` has the splits in the memory of each subtask."""
+    owners = {name: subtask for subtask, splits in enumerate(known) for name in names if name in splits}
     counts = [sum(owner == subtask for owner in owners.values()) for subtask in range(len(known))]
     for name in names:
         if name not in owners:

@@ -12,7 +12,11 @@ from __future__ import annotations
 from typing import assert_never
 
 from millstream.cluster.checkpoint_coordinator import CheckpointCoordinator
-from millstream.cluster.events import (
+from millstream.cluster.job_events import EpochCut, RescaleDone
+from millstream.cluster.job_execution import JobExecution
+from millstream.cluster.job_requests import JobRequests
+from millstream.cluster.leader_progress import LeaderProgress
+from millstream.cluster.machine_events import (
     BoundaryReached,
     EpochAccepted,
     Event,
@@ -31,10 +35,6 @@ from millstream.cluster.events import (
     Waited,
     WriteSavepoint,
 )
-from millstream.cluster.job_execution import JobExecution
-from millstream.cluster.job_requests import JobRequests
-from millstream.cluster.movement import Movement
-from millstream.cluster.observations import EpochCut, RescaleDone
 from millstream.cluster.oversize import Oversize
 from millstream.cluster.recovery import Recovery
 from millstream.cluster.sizing import EpochSize
@@ -51,9 +51,9 @@ class StreamingPolicy:
     def __init__(self, execution: JobExecution) -> None:
         settings = execution.settings
         self._execution = execution
-        self._movement = Movement(execution.leadership)
-        self.requests = JobRequests(execution, self._movement)
-        self._coordinator = CheckpointCoordinator(execution, self.requests, self._movement, self._run)
+        self._leader_progress = LeaderProgress(execution.leadership)
+        self.requests = JobRequests(execution, self._leader_progress)
+        self._coordinator = CheckpointCoordinator(execution, self.requests, self._leader_progress, self._run)
         self._recovery = Recovery(execution)
         self._size = EpochSize(settings.epoch_target / 1000, settings.epoch_records)
         self._oversize = Oversize(self._cut_epoch)
@@ -68,7 +68,7 @@ class StreamingPolicy:
                 return self._limit_parallelism(self._recovery.restart())
             case ReachBoundary():
                 self.requests.savepoints.advance(self._execution.plan.slots)
-                return BoundaryReached(savepoint=self.requests.savepoints.waiting)
+                return BoundaryReached(savepoint=self.requests.savepoints.has_requests)
             case ReadRequests():
                 return RequestsRead(rescale=self.requests.read())
             case Rescale():
@@ -80,7 +80,7 @@ class StreamingPolicy:
             case WriteSavepoint(restarts=restarts):
                 return self._coordinator.write_savepoint(restarts)
             case Wait():
-                self._movement.idle()
+                self._leader_progress.on_idle()
                 self._execution.sleep(self._execution.settings.idle_interval / 1000)
                 return Waited()
         assert_never(action)
@@ -110,7 +110,7 @@ class StreamingPolicy:
 
     def _is_checkpoint_due(self) -> bool:
         execution = self._execution
-        return execution.checkpoints.due(execution.clock.now(), execution.progress.epoch)
+        return execution.checkpoints.is_due(execution.clock.now(), execution.progress.epoch)
 
     def _replay_plan(self) -> EpochPlan:
         """The next logged plan, or a smaller one if it was too large."""
@@ -123,7 +123,7 @@ class StreamingPolicy:
         """Plan an epoch and log the plan; None when there is nothing to do."""
         execution, progress = self._execution, self._execution.progress
         now = max(execution.clock.now(), progress.now)
-        records = self.requests.rescaling.limited(self._size.budget)
+        records = self.requests.rescaling.limit_records(self._size.budget)
         plan = execution.sources.plan(
             progress.epoch + 1, Budget(records, execution.settings.epoch_bytes, now), progress.memory
         )
@@ -135,7 +135,7 @@ class StreamingPolicy:
 
     def _cut_epoch(self, cut: EpochCut) -> None:
         """An epoch gets a smaller plan, and the epochs after it get new plans."""
-        self._movement.epochs_replanned(cut.epoch)
+        self._leader_progress.on_epochs_replanned(cut.epoch)
         self._execution.notify(cut)
 
     def _run(self, plan: EpochPlan, restarts: int) -> None:
@@ -145,21 +145,21 @@ class StreamingPolicy:
         try:
             result = execution.run(plan, restarts)
         except ExternalError as problem:
-            self._size = self._oversize.failed(plan, problem, self._size)
+            self._size = self._oversize.on_failure(plan, problem, self._size)
             raise
         seconds = execution.clock.precise() - started
-        self._oversize.accepted(plan.epoch)
+        self._oversize.on_accepted(plan.epoch)
         execution.accept(plan, result)
-        self._movement.epoch_accepted(plan.epoch)
+        self._leader_progress.on_epoch_accepted(plan.epoch)
         if not execution.checkpoints.enabled and plan.epoch % _SWEEP_EVERY == 0:
             execution.checkpoints.sweep(execution.progress.handles())
         done = execution.measure(plan, result, seconds)
         execution.notify(done)
         rescaling = self.requests.rescaling
-        if not rescaling.under_way:
+        if not rescaling.is_under_way:
             if self._oversize.epoch is None:  # else epochs are replayed up to one that was too large
                 self._size = self._size.after(done.records, seconds)
         else:  # the epoch took its time for the transfer of state, not for its records
             slots = execution.plan.slots
-            pause = rescaling.done(slots, execution.clock.precise())
+            pause = rescaling.complete(slots, execution.clock.precise())
             execution.notify(RescaleDone(plan.epoch, slots, pause * 1000))

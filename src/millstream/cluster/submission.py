@@ -1,15 +1,15 @@
-"""A job as it is handed to its JobMaster.
+"""A submitted job: what is known before it runs.
 
-Promises: everything that is known before the job runs.
-Does not know: how it runs."""
+Promises: a frozen value.
+Does not know: how the job runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from millstream.cluster.adoption import Layout
 from millstream.cluster.leadership import Leadership
+from millstream.cluster.max_parallelism import JobLayout
 from millstream.cluster.rescale import Adaptive
 from millstream.cluster.settings import JobSettings
 from millstream.engine.contract import Deployment
@@ -18,7 +18,7 @@ from millstream.graph.execution_plan import ExecutionPlan
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A program ready to run."""
+    """A checked program with its settings. `deployment` creates the deployment of a given id."""
 
     id: str
     name: str
@@ -26,6 +26,6 @@ class SubmittedJob:
     settings: JobSettings
     deployment: Callable[[str], Deployment]
     leadership: Leadership | None = None
-    layout: Layout | None = None
+    layout: JobLayout | None = None
     adaptive: Adaptive | None = None
-    incarnation: str = ""  # random: the one the job gets if it has no checkpoint of its own to go on from
+    incarnation: str = ""  # random; used if the job has no checkpoint of its own to restore

@@ -15,7 +15,7 @@ from typing import Any
 from millstream import options
 from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
-from millstream.client.job_listener import JobListener, tell
+from millstream.client.job_listener import JobListener, notify_listeners
 from millstream.common.execution_config import ExecutionConfig
 from millstream.config.configuration import Configuration, parse_list, parse_map, quoted
 from millstream.config.resources import SlotSharingGroup
@@ -251,7 +251,7 @@ class StreamExecutionEnvironment:
     def register_listener(self, listener: Callable[[Any], None]) -> StreamExecutionEnvironment:
         """Have `listener` called with every epoch, checkpoint and change of status of the jobs run from here.
 
-        It is called in the job's own thread, with the values of `millstream.cluster.observations`. An error that it
+        It is called in the job's own thread, with the values of `millstream.cluster.job_events`. An error that it
         raises does not fail the job: the first one of a listener is logged with its traceback."""
         self._listeners.append(listener)
         return self
@@ -365,9 +365,9 @@ class StreamExecutionEnvironment:
             client = self._submit(job_name)
         except Exception as problem:
             failure = problem
-            tell(self._job_listeners, lambda listener: listener.on_job_submitted(None, failure))
+            notify_listeners(self._job_listeners, lambda listener: listener.on_job_submitted(None, failure))
             raise
-        tell(self._job_listeners, lambda listener: listener.on_job_submitted(client, None))
+        notify_listeners(self._job_listeners, lambda listener: listener.on_job_submitted(client, None))
         return client
 
     def _submit(self, job_name: str) -> JobClient:
@@ -393,9 +393,9 @@ class StreamExecutionEnvironment:
             result: JobExecutionResult = client.get_job_execution_result().result()
         except Exception as problem:
             failure = problem
-            tell(self._job_listeners, lambda listener: listener.on_job_executed(None, failure))
+            notify_listeners(self._job_listeners, lambda listener: listener.on_job_executed(None, failure))
             raise
-        tell(self._job_listeners, lambda listener: listener.on_job_executed(result, None))
+        notify_listeners(self._job_listeners, lambda listener: listener.on_job_executed(result, None))
         return result
 
     def _interrupt(self, client: JobClient) -> None:

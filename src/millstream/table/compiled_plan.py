@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millstream import __version__
-from millstream.cluster.probe import built
+from millstream.cluster.declared_state import find_built_tables
 from millstream.config.secrets import hidden_in
 from millstream.files.access import opener
 from millstream.graph.execution_plan import execution_plan
@@ -172,5 +172,5 @@ def _lines(parts: Sequence[Any]) -> str:
 
 def _tables_by_uid(t_env: TableEnvironment, operations: Sequence[Operation]) -> dict[str, dict[str, TableSchema]]:
     graph = t_env._graph_of_operations(operations)
-    found = built(execution_plan(job_graph(graph, "plan")))
+    found = find_built_tables(execution_plan(job_graph(graph, "plan")))
     return {node.uid: found[node.operator] for node in graph.nodes if node.uid is not None}

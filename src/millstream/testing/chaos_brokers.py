@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, Staging
 from millstream.testing.chaos import Report, Trace, percentile
@@ -140,7 +140,7 @@ class _Epochs:
         self.last = 0
         self._news = threading.Condition()
 
-    def __call__(self, observation: Observation) -> None:
+    def __call__(self, observation: JobEvent) -> None:
         """Tell those who wait."""
         if isinstance(observation, EpochDone):
             with self._news:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import EpochDone, Observation
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -111,7 +111,7 @@ def play(trace: Trace, _directory: Path) -> Report:
             due = {jump["after_epoch"]: jump["by"] for jump in step["jumps"]}
 
             def listen(
-                observation: Observation, _master: JobMaster, clock: JumpingClock = clock, due: dict[int, int] = due
+                observation: JobEvent, _master: JobMaster, clock: JumpingClock = clock, due: dict[int, int] = due
             ) -> None:
                 if isinstance(observation, EpochDone):
                     clock.offset += due.pop(observation.epoch, 0)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from millstream.checkpoint.metadata import CheckpointMetadata
-from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
+from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged, OlderCheckpointRefused
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation
 from millstream.job.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_sinks import SINKS, Output
@@ -121,7 +121,7 @@ class DamagedJob:
             last = min(KEPT, len(run(self._plain, world).checkpoints) - 1)
         made = 0
 
-        def die(observation: Observation, _: JobMaster) -> None:
+        def die(observation: JobEvent, _: JobMaster) -> None:
             nonlocal made
             if isinstance(observation, EpochDone) and made >= last:
                 raise SimulatedCrash

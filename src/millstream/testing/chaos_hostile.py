@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.checkpoint.storage import CheckpointStorage
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import EpochDone, Observation
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.functions import KeyedProcessFunction
@@ -106,7 +106,7 @@ def targets() -> dict[str, tuple[MemoryFileSystem, Setup, str]]:
         crashed = world.disk, SETUP, CHECKPOINT
     asked: list[Future[str]] = []
 
-    def stop(observation: Observation, master: JobMaster) -> None:
+    def stop(observation: JobEvent, master: JobMaster) -> None:
         if isinstance(observation, EpochDone) and observation.epoch == 3:
             asked.append(master.savepoint(SAVEPOINTS, stop=True))
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from millstream.client.job_client import JobClient
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, RescaleDone, StatusChanged
 from millstream.config.configuration import Configuration
 from millstream.connector.serialization_schema import Encoder, SerializationSchema, SimpleStringSchema
 from millstream.connector.sink import Sink
@@ -239,7 +239,7 @@ class Telling:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
 
-    def __call__(self, observation: Observation) -> None:
+    def __call__(self, observation: JobEvent) -> None:
         """Write one line."""
         match observation:
             case EpochDone():

@@ -18,7 +18,7 @@ import numpy as np
 
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.requests import ask
+from millstream.cluster.mailbox import request_rescale
 from millstream.errors import MillstreamError
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_driven import Drivers, options
@@ -169,7 +169,7 @@ def _rescale(specification: Specification, parallelism: int, number: int, report
     root = Path(specification.options["execution.checkpointing.dir"])
     storage = CheckpointStorage(str(root), next(root.iterdir()).name)
     try:
-        ask(
+        request_rescale(
             storage,
             parallelism,
             ids=lambda: f"mixed-{number}-{time.monotonic_ns()}",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.formats.decoding import DEAD_LETTERS, decode
@@ -171,7 +171,7 @@ class _Skipped:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, observation: Observation) -> None:
+    def __call__(self, observation: JobEvent) -> None:
         """Add an epoch."""
         if isinstance(observation, EpochDone):
             for counts in observation.metrics.values():

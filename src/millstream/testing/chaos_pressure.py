@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.config.configuration import Configuration
 from millstream.connector.sink import Sink, SinkWriter, WriterContext
 from millstream.connectors.datagen import DataGenSource, RandomInt
@@ -208,7 +208,7 @@ def main(kind: str, directory: str) -> None:
     (where / "checkpoints").mkdir()
     file = (where / "progress").open("a", encoding="utf-8")
 
-    def listen(observation: Observation) -> None:
+    def listen(observation: JobEvent) -> None:
         if isinstance(observation, EpochDone):
             file.write(json.dumps({"records": observation.records, "busy": dict(observation.vertex_busy_ms)}) + "\n")
             file.flush()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.chaos_driven import fault_free, inline
 from millstream.testing.chaos_job import Specification, build
@@ -101,7 +101,7 @@ class Gate:
         self._holding = False
         self.passed = 0
 
-    def __call__(self, event: Observation) -> None:
+    def __call__(self, event: JobEvent) -> None:
         """Hold the job's thread if the epoch is one of the chosen, or later."""
         if not isinstance(event, EpochDone) or self.passed == len(self._epochs):
             return

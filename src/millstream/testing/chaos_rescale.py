@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from millstream.cluster.job_events import EpochDone, JobEvent, RescaleDone
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import EpochDone, Observation, RescaleDone
 from millstream.job.job_status import JobStatus
 from millstream.testing.chaos import Report, Trace
 from millstream.testing.faults import CRASHES
@@ -61,7 +61,7 @@ class Walk:
         """How many steps were not taken: the job had ended."""
         return len(self._path)
 
-    def __call__(self, observation: Observation, master: JobMaster) -> None:
+    def __call__(self, observation: JobEvent, master: JobMaster) -> None:
         """Something happened."""
         if isinstance(observation, RescaleDone):
             self.rescaled += 1

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.requests import ask
+from millstream.cluster.mailbox import request_rescale
 from millstream.connectors.kafka.client import library
 from millstream.errors import ExternalError, MillstreamError
 from millstream.testing.chaos import Report, Trace
@@ -257,7 +257,7 @@ class _Soak:
         numbers = itertools.count()
         name = f"soak-{step['at']}".replace(".", "-")
         try:
-            ask(
+            request_rescale(
                 storage,
                 step["parallelism"],
                 ids=lambda: f"{name}-{next(numbers)}",

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from millstream.client.job_client import JobClient
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.config.configuration import Configuration
 from millstream.connector.serialization_schema import SimpleStringSchema
 from millstream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
@@ -91,7 +91,7 @@ class _Counted:
         self.skipped = 0
         self.enough = threading.Event()
 
-    def __call__(self, observation: Observation) -> None:
+    def __call__(self, observation: JobEvent) -> None:
         """Add an epoch."""
         if isinstance(observation, EpochDone):
             self._read += observation.records

@@ -17,8 +17,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
+from millstream.cluster.job_events import CheckpointDone, JobEvent, StatusChanged
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import CheckpointDone, Observation, StatusChanged
 from millstream.errors import MillstreamError
 from millstream.job.job_status import JobStatus
 from millstream.testing.faults import Mode, Operation
@@ -30,7 +30,7 @@ from millstream.testing.simulation import Faults, Setup, World, run
 class Listener(Protocol):
     """What is told of a job, and asks things of it; a copy remembers what the original had been told."""
 
-    def __call__(self, observation: Observation, master: JobMaster) -> None: ...  # noqa: D102
+    def __call__(self, observation: JobEvent, master: JobMaster) -> None: ...  # noqa: D102
 
 
 Told = TypeVar("Told", bound=Listener)
@@ -104,7 +104,7 @@ def recorded(setup: Setup, world: World, listener: Told, faults: Faults | None =
     frames: list[_Frame[Told]] = []
     finished = secured = False
 
-    def listen(observation: Observation, master: JobMaster) -> None:
+    def listen(observation: JobEvent, master: JobMaster) -> None:
         nonlocal finished, secured
         finished = finished or (isinstance(observation, StatusChanged) and observation.status is JobStatus.FINISHED)
         secured = secured or isinstance(observation, CheckpointDone)

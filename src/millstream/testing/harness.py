@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.restore import OperatorShape, Restored, assign
-from millstream.cluster.progress import attempts_of
+from millstream.cluster.progress import collect_attempts
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
@@ -238,7 +238,7 @@ class OperatorHarness:
     def _accept(self, result: EpochResult) -> None:
         lineages = {name: list(parts) for name, parts in self._state.lineages.items()}
         memory = {name: list(parts) for name, parts in self._state.memory.items()}
-        self._attempts = attempts_of(result.reports)
+        self._attempts = collect_attempts(result.reports)
         for report in result.reports:
             subtask = report.subtask
             for operator, written in report.states.items():
@@ -382,7 +382,7 @@ class OperatorHarness:
 
     def _deploy(self, parallelism: int) -> None:
         self._parallelism = parallelism
-        self._attempts = attempts_of(())
+        self._attempts = collect_attempts(())
         self._generation += 1
         self._plan = self._compile(parallelism)
         by_name = {node.name: node.id for planned in self._plan.vertices for node in planned.task.operators}

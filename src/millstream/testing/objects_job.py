@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from millstream.cluster import entrypoint
-from millstream.cluster.observations import EpochDone, Observation
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
@@ -60,7 +60,7 @@ def main(name: str, records: int, epoch_records: int) -> None:
     lines = numbers.key_by(lambda number: number % KEYS, Types.LONG()).process(Count(), Types.STRING())
     lines.sink_to(FileSink.for_row_format(f"{root}/out", Encoder.simple_string_encoder()).build())
 
-    def report(observation: Observation) -> None:
+    def report(observation: JobEvent) -> None:
         if isinstance(observation, EpochDone):
             print("epoch", flush=True)
 

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.adoption import Layout
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.deadlines import without_deadlines
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, StatusChanged
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.leadership import Leadership
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, StatusChanged
+from millstream.cluster.max_parallelism import JobLayout
 from millstream.cluster.settings import job_settings
 from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
@@ -287,7 +287,7 @@ class Life:
     crashed: bool = False
     status: JobStatus | None = None
     failure: BaseException | None = None
-    seen: list[Observation] = field(default_factory=list)
+    seen: list[JobEvent] = field(default_factory=list)
     slept: list[int] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     reads: list[Operation] = field(default_factory=list)
@@ -327,7 +327,7 @@ def run(
     world: World,
     faults: Faults | None = None,
     *,
-    listen: Callable[[Observation, JobMaster], None] | None = None,
+    listen: Callable[[JobEvent, JobMaster], None] | None = None,
     leadership: Leadership | None = None,
     meanwhile: Callable[[int], None] | None = None,
     deadlines: bool = False,
@@ -373,7 +373,7 @@ def run(
             block_records=setup.block_records,
         )
 
-    def observe(observation: Observation) -> None:
+    def observe(observation: JobEvent) -> None:
         life.seen.append(observation)
         if listen is not None:
             listen(observation, master)
@@ -392,7 +392,7 @@ def run(
             settings,
             deployment,
             leadership,
-            Layout(graph, "simulation"),
+            JobLayout(graph, "simulation"),
             incarnation=f"{world.clock.now():x}" if setup.incarnation is None else setup.incarnation,
         ),
         _Engine(world.clock, faults),

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from millstream.cluster.observations import CheckpointDone, EpochDone, Observation, RescaleDone, StatusChanged
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, RescaleDone, StatusChanged
 from millstream.config.configuration import Configuration
 from millstream.connector.serialization_schema import SerializationSchema, SimpleStringSchema
 from millstream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
@@ -132,7 +132,7 @@ class _Reporter:
         self._path = path
         self._epochs = 0
 
-    def __call__(self, event: Observation) -> None:
+    def __call__(self, event: JobEvent) -> None:
         match event:
             case EpochDone():
                 self._epochs += 1

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from millstream.cluster.job_events import EpochDone, JobEvent
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.observations import EpochDone, Observation
 from millstream.errors import ExternalError, UserError
 from millstream.job.job_status import JobStatus
 from millstream.testing.crash_states import History, Left, damaged, fingerprint, recorded, shape
@@ -108,7 +108,7 @@ class Script:
         """What it will still ask for."""
         return self._savepoint, frozenset(self._rescales)
 
-    def __call__(self, observation: Observation, master: JobMaster) -> None:
+    def __call__(self, observation: JobEvent, master: JobMaster) -> None:
         """Something happened."""
         if not isinstance(observation, EpochDone):
             return

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.cluster.attempts import RUNS, AttemptsDisagree, disagreement, run_until_agreed
+from millstream.cluster.attempts import RUNS, AttemptsDisagree, disagreement, run_until_reports_agree
 from millstream.engine.contract import EpochResult
 from millstream.errors import InternalError
 from millstream.runtime.report import TaskReport
@@ -63,7 +63,7 @@ def test_a_report_that_is_missing_or_doubled_is_refused():
 def test_an_epoch_is_run_until_its_reports_agree():
     bad, good = reports(B, {0: 1}, {A: 1}, {}), reports(B, {0: 1}, {B: 1}, {})
     results, discarded = iter([bad, bad, good]), []
-    result = run_until_agreed(PLAN, 7, lambda: EpochResult(tuple(next(results))), discarded.append)
+    result = run_until_reports_agree(PLAN, 7, lambda: EpochResult(tuple(next(results))), discarded.append)
     assert list(result.reports) == good
     assert [list(each) for each in discarded] == [bad, bad]
 
@@ -72,5 +72,5 @@ def test_an_epoch_whose_reports_never_agree_fails():
     discarded = []
     bad = tuple(reports(B, {0: 1}, {A: 1}, {}))
     with pytest.raises(AttemptsDisagree, match="epoch 7 was run 10 times"):
-        run_until_agreed(PLAN, 7, lambda: EpochResult(bad), discarded.append)
+        run_until_reports_agree(PLAN, 7, lambda: EpochResult(bad), discarded.append)
     assert len(discarded) == RUNS

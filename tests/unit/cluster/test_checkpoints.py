@@ -9,9 +9,9 @@ import pytest
 from millstream.checkpoint.metadata import CheckpointMetadata, OperatorSnapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.checkpoint.storage_errors import VoidCheckpoint
+from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints, NoSuchCheckpoint, PlansMissing
-from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused
 from millstream.files.errors import StorageFailure
 from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage
@@ -76,7 +76,7 @@ def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog
         found = replace(metadata(number), operators=() if number == 1 else (operator,), committables=committables)
         made.complete(found, ManualClock())
     damaged = StateFileDamaged(stored.name, "it is damaged", missing=False)
-    assert made.blame(damaged)
+    assert made.note_damage(damaged)
     with pytest.raises(
         OlderCheckpointRefused, match=r"with checkpoint 3 output of epochs 2 to 3 was committed to 'sink'"
     ):
@@ -84,7 +84,7 @@ def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog
     made.storage.delete_checkpoint(3)
     again = checkpoints(disk)
     assert again.latest_intact().checkpoint == 2
-    assert again.blame(damaged)
+    assert again.note_damage(damaged)
     assert again.latest_intact() == metadata(1)
     assert "nothing was committed with checkpoint 2" in caplog.text
 
@@ -96,10 +96,10 @@ def test_a_state_file_that_only_a_worker_cannot_see_is_no_damage(disk):
     operator = OperatorSnapshot("op", "op", "op", 1, 128, (Lineage((handle,)),), (SubtaskMemory(),))
     made.complete(replace(metadata(1), operators=(operator,)), ManualClock())
     missing = StateFileDamaged(stored.name, "there is no file", missing=True)
-    assert not made.blame(missing)
-    assert not made.blame(StateFileDamaged("job/shared/newer", "it is damaged", missing=False))
+    assert not made.note_damage(missing)
+    assert not made.note_damage(StateFileDamaged("job/shared/newer", "it is damaged", missing=False))
     disk.files.clear()
-    assert made.blame(missing)
+    assert made.note_damage(missing)
 
 
 def test_a_number_is_used_once_whatever_came_of_it(disk):
@@ -164,16 +164,16 @@ def test_numbers_go_on_after_a_damaged_one(disk):
     made.complete(metadata(2), ManualClock())
     again = checkpoints(disk)
     again.latest_intact()
-    again.started(0, 1)
+    again.start(0, 1)
     assert again.next_id == 3
 
 
 def test_the_pause_is_counted_from_the_end_of_a_checkpoint(disk):
     made, clock = checkpoints(disk, interval=10, min_pause=50), ManualClock(1000)
-    made.started(1000, 0)
+    made.start(1000, 0)
     made.complete(metadata(1, at=900), clock)
-    assert not made.due(1049, 2)
-    assert made.due(1050, 2)
+    assert not made.is_due(1049, 2)
+    assert made.is_due(1050, 2)
 
 
 def test_a_checkpoint_whose_directory_could_not_be_synced_exists_all_the_same(disk):

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from millstream.cluster.progress import compactions
+from millstream.cluster.progress import plan_compactions
 from millstream.state.compaction import PART_BYTES, PART_ROWS, Rewrite, select_next_groups
 from millstream.state.handles import Handle, Lineage, Part
 from millstream.state.key_groups import KeyGroupRange
@@ -23,7 +23,7 @@ class Job:
     def run(self):
         """One epoch; gives what was written beside the changes."""
         self.epoch += 1
-        wanted = compactions({"op": (self.lineage,)}).get("op", {}).get(0)
+        wanted = plan_compactions({"op": (self.lineage,)}).get("op", {}).get(0)
         name = f"e{self.epoch}"
         changes = Handle(name, self.change, "", self.epoch, self.changed_rows)
         if isinstance(wanted, Rewrite):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from millstream.cluster.events import (
+from millstream.cluster.job_machine import Job, UnexpectedEvent, on_event
+from millstream.cluster.machine_events import (
     BoundaryReached,
     CancelEpoch,
     CancelRequested,
@@ -35,7 +36,6 @@ from millstream.cluster.events import (
     Waited,
     WriteSavepoint,
 )
-from millstream.cluster.job_machine import Job, UnexpectedEvent, on_event
 from millstream.cluster.restarts import FixedDelay
 from millstream.job.job_status import JobStatus
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from millstream.cluster.failures import EpochTimedOut, TaskFailed, failure_of
-from millstream.cluster.oversize import Oversize, is_for_size
+from millstream.cluster.failures import EpochTimedOut, TaskFailed, to_error
+from millstream.cluster.oversize import Oversize, is_too_large
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.spark.engine import SparkFailed
@@ -14,7 +14,7 @@ PLAN = EpochPlan(7, 0, {"src": {"ranges": [["s", 0, 400, 400]], "splits": [], "e
 
 
 def told(domain):
-    return failure_of(unpack_failure(pack_failure(0, TaskFailure(domain, "v", "out of memory", operator="map"))))
+    return to_error(unpack_failure(pack_failure(0, TaskFailure(domain, "v", "out of memory", operator="map"))))
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def told(domain):
 )
 def test_deadlines_and_lack_of_memory_are_about_size(problem):
     oversize = Oversize(lambda _: None)
-    assert oversize.failed(PLAN, problem, EpochSize(1.0)).budget == 100
+    assert oversize.on_failure(PLAN, problem, EpochSize(1.0)).budget == 100
     assert oversize.epoch == 7
 
 
 @pytest.mark.parametrize("problem", [TaskFailed("no route to host"), told("user"), SparkFailed("Job 3 cancelled")])
 def test_other_failures_are_not(problem):
-    assert not is_for_size(problem)
-    assert Oversize(lambda _: None).failed(PLAN, problem, size := EpochSize(1.0)) is size
+    assert not is_too_large(problem)
+    assert Oversize(lambda _: None).on_failure(PLAN, problem, size := EpochSize(1.0)) is size
 
 
 def plan(epoch, records):
@@ -45,26 +45,26 @@ def plan(epoch, records):
 
 def test_an_epoch_as_small_as_others_that_succeeded_is_cut_only_if_it_fails_again():
     oversize, problem = Oversize(lambda _: None), SparkFailed("Python worker exited unexpectedly (crashed)")
-    size = oversize.failed(PLAN, problem, EpochSize(1.0))
-    oversize.accepted(7)
-    assert oversize.failed(plan(8, 100), problem, size) is size
+    size = oversize.on_failure(PLAN, problem, EpochSize(1.0))
+    oversize.on_accepted(7)
+    assert oversize.on_failure(plan(8, 100), problem, size) is size
     assert oversize.epoch is None
-    oversize.accepted(8)
-    assert oversize.failed(plan(9, 100), problem, size) is size
-    oversize.accepted(8)  # replayed
-    assert oversize.failed(plan(9, 100), problem, size).budget == 25
+    oversize.on_accepted(8)
+    assert oversize.on_failure(plan(9, 100), problem, size) is size
+    oversize.on_accepted(8)  # replayed
+    assert oversize.on_failure(plan(9, 100), problem, size).budget == 25
     assert oversize.epoch == 9
 
 
 def test_an_epoch_without_records_makes_no_epoch_smaller():
     size = EpochSize(1.0)
-    assert Oversize(lambda _: None).failed(plan(7, 0), EpochTimedOut(7, 1000), size) is size
+    assert Oversize(lambda _: None).on_failure(plan(7, 0), EpochTimedOut(7, 1000), size) is size
 
 
 def test_only_the_epoch_that_was_too_large_or_a_later_one_ends_the_search():
     oversize = Oversize(lambda _: None)
-    oversize.failed(PLAN, EpochTimedOut(7, 1000), EpochSize(1.0))
-    oversize.accepted(6)
+    oversize.on_failure(PLAN, EpochTimedOut(7, 1000), EpochSize(1.0))
+    oversize.on_accepted(6)
     assert oversize.epoch == 7
-    oversize.accepted(7)
+    oversize.on_accepted(7)
     assert oversize.epoch is None

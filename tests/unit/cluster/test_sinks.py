@@ -66,10 +66,10 @@ def test_output_waits_for_its_checkpoint_in_the_order_of_epochs_and_subtasks():
     made.stage([report(1, "b"), report(0, "a")])
     made.stage([report(0, "c")])
     assert sink.done == []
-    assert made.durable() == {"out": ("a", "b", "c")}
+    assert made.staged_committables() == {"out": ("a", "b", "c")}
     made.commit(7)
     assert sink.done == [(7, ["a", "b", "c"])]
-    assert made.durable() == {}
+    assert made.staged_committables() == {}
 
 
 def test_what_a_discarded_run_staged_is_removed_and_nothing_else():
@@ -78,7 +78,7 @@ def test_what_a_discarded_run_staged_is_removed_and_nothing_else():
     made.stage([report(0, "a")])
     made.discard([report(1, "c"), report(0, "b")])
     assert sink.done == [("abort", ["b", "c"])]
-    assert made.durable() == {"out": ("a",)}
+    assert made.staged_committables() == {"out": ("a",)}
 
 
 def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
@@ -95,7 +95,7 @@ def test_a_sink_is_as_far_as_its_slowest_subtask_that_is_not_idle():
         sink = Recording()
         sink.reached = lambda watermark, now: sink.done.append((watermark, now))
         operator = OperatorSnapshot("out", "out", None, len(memories), 128, (), memories)
-        sinks(sink).reached([operator, replace(operator, operator="other")], 9)
+        sinks(sink).notify_watermarks([operator, replace(operator, operator="other")], 9)
         return sink.done
 
     at_5, at_3, nowhere = SubtaskMemory(watermark=5), SubtaskMemory(watermark=3), SubtaskMemory()
@@ -117,14 +117,14 @@ def test_a_sink_that_may_show_with_the_epoch_does():
     made = sinks(sink)
     made.stage([report(0, "a")])
     assert sink.done == [(-1, ["a"])]
-    assert made.durable() == {}
+    assert made.staged_committables() == {}
 
 
 def test_what_stays_in_the_driver_is_not_stored_but_waits_for_the_checkpoint():
     sink = Recording(driver_only=True)
     made = sinks(sink)
     made.stage([report(0, object())])
-    assert made.durable() == {}
+    assert made.staged_committables() == {}
     assert sink.done == []
     shown = Recording(driver_only=True)
     sinks(shown, with_epoch=True).stage([report(0, "a")])
@@ -183,7 +183,7 @@ def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_
     made = sinks(sink)
     made.stage([report(0, "a")], 1)
     made.stage([report(0, "b")], 2)
-    made.published(4, epoch=1)
+    made.mark_published(4, epoch=1)
     assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
     assert sink.done == [(4, ["a"]), ("abort", ["b"])]
 
@@ -217,7 +217,7 @@ def test_a_sink_that_fails_takes_no_rows_from_others():
     third, fourth = Failing(driver_only=True), Recording()
     made = sinks(first, second, third, fourth)
     made.stage([TaskReport("v", 0, b"", results={"out": ["a"], "out1": ["b"], "out2": ["c"], "out3": ["d"]})])
-    named = made.durable()
+    named = made.staged_committables()
     with pytest.raises(OSError, match="no"):
         made.commit(7)
     made.abort(published(7, named))
@@ -243,8 +243,8 @@ def test_output_is_not_removed_once_its_checkpoint_is_published():
     sink, reader = Recording(), Recording(driver_only=True)
     made = sinks(sink, reader)
     made.stage([TaskReport("v", 0, b"", results={"out": ["a"], "out1": ["row"]})], 1)
-    made.published(4)
-    assert made.durable() == {}
+    made.mark_published(4)
+    assert made.staged_committables() == {}
     made.stage([TaskReport("v", 0, b"", results={"out": ["b"], "out1": ["later"]})], 2)
     (left,) = made.end(retry=False, is_kept=lambda checkpoint: True)
     assert (left.checkpoint, left.left) == (4, "a")
@@ -256,9 +256,9 @@ def test_of_several_checkpoints_that_exist_after_all_the_last_names_everything()
     made = sinks(sink)
     for epoch, name in enumerate("abc", 1):
         made.stage([report(0, name)], epoch)
-    made.published(4, epoch=1)
-    made.published(5, epoch=2)
-    assert made.durable() == {"out": ("c",)}
+    made.mark_published(4, epoch=1)
+    made.mark_published(5, epoch=2)
+    assert made.staged_committables() == {"out": ("c",)}
     assert made.end(retry=True, is_kept=lambda checkpoint: True) == []
     assert sink.done == [(5, ["a", "b"]), ("abort", ["c"])]
 
@@ -269,7 +269,7 @@ def test_output_of_a_checkpoint_that_recovery_does_not_go_on_from_is_removed_unl
     made.stage([report(0, "a")], 1)
     made.commit(1)
     made.stage([TaskReport("v", 0, b"", results={"out": ["b"]})], 2)
-    made.published(2)
+    made.mark_published(2)
     made.abort(published(1, {"out": ["a"]}, epoch=1))
     assert sink.done == [(1, ["a"]), ("abort", ["b"])]
     made.stage([TaskReport("v", 0, b"", results={"out1": ["c"]})], 2)

@@ -1,4 +1,4 @@
-"""What counts as progress of a job under one leader.
+"""Progress of a job under one leader, which keeps the leader's lease.
 
 Promises: these are progress: an epoch above the highest one that this leader has accepted, a completed checkpoint, a
 finished piece of a savepoint, and having nothing to do. A replayed epoch is not, so a job that fails again and again at
@@ -11,45 +11,45 @@ from __future__ import annotations
 from millstream.cluster.leadership import Leadership
 
 
-class Movement:
-    """The progress of one job. Without a lease nothing is reported."""
+class LeaderProgress:
+    """Reports the progress of one job to its leadership, if it has one."""
 
     def __init__(self, leadership: Leadership | None) -> None:
         self._leadership = leadership
         self._highest = 0
         self._needs_checkpoint = False
 
-    def epoch_accepted(self, epoch: int) -> None:
+    def on_epoch_accepted(self, epoch: int) -> None:
         """An epoch was accepted; it may be a replayed one."""
-        progress = epoch > self._highest
+        is_new = epoch > self._highest
         self._highest = max(self._highest, epoch)
-        self._note(progress=progress and not self._needs_checkpoint)
+        self._report(is_progress=is_new and not self._needs_checkpoint)
 
-    def epochs_replanned(self, first: int) -> None:
+    def on_epochs_replanned(self, first: int) -> None:
         """The plans from `first` on were replaced by smaller ones, so these epochs are new."""
         self._highest = min(self._highest, first - 1)
 
-    def idle(self) -> None:
+    def on_idle(self) -> None:
         """There is nothing to read and nothing to replay."""
-        self._note(progress=not self._needs_checkpoint)
+        self._report(is_progress=not self._needs_checkpoint)
 
-    def piece_written(self) -> None:
+    def on_savepoint_piece(self) -> None:
         """A piece of a savepoint was written."""
-        self._note(progress=True)
+        self._report(is_progress=True)
 
-    def checkpoint_failed(self) -> None:
+    def on_checkpoint_failed(self) -> None:
         """A checkpoint failed, and the job restarts because of it."""
         self._needs_checkpoint = True
 
-    def checkpoint_completed(self) -> None:
+    def on_checkpoint_completed(self) -> None:
         """A checkpoint exists, and its output is committed."""
         self._needs_checkpoint = False
-        self._note(progress=True)
+        self._report(is_progress=True)
 
-    def _note(self, *, progress: bool) -> None:
+    def _report(self, *, is_progress: bool) -> None:
         if self._leadership is None:
             return
-        if progress:
-            self._leadership.moved()
+        if is_progress:
+            self._leadership.report_progress()
         else:
             self._leadership.ensure_not_given_up()

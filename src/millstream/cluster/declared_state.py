@@ -1,6 +1,6 @@
-"""The states a program declares, found out by opening its functions as a worker would.
+"""State that a program declares, found by opening its functions on the driver.
 
-Promises: functions are opened and closed once, on this machine, and see no record.
+Promises: each function is opened and closed once, and gets no record.
 Does not know: snapshots, engines."""
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from millstream.state.snapshot import StoredFile
 
 
 class _NoFiles:
-    """There is no state yet."""
+    """State files of a task that has no state and must not write any."""
 
     def write(self, name: str, data: bytes) -> StoredFile:
-        """Refused."""
+        """Raise: there are no files."""
         raise InternalError(name)
 
     def read(self, handle: Handle) -> bytes:
-        """Refused."""
+        """Raise: there are no files."""
         raise InternalError(handle.name)
 
 
-def declared(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[DeclaredOperator]:
-    """Every operator of a program, with its states unless functions are not to be opened."""
+def find_declared_states(plan: ExecutionPlan, *, open_functions: bool = True) -> Iterator[DeclaredOperator]:
+    """Yield every operator of a program, with the state it declares if functions may be opened."""
     for planned in plan.vertices:
         tables: dict[str, dict[str, TableSchema]] = {}
         if open_functions:
             environment = TaskEnvironment(files=_NoFiles(), open_store=lambda *_: lambda: None)
             task = Task(copy.deepcopy(planned.task), 0, environment)
             ends = [node.id for node in planned.task.operators if isinstance(node.spec, SourceSpec | SinkSpec)]
-            tables = task.declared_tables(skip=ends)  # a reader or writer would connect to somewhere
+            tables = task.declared_tables(skip=ends)  # readers and writers would connect to external systems
             task.close()
         for node in planned.vertex.nodes:
             shape = OperatorShape(node.operator, node.name, planned.task.parallelism, planned.task.max_parallelism)
             yield DeclaredOperator(shape, node.uid, tables.get(node.operator) if open_functions else None, node.traits)
 
 
-def built(plan: ExecutionPlan) -> dict[str, dict[str, TableSchema]]:
-    """The tables that operators have as soon as they are built, by operator; no function is opened."""
-    found: dict[str, dict[str, TableSchema]] = {}
+def find_built_tables(plan: ExecutionPlan) -> dict[str, dict[str, TableSchema]]:
+    """Return the state tables that operators create when they are built, by operator; no function is opened."""
+    tables: dict[str, dict[str, TableSchema]] = {}
     for planned in plan.vertices:
         task = Task(planned.task, 0, TaskEnvironment(files=_NoFiles(), open_store=lambda *_: lambda: None))
-        found |= task.declared_tables(skip=[node.id for node in planned.task.operators])
+        tables |= task.declared_tables(skip=[node.id for node in planned.task.operators])
         task.close()
-    return found
+    return tables

@@ -1,14 +1,14 @@
-"""What the reports of an epoch say together.
+"""Summary of an accepted epoch, from the reports of its subtasks.
 
-Promises: a value made of the plan and the reports alone.
-Does not know: who listens."""
+Promises: a pure function of the plan and the reports.
+Does not know: listeners."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-from millstream.cluster.observations import EpochDone
+from millstream.cluster.job_events import EpochDone
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.contract import EpochResult
 from millstream.event_time.watermarks import MIN_WATERMARK
@@ -17,10 +17,10 @@ from millstream.job.accumulators import merged
 from millstream.runtime.metrics import combined
 
 
-def epoch_done(
+def summarize_epoch(
     program: ExecutionPlan, plan: EpochPlan, result: EpochResult, seconds: float, lag: int | None
 ) -> EpochDone:
-    """An accepted epoch as those who listen see it."""
+    """Return an accepted epoch as listeners get it."""
     metrics: dict[str, dict[str, Any]] = {}
     names = {planned.task.vertex: planned.task.name for planned in program.vertices}
     busy: dict[str, float] = {}

@@ -1,7 +1,8 @@
-"""What a running job lets be seen: one value per epoch, per checkpoint and per change of status.
+"""Job events: what a running job reports to its listeners.
 
-Promises: frozen values, handed to whoever listens, in order.
-Does not know: who listens."""
+Promises: frozen values, reported in order: one for each accepted epoch, completed checkpoint, rescale, replaced plan
+and change of status.
+Does not know: listeners."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from millstream.job.job_status import JobStatus
 
 @dataclass(frozen=True)
 class EpochDone:
-    """An accepted epoch. `watermark` is the least over the job's last operators; `lag` the records that wait;
-    `accumulators` hold what this epoch added; `vertex_busy_ms` tells how long each chain's subtasks worked."""
+    """An accepted epoch. `watermark` is the least over the subtasks; `lag` is the number of records that sources have
+    not read yet; `accumulators` hold what this epoch added; `vertex_busy_ms` is how long the subtasks of each
+    vertex worked."""
 
     epoch: int
     records: int
@@ -52,8 +54,8 @@ class StatusChanged:
 
 @dataclass(frozen=True)
 class RescaleDone:
-    """The job runs at another parallelism; `pause_ms` from the last epoch at the old one to the end of the first at the
-    new one."""
+    """The job runs at another parallelism. `pause_ms` is the time from the last epoch at the old parallelism to the end
+    of the first one at the new parallelism."""
 
     epoch: int
     slots: int
@@ -62,12 +64,12 @@ class RescaleDone:
 
 @dataclass(frozen=True)
 class EpochCut:
-    """An epoch failed for its size, and a smaller plan takes the place of its plan. A number of records that is not
-    known is None."""
+    """An epoch was too large and failed, and a smaller plan replaces its plan. A number of records that is not known is
+    None."""
 
     epoch: int
     records_before: int | None
     records_after: int | None
 
 
-Observation = EpochDone | CheckpointDone | StatusChanged | RescaleDone | EpochCut
+JobEvent = EpochDone | CheckpointDone | StatusChanged | RescaleDone | EpochCut
