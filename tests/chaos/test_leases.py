@@ -394,7 +394,7 @@ class Impatient(Leadership):
     """A driver that is cancelled as soon as it waits."""
 
     def wait(self, stopped, *others):
-        stopped.__self__.set()
+        stopped.__self__.request()
         return super().wait(stopped, *others)
 
 

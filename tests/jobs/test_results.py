@@ -14,8 +14,9 @@ import pytest
 
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener
-from millstream.cluster import bounded
+from millstream.cluster import connector_deadlines
 from millstream.cluster.commit_workers import CommitWorkers
+from millstream.cluster.connector_deadlines import CommitterWithDeadline
 from millstream.cluster.deadlines import start_in_thread
 from millstream.cluster.leadership import Leadership, LeadershipGivenUp
 from millstream.common import Configuration, Types, WatermarkStrategy
@@ -231,8 +232,8 @@ def test_a_reader_may_take_longer_than_a_commit_and_gets_every_row_once(
     monkeypatch: Any, caplog: pytest.LogCaptureFixture, interval: str | None
 ) -> None:
     monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
-    monkeypatch.setattr(bounded, "_LOOK", 0.05)
-    monkeypatch.setattr(bounded, "_WARN_EVERY", 2)
+    monkeypatch.setattr(connector_deadlines, "_POLL", 0.05)
+    monkeypatch.setattr(connector_deadlines, "_WARN_EVERY", 2)
     stream = numbers(200)
     stream._env._configuration.set_string("execution.checkpointing.timeout", "200 ms")
     stream._env.configure(_restarting())
@@ -250,10 +251,10 @@ def test_a_reader_may_take_longer_than_a_commit_and_gets_every_row_once(
 
 def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
     moved = threading.Event()
-    leadership: Any = SimpleNamespace(moved=moved.set)
+    leadership: Any = SimpleNamespace(report_progress=moved.set)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
+    committer = CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     waiting = threading.Thread(target=committer.commit, args=(2, ["b"]), daemon=True)
     waiting.start()
@@ -264,13 +265,13 @@ def test_a_job_that_waits_for_its_reader_keeps_its_lease() -> None:
 
 
 def test_a_job_that_waits_for_its_reader_ends_when_its_lease_was_given_up(monkeypatch: Any) -> None:
-    monkeypatch.setattr(bounded, "_LOOK", 0.02)
+    monkeypatch.setattr(connector_deadlines, "_POLL", 0.02)
     now = [0.0]
     lease: Any = SimpleNamespace()
     leadership = Leadership(lease, "this", 10, lambda: now[0], time.sleep, patience=5)
     workers = CommitWorkers("run", InlineEngine(), lambda: None, leadership, 1, 1)
     results = collect.Results(1)
-    committer = bounded.CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
+    committer = CommitterWithDeadline(collect.CollectCommitter(results), "rows", None, "none", workers.backpressured)
     committer.commit(1, ["a"])
     now[0] = 6.0  # the process was stopped for a while
     assert leadership.give_up_if_stuck()

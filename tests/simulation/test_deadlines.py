@@ -12,10 +12,10 @@ import pytest
 
 from millstream.cluster import entrypoint
 from millstream.cluster.connector_deadlines import (
-    Calls,
     CallStillRunning,
     CallTimedOut,
     CommitterWithDeadline,
+    ConnectorCalls,
     EnumeratorWithDeadline,
 )
 from millstream.cluster.deadlines import run_watched, without_deadlines
@@ -71,7 +71,7 @@ def test_a_commit_that_hangs_is_an_error_that_says_what_waited_for_what() -> Non
     with pytest.raises(CallTimedOut, match=r"sink 'orders' did not commit the output of checkpoint 3 within 0\.05 s"):
         committer.commit(3, ["x"])
     assert inner.interrupted
-    with pytest.raises(CallStillRunning, match="it was to commit the output of checkpoint 3, which is late"):
+    with pytest.raises(CallStillRunning, match="an earlier call to commit the output of checkpoint 3 timed out"):
         committer.commit(4, ["y"])
     committer.close()
     assert not inner.closed
@@ -91,13 +91,13 @@ def test_a_longer_cancellation_timeout_is_advised_only_where_it_has_an_effect(
     sinks = Sinks(nobody, ThisProcess(), with_epoch=False)
     sinks._committers, sinks._sinks = {"orders": committer}, {"orders": HangingSink()}
     sinks.cancel(grace)
-    monkeypatch.setattr(Calls, "_wait", lambda *_: None)
+    monkeypatch.setattr(ConnectorCalls, "_wait", lambda *_: None)
     with pytest.raises(CallTimedOut, match=rf"within {grace / 1000:g} s") as caught:
         committer.commit(3, ["x"])
     inner.let_go.set()
     hint = str(caught.value.hint)
     assert ("raise task.cancellation.timeout" in hint) is advice
-    assert "a job that is cancelled waits for 10 s at most" in hint
+    assert "a cancelled job waits for 10 s at most" in hint
 
 
 class SlowEnumerator(SequenceEnumerator):

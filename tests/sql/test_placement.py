@@ -11,7 +11,7 @@ import pytest
 from simulated_restarts import dies_after
 from sql_cases import as_text, materialised
 
-from millstream.cluster.rescale import rescaled
+from millstream.cluster.rescale import rescale_graph
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
@@ -159,8 +159,8 @@ def test_state_is_found_when_its_rows_are_no_longer_sent(name: str, monkeypatch:
 def test_other_key_groups_need_an_exchange() -> None:
     graph = graph_of(SPARED["first of a join"][0])
     (rank,) = (node for node in graph.nodes if node.name.startswith("Rank"))
-    assert hashed(rescaled(graph, 2)) == hashed(graph) == 2
-    assert hashed(rescaled(graph, {str(rank.uid): 2})) == 3
+    assert hashed(rescale_graph(graph, 2)) == hashed(graph) == 2
+    assert hashed(rescale_graph(graph, {str(rank.uid): 2})) == 3
     steps = [replace(each, max_parallelism=64) if each.id == rank.id else each for each in graph.program]
     assert hashed(stream_graph(steps, parallelism=3)) == 3
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.cluster.attempts import RUNS, AttemptsDisagree, disagreement, run_until_reports_agree
+from millstream.cluster.attempts import RUNS, AttemptsDisagree, find_disagreement, run_until_reports_agree
 from millstream.engine.contract import EpochResult
 from millstream.errors import InternalError
 from millstream.runtime.report import TaskReport
@@ -31,11 +31,11 @@ def reports(sender, sent, *read):
 
 
 def test_reports_of_one_run_agree():
-    assert disagreement(PLAN, reports(A, {0: 2, 1: 1}, {A: 2}, {A: 1})) is None
+    assert find_disagreement(PLAN, reports(A, {0: 2, 1: 1}, {A: 2}, {A: 1})) is None
 
 
 def test_a_task_that_was_sent_nothing_agrees_with_every_attempt_that_sent_it_nothing():
-    assert disagreement(PLAN, reports(B, {0: 2}, {B: 2}, {})) is None
+    assert find_disagreement(PLAN, reports(B, {0: 2}, {B: 2}, {})) is None
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_a_task_that_was_sent_nothing_agrees_with_every_attempt_that_sent_it_not
     ],
 )
 def test_every_way_to_read_another_attempt_is_found(sent, read):
-    assert "UP (1)" in disagreement(PLAN, reports(B, sent, *read))
+    assert "UP (1)" in find_disagreement(PLAN, reports(B, sent, *read))
 
 
 def test_a_report_that_is_missing_or_doubled_is_refused():
     whole = reports(A, {})
     with pytest.raises(InternalError, match="1 reports of 1 subtasks"):
-        disagreement(PLAN, whole)
+        find_disagreement(PLAN, whole)
     with pytest.raises(InternalError, match="4 reports of 3 subtasks"):
-        disagreement(PLAN, [*reports(A, {}, {}, {}), whole[0]])
+        find_disagreement(PLAN, [*reports(A, {}, {}, {}), whole[0]])
 
 
 def test_an_epoch_is_run_until_its_reports_agree():

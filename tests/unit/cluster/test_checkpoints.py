@@ -64,7 +64,7 @@ def test_the_newest_intact_one_is_found(disk, caplog):
     older = made.latest_intact()
     assert older.incarnation  # it writes again what was committed: nothing of it is to be taken for that
     assert replace(older, incarnation="") == metadata(2)
-    assert "checkpoint 3 is damaged and passed over" in caplog.text
+    assert "checkpoint 3 is damaged and skipped" in caplog.text
 
 
 def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog):
@@ -207,7 +207,7 @@ def test_a_gap_in_the_log_is_an_error(disk):
     made = checkpoints(disk)
     for epoch in (4, 5):
         made.log_plan(plan(epoch, "a"))
-    with pytest.raises(PlansMissing, match="goes on after epoch 0, but the next plan in its log is of epoch 4"):
+    with pytest.raises(PlansMissing, match="resumes after epoch 0, but the next plan in its log is of epoch 4"):
         made.logged_plans(0, {"a"})
 
 
