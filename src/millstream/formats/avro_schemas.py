@@ -245,8 +245,8 @@ def _within(value: int, limit: int, root: TypeRoot) -> int:
 
 
 def _naive(value: Any) -> datetime.datetime:
-    moment: datetime.datetime = value
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
+    timestamp: datetime.datetime = value
+    return timestamp.astimezone(datetime.UTC).replace(tzinfo=None) if timestamp.tzinfo is not None else timestamp
 
 
 def _instant(value: Any) -> Instant:

@@ -12,7 +12,7 @@ from typing import Any
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
-    MOMENT,
+    INSTANT,
     SHARED_OPTIONS,
     TEXT,
     TEXTS,
@@ -44,8 +44,8 @@ class CanalJson(ChangelogFormat):
             "table": Metadata(("table",), TEXT),
             "sql-type": Metadata(("sqlType",), FormatType(TypeRoot.MAP, children=(TEXT, FormatType(TypeRoot.INT)))),
             "pk-names": Metadata(("pkNames",), TEXTS),
-            "ingestion-timestamp": Metadata(("ts",), MOMENT),
-            "event-timestamp": Metadata(("es",), MOMENT),
+            "ingestion-timestamp": Metadata(("ts",), INSTANT),
+            "event-timestamp": Metadata(("es",), INSTANT),
         }
     )
 

@@ -62,7 +62,7 @@ class Metadata:
         )
 
 
-TEXT, MOMENT = FormatType(TypeRoot.STRING), FormatType(TypeRoot.TIMESTAMP_LTZ, 3)
+TEXT, INSTANT = FormatType(TypeRoot.STRING), FormatType(TypeRoot.TIMESTAMP_LTZ, 3)
 TEXTS = FormatType(TypeRoot.ARRAY, children=(TEXT,))
 
 

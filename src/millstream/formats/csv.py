@@ -386,7 +386,7 @@ class CsvFormat(Format):
     def _columns(self) -> tuple[arrow_csv.ParseOptions, arrow_csv.ConvertOptions] | None:
         dialect, data_type = self._dialect, self.data_type
         simple = data_type.is_flat() and dialect.escape is None and not dialect.comments
-        # whether a null in quotes is null is told nowhere
+        # Arrow does not say whether the text of null was quoted
         simple = simple and (dialect.null is None or dialect.quote is None or dialect.quote not in dialect.null)
         if not simple or not data_type.names or ord(dialect.delimiter) > 127 or dialect.delimiter in "\r\n":
             return None

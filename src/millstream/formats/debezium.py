@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
-    MOMENT,
+    INSTANT,
     SHARED_OPTIONS,
     TEXT,
     BadEnvelope,
@@ -37,8 +37,8 @@ class DebeziumJson(ChangelogFormat):
     readable = MappingProxyType(
         {
             "schema": Metadata(("schema",), TEXT),
-            "ingestion-timestamp": Metadata(("ts_ms",), MOMENT),
-            "source.timestamp": Metadata(("source", "ts_ms"), MOMENT),
+            "ingestion-timestamp": Metadata(("ts_ms",), INSTANT),
+            "source.timestamp": Metadata(("source", "ts_ms"), INSTANT),
             "source.database": Metadata(("source", "db"), TEXT),
             "source.schema": Metadata(("source", "schema"), TEXT),
             "source.table": Metadata(("source", "table"), TEXT),

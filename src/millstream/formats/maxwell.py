@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats.changelog import (
-    MOMENT,
+    INSTANT,
     SHARED_OPTIONS,
     TEXT,
     TEXTS,
@@ -36,7 +36,7 @@ class MaxwellJson(ChangelogFormat):
             "database": Metadata(("database",), TEXT),
             "table": Metadata(("table",), TEXT),
             "primary-key-columns": Metadata(("primary_key_columns",), TEXTS),
-            "ingestion-timestamp": Metadata(("ts",), MOMENT),
+            "ingestion-timestamp": Metadata(("ts",), INSTANT),
         }
     )
 

@@ -166,9 +166,9 @@ def timestamp_reader(style: str, zoned: bool) -> Callable[[str], Any]:
         date, time = _DATE.match(text), times.fullmatch(text, 11, len(text) - marked)
         if date is None or time is None or text[10:11] != between or (marked and text[-1] != "Z"):
             raise BadText(text, "timestamp")
-        moment = _smart_date(int(date[1]), int(date[2]), int(date[3]))
+        timestamp = _smart_date(int(date[1]), int(date[2]), int(date[3]))
         of_day, days = _time(time)
-        result = datetime.datetime.combine(moment, of_day) + datetime.timedelta(days)
+        result = datetime.datetime.combine(timestamp, of_day) + datetime.timedelta(days)
         if not zoned:
             return result
         nanos = int((time[4] or "").ljust(9, "0"))
@@ -226,8 +226,8 @@ def write_timestamp(value: datetime.datetime, style: str, precision: int | None)
 
 def write_instant(value: Instant, style: str, precision: int | None) -> str:
     """Format an instant in a style, with Z."""
-    moment = _EPOCH + datetime.timedelta(seconds=value.seconds)
-    head = f"{moment.date().isoformat()}{' ' if style == SQL else 'T'}{moment.time().isoformat()}"
+    timestamp = _EPOCH + datetime.timedelta(seconds=value.seconds)
+    head = f"{timestamp.date().isoformat()}{' ' if style == SQL else 'T'}{timestamp.time().isoformat()}"
     return f"{head}{_fraction(value.nanos, precision)}Z"
 
 

@@ -58,7 +58,7 @@ class _Build(_Bitmaps):
         return isinstance(data_type, t.TinyIntType | t.SmallIntType | t.IntType)
 
     def create(self) -> Accumulator:
-        """No numbers."""
+        """Return an accumulator without integers."""
         return [{}] if self.retracts else [None, []]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
@@ -79,7 +79,7 @@ class _Build(_Bitmaps):
             _change(acc[0], values, -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """The numbers of both."""
+        """Merge the integers."""
         if self.retracts:
             for number, count in other[0].items():
                 _change(acc[0], (number,), count)
@@ -100,13 +100,12 @@ class _Build(_Bitmaps):
 
 
 class _Merged(_Bitmaps):
-    """All bitmaps put together so far. When they may be taken back: how many there are, and how many of them have each
-    number."""
+    """The combination of all bitmaps so far; with retractions, the number of bitmaps and the count of each integer."""
 
     how: ClassVar[str]
 
     def create(self) -> Accumulator:
-        """No bitmaps."""
+        """Return an accumulator without bitmaps."""
         return [0, {}] if self.retracts else [None]
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
@@ -129,7 +128,7 @@ class _Merged(_Bitmaps):
         _change(acc[1], decode(result).values().tolist(), by)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """The bitmaps of both."""
+        """Merge the bitmaps."""
         if not self.retracts:
             self.add(acc, (other[0],))
             return

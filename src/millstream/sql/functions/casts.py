@@ -266,16 +266,16 @@ def _to_timestamp(
 
     def convert(value: Any) -> datetime.datetime:
         if isinstance(value, str):
-            moment = text.parse_timestamp(value)
+            timestamp = text.parse_timestamp(value)
         elif isinstance(value, datetime.datetime):
-            moment = _local(value, zone_name) if value.tzinfo is not None and not zoned else value
+            timestamp = _local(value, zone_name) if value.tzinfo is not None and not zoned else value
         elif isinstance(value, datetime.time):
-            moment = datetime.datetime.combine(text.EPOCH.date(), value)
+            timestamp = datetime.datetime.combine(text.EPOCH.date(), value)
         else:
-            moment = datetime.datetime.combine(value, datetime.time())
-        if zoned and moment.tzinfo is None:
-            moment = moment.replace(tzinfo=text.zone(zone_name)).astimezone(text.UTC)
-        return moment.replace(microsecond=moment.microsecond // cut * cut)
+            timestamp = datetime.datetime.combine(value, datetime.time())
+        if zoned and timestamp.tzinfo is None:
+            timestamp = timestamp.replace(tzinfo=text.zone(zone_name)).astimezone(text.UTC)
+        return timestamp.replace(microsecond=timestamp.microsecond // cut * cut)
 
     return convert
 

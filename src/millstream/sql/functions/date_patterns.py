@@ -28,7 +28,7 @@ def formatter(pattern: str) -> Formatter:
     for match in _TOKEN.finditer(pattern):
         piece = match.group()
         parts.append(_literal(piece) if not match.group(1) else _field(match.group(1), len(piece)))
-    return lambda moment: "".join(part(moment) for part in parts)
+    return lambda timestamp: "".join(part(timestamp) for part in parts)
 
 
 _UNITS_OF_LETTERS = (("Sn", None), ("s", "second"), ("m", "minute"), ("HhKka", "hour"))
@@ -171,6 +171,6 @@ def _moment(result: dict[str, str]) -> datetime.datetime:
         hour = 0
     digits = result.get("S") or result.get("n") or "0"
     micros = int((digits + "000000")[:6])
-    return datetime.datetime(  # noqa: DTZ001 - a moment without a zone
+    return datetime.datetime(  # noqa: DTZ001 - a timestamp without a zone
         year, month, int(result.get("d") or 1), hour % 24, int(result.get("m") or 0), int(result.get("s") or 0), micros
     )

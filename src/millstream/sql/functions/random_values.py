@@ -36,7 +36,7 @@ def draw_doubles(frame: Any, seed: Any) -> pa.Array:
 
 
 def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
-    """Draw one whole number from 0 to below the bound for each row; NULL where the bound is NULL."""
+    """Draw one integer of at least 0 and less than the bound for each row; NULL where the bound is NULL."""
     bounds = as_array(bound, frame.count)
     limits = _fill_nulls(bounds, 1)
     if len(limits) and limits.min() <= 0:
