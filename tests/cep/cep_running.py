@@ -27,7 +27,7 @@ def run(given: dict[str, Any], *, answered: bool = False) -> list[list[Any]]:
         if not answered or not matcher.transitions.event_alone:
             return matcher.process(live, event, event["ts"])
         answers = sum(bool(test.function(event)) << bit for bit, test in enumerate(tests))
-        return matcher.process_answered(live, event, event["ts"], answers)
+        return matcher.process_with_bitmask(live, event, event["ts"], answers)
 
     out: list[list[Any]] = []
     last = None

@@ -19,7 +19,7 @@ from millstream.cep.expressions import Comparison
 from millstream.common import Row, Types
 from millstream.datastream import DataStream, OutputTag
 from millstream.runtime.batch import Batch
-from millstream.runtime.nfa.conditions import Ask
+from millstream.runtime.nfa.conditions import Predicate
 from millstream.testing import OperatorHarness
 from millstream.testing.ends import Mark, Rows
 from millstream.types.type_hints import type_of_hint
@@ -68,7 +68,7 @@ def test_a_column_is_compared_as_its_values_are(
     name = spelling.get(name, name)
     op, value = compared
     condition = Comparison(name, op, value).condition(lambda _: pytest.fail("nothing is named"))
-    assert isinstance(condition, Ask)
+    assert isinstance(condition, Predicate)
     for batch in (Batch(of, rows=rows), Batch(of, array=of.to_arrow(rows))):
         found = comparisons(batch, name, op, value)
         if found is not None:
@@ -98,7 +98,7 @@ def _asked(pattern: Pattern) -> Pattern:
 
 
 def _hide(condition: Any) -> None:
-    if isinstance(condition, Ask):
+    if isinstance(condition, Predicate):
         object.__setattr__(condition, "column", None)
     for name in ("of", "one", "other"):
         if hasattr(condition, name):
@@ -172,7 +172,7 @@ def test_a_pattern_of_columns_asks_no_event() -> None:
     """Only what may be taken becomes a Python value; a condition that is never asked cannot fail."""
     pattern = Pattern.begin("a").where(field("v") == 1).next("b").where(field("v") == 2)
     for step in pattern.plan().steps:
-        assert isinstance(step.condition, Ask)
+        assert isinstance(step.condition, Predicate)
         object.__setattr__(step.condition, "function", lambda _: pytest.fail("an event was asked"))
     rows = [Row(id=n, ts=n, k="a", v=n % 4, key=7) for n in range(12)]
     matches, _ = _results(pattern, rows, 5, restart=True)

@@ -33,7 +33,7 @@ from millstream.datastream.window import (
 )
 from millstream.errors import UserError
 from millstream.runtime import sorted_input, sorted_runs
-from millstream.runtime.places import REPORTS
+from millstream.runtime.block_order import REPORT_SORT_KEY
 from millstream.testing.inline_engine import InlineEngine
 
 PAIR_OF_NUMBERS = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -60,7 +60,7 @@ def by_time(position: int) -> WatermarkStrategy:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs, blocks and units of a few records, so that keys come in parts."""
-    monkeypatch.setattr(sorted_runs, "_LEAST_BLOCK", 2)
+    monkeypatch.setattr(sorted_runs, "_MIN_BLOCK_RECORDS", 2)
     monkeypatch.setattr(sorted_runs, "_ROW_BYTES", 1 << 22)
     monkeypatch.setattr(sorted_runs, "_ROW_OVERHEAD", 1 << 22)
     monkeypatch.setattr(sorted_input, "UNIT", 4)
@@ -381,7 +381,7 @@ def test_mixed_attempts_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(runs) > 1:
             return made
         other = list(once(engine, deployment, index, inbox, asked))
-        last = all(place == REPORTS for _, place, _ in made)
+        last = all(place == REPORT_SORT_KEY for _, place, _ in made)
         return made if last else [each for each in made if each[0]] + [each for each in other if not each[0]]
 
     def run_epoch(engine: InlineEngine, request: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.common import Types
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.engine import slot
+from millstream.engine import epoch_level
 from millstream.errors import MillstreamError
 from millstream.serialization import codec
 
@@ -38,7 +38,7 @@ def _run(*classes: type) -> list[object]:
 def test_the_next_job_in_the_same_worker_cannot_decode_them(
     inline_engine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot, "forget", lambda: None)  # the worker lives on, as Spark's does
+    monkeypatch.setattr(epoch_level, "dispose_tasks", lambda: None)  # the worker lives on, as Spark's does
     assert _run(Account) == [7]
     with pytest.raises(MillstreamError, match="Account', which this program does not declare"):
         _run()

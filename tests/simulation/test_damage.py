@@ -15,8 +15,10 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.job_events import CheckpointDone, EpochDone
-from millstream.engine import slot
+from millstream.cluster.observations import CheckpointDone, EpochDone
+from millstream.engine import epoch_level
 from millstream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.state.snapshot import StateFileDamaged
@@ -123,7 +125,7 @@ def test_damage_that_a_worker_finds_later_is_treated_the_same(stopped):
             newest = metadata(world.disk, 4)
             lost.append(f"{ROOT}/{newest.handles[-1].file}")
             world.disk.files[lost[0]] = b"?"
-            slot.forget()
+            epoch_level.dispose_tasks()
 
     with World() as world:
         life = run(STRICT, world, listen=damage)
@@ -143,7 +145,7 @@ def test_a_damaged_file_that_no_checkpoint_needs_is_made_again():
             hurt.extend(written)
             for path in written:
                 world.disk.files[path] = b"?"
-            slot.forget()
+            epoch_level.dispose_tasks()
 
     hurt = []
     with World() as world:

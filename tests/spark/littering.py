@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from millstream.common import Configuration, Types
 from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.engine.spark import session
-from millstream.engine.spark.epoch_job import Level
+from millstream.engine.spark.epoch_job import EpochLevelCommand
 
 JOBS = 3
 RECORDS = 12
@@ -28,7 +28,7 @@ RESTARTS = 3
 PADDING = 1_500_000
 
 
-class LargeLevel(Level):
+class LargeLevel(EpochLevelCommand):
     """A level whose command is above the limit of PySpark."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -129,5 +129,5 @@ def main(directory: Path) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.ERROR)
     os.environ.pop("SPARK_LOCAL_DIRS", None)
-    sys.modules["millstream.engine.spark.epoch_job"].Level = LargeLevel  # type: ignore[attr-defined]
+    sys.modules["millstream.engine.spark.epoch_job"].EpochLevelCommand = LargeLevel  # type: ignore[attr-defined]
     main(Path(sys.argv[1]))

@@ -14,8 +14,8 @@ import pytest
 from millstream.common import Configuration, Types
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.engine.spark import broadcasts, stage, stages
-from millstream.engine.spark.placement import Anchor
-from millstream.engine.spark.stages import Stages
+from millstream.engine.spark.placement import SlotAnchors
+from millstream.engine.spark.stage_builder import StageBuilder
 
 EPOCHS = 12
 
@@ -98,8 +98,8 @@ def test_the_jvm_can_move_the_block_of_a_broadcast_that_ended_to_disk(spark_cont
 def test_a_job_of_another_thread_does_not_end_the_commands_of_this_one(spark_context, monkeypatch):
     """Tasks between epochs run while an epoch does, in the same stages."""
     monkeypatch.setattr(stages, "LARGE", 1)
-    shared = Stages(spark_context, 2, [])
-    laid = Anchor(spark_context, 2).laid(shared)
+    shared = StageBuilder(spark_context, 2, [])
+    laid = SlotAnchors(spark_context, 2).laid(shared)
 
     def answer(index, frames):
         list(frames)

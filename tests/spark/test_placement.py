@@ -45,7 +45,7 @@ def test_a_slot_keeps_its_worker():
 
 def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
     coming = [0, 0, 1, 1, 2, 3, 4]
-    anchor = placement.Anchor(SimpleNamespace(master="spark://one:7077"), 4)
+    anchor = placement.SlotAnchors(SimpleNamespace(master="spark://one:7077"), 4)
     monkeypatch.setattr(placement, "running_slots", lambda context: coming.pop(0) if len(coming) > 1 else coming[0])
     anchor._await_slots()
     assert coming == [4]

@@ -20,7 +20,7 @@ from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input
 from millstream.job.job_status import JobStatus
 from millstream.runtime.operators.reinterpret import ReinterpretSpec
-from millstream.runtime.partitioners import Hash, Kept
+from millstream.runtime.partitioners import ElidedHash, Hash
 from millstream.sql.connectors.simple import offered
 from millstream.sql.physical.planning.placement import Placements
 from millstream.table import StreamTableEnvironment, Table
@@ -107,7 +107,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     add = Program.add
 
     def checked(self: Program, given: Input) -> Input:
-        if not isinstance(given.partitioner, Kept):
+        if not isinstance(given.partitioner, ElidedHash):
             return given
         spec, before = ReinterpretSpec(given.partitioner.key), replace(given, side=0, partitioner=None)
         return replace(given, upstream=add(self, "Check", spec, self.type_of(given), (before,), follows_input=True))

@@ -1,4 +1,4 @@
-"""Printed tables look as Flink's, line by line."""
+"""CapturedOutput tables look as Flink's, line by line."""
 
 from typing import Any
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.runtime.draws import Draws
 from millstream.runtime.memory import OperatorMemory
+from millstream.runtime.random_numbers import RandomNumbers
 from millstream.sql.evaluation.evaluate import Frame, Projection
 from millstream.sql.expressions.nodes import Apply, Lit
 from millstream.sql.functions.java_random import JavaRandom
@@ -82,15 +82,15 @@ def test_a_pattern_draws_for_each_match(t_env: TableEnvironment) -> None:
     assert len({row[1] for row in rows}) == len(rows) == 20
 
 
-def _draws(**changed: Any) -> Draws:
-    draws = Draws()
+def _draws(**changed: Any) -> RandomNumbers:
+    draws = RandomNumbers()
     draws.begin_epoch(
         **{"job": "j", "epoch": 3, "now": 5, "operator": "calc", "subtask": 0, "memory": OperatorMemory(), **changed}
     )
     return draws
 
 
-def _drawn(draws: Draws) -> list[str]:
+def _drawn(draws: RandomNumbers) -> list[str]:
     made = Projection([UUID, UUID]).columns(Frame([], 2, draws=draws))
     return [value for column in made for value in column.to_pylist()]
 

@@ -15,7 +15,7 @@ from typing import Any
 from millstream.cep.expressions import Expression, parse
 from millstream.errors import UserError
 from millstream.functions import Function
-from millstream.runtime.nfa.conditions import Ask, Both, Condition, Either, MatchContext, Negation
+from millstream.runtime.nfa.conditions import Both, Condition, Either, MatchContext, Negation, Predicate
 
 
 class NotACondition(UserError):
@@ -110,9 +110,9 @@ def as_given(value: Any, registry: ConditionRegistry | None = None) -> Given:
         case Given():
             return value
         case IterativeCondition():
-            return Given(Ask(value.filter, iterative=True))
+            return Given(Predicate(value.filter, iterative=True))
         case SimpleCondition():
-            return Given(Ask(value.filter))
+            return Given(Predicate(value.filter))
         case Expression():
             return value_of(value, registry)
         case dict():
@@ -121,7 +121,7 @@ def as_given(value: Any, registry: ConditionRegistry | None = None) -> Given:
         raise NotACondition(value, "it is a class; pass an instance")
     if not callable(value):
         raise NotACondition(value, f"it is of type {type(value).__name__}")
-    return Given(Ask(value, iterative=_arity(value) == 2))
+    return Given(Predicate(value, iterative=_arity(value) == 2))
 
 
 def value_of(expression: Expression, registry: ConditionRegistry | None) -> Given:
@@ -147,7 +147,7 @@ def _arity(function: Callable[..., Any]) -> int:
 def rich_conditions(condition: Condition) -> Iterator[RichIterativeCondition]:
     """The conditions in a tree that want to be opened."""
     match condition:
-        case Ask(function=function):
+        case Predicate(function=function):
             owner = getattr(function, "__self__", None)
             if isinstance(owner, RichIterativeCondition):
                 yield owner

@@ -18,7 +18,7 @@ from typing import Any
 
 from millstream.cep.columns import comparisons
 from millstream.errors import UserError
-from millstream.runtime.nfa.conditions import Ask, Both, Condition, Either, Negation
+from millstream.runtime.nfa.conditions import Both, Condition, Either, Negation, Predicate
 
 MAX_DEPTH = 32
 MAX_TERMS = 256
@@ -127,8 +127,8 @@ class Comparison(Expression):
         """The comparison as a condition."""
         field, op, compare, value = self.field, self.op, _OPERATORS[self.op], self.value
         if isinstance(value, Earlier):
-            return Ask(lambda event, context: _compare(compare, _get(event, field), value.value(context)), True)
-        return Ask(
+            return Predicate(lambda event, context: _compare(compare, _get(event, field), value.value(context)), True)
+        return Predicate(
             lambda event: _compare(compare, _get(event, field), value),
             column=lambda batch: comparisons(batch, field, op, value),
         )

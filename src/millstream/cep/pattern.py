@@ -13,7 +13,7 @@ from millstream.cep import pattern_json
 from millstream.cep.conditions import ConditionRegistry, Given, as_given
 from millstream.cep.skip import AfterMatchSkipStrategy
 from millstream.errors import UserError
-from millstream.runtime.nfa.conditions import ALWAYS, Ask
+from millstream.runtime.nfa.conditions import ALWAYS, Predicate
 from millstream.runtime.nfa.pattern import Contiguity, MalformedPatternException, PatternPlan, Step, Times
 from millstream.times import Duration, Time, millis
 
@@ -112,7 +112,7 @@ class Pattern:
         if not isinstance(subtype_class, type):
             msg = f"{subtype_class!r} is not a class"
             raise UserError(msg)
-        given = Given(Ask(lambda event: isinstance(event, subtype_class)))
+        given = Given(Predicate(lambda event: isinstance(event, subtype_class)))
         self._where = given if self._where is None else self._where.and_(given)
         return self
 

@@ -1,7 +1,7 @@
-"""One slot of one level of a batch job: blocks in the order of their places, one vertex after the other.
+"""Runs one slot of one level of a batch job: one vertex after the other, each on its sorted blocks.
 
-Promises: a vertex reads its blocks as they come and holds no more of them than it must; blocks for higher levels,
-reports and failures are passed on unread; after a failure nothing is processed.
+Promises: a vertex reads its blocks one by one and holds few of them. Blocks for higher levels, reports and failures are
+forwarded unread; after a failure nothing is processed.
 Does not know: who sorts and moves the blocks."""
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import groupby
 
 from millstream.engine.contract import Deployment
 from millstream.engine.dependencies import at_work
-from millstream.engine.slot import LevelRequest, classes_of, environment_of, own_spec, without_cycle_collection
+from millstream.engine.epoch_level import LevelRequest, classes_of, copy_spec, environment_of, without_cycle_collection
 from millstream.runtime import block as blocks
-from millstream.runtime.batch_task import BatchTask, Placed
+from millstream.runtime.batch_task import BatchTask, SortableBlock
 from millstream.runtime.block import BlockKind
-from millstream.runtime.places import rank_of
+from millstream.runtime.block_order import rank_of
 from millstream.runtime.task import TaskRequest
 from millstream.serialization import codec
 
@@ -30,42 +30,42 @@ def run_batch_level(
     inbox: Iterable[tuple[bytes, bytes]],
     request: LevelRequest,
     attempt: str,
-) -> Iterator[Placed]:
-    """Run a slot over (place, block) in the order of places; yields blocks with targets and places of their own."""
+) -> Iterator[SortableBlock]:
+    """Run a slot over (sort key, block) in the order of sort keys; yields blocks with their targets and sort keys."""
     ranks = {vertex.id: rank for rank, vertex in enumerate(deployment.plan.job.vertices, start=1)}
-    waiting = {ranks[vertex]: (vertex, asked) for vertex, asked in request.get(slot, ())}
+    waiting = {ranks[vertex]: (vertex, task_request) for vertex, task_request in request.get(slot, ())}
     failed = False
     with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
-        for rank, pieces in groupby(inbox, key=_rank):
+        for rank, blocks_of_vertex in groupby(inbox, key=_rank):
             if rank not in waiting:
-                for place, data in pieces:
+                for sort_key, data in blocks_of_vertex:
                     failed = failed or (rank == 0 and blocks.header(data).kind is BlockKind.FAILURE)
-                    yield slot, place, data
+                    yield slot, sort_key, data
             elif not failed:
-                yield from _run(deployment, slot, *waiting.pop(rank), attempt, pieces)
-        for vertex, asked in () if failed else waiting.values():  # no record came for these
-            yield from _run(deployment, slot, vertex, asked, attempt, iter(()))
+                yield from _run(deployment, slot, *waiting.pop(rank), attempt, blocks_of_vertex)
+        for vertex, task_request in () if failed else waiting.values():  # vertices without input
+            yield from _run(deployment, slot, vertex, task_request, attempt, iter(()))
 
 
 def _run(
     deployment: Deployment,
     slot: int,
     vertex: str,
-    asked: TaskRequest,
+    request: TaskRequest,
     attempt: str,
-    arrived: Iterator[tuple[bytes, bytes]],
-) -> Iterator[Placed]:
+    inbox: Iterator[tuple[bytes, bytes]],
+) -> Iterator[SortableBlock]:
     ranks = dict(enumerate(deployment.plan.edge_ranks))
-    task = BatchTask(own_spec(deployment, vertex), slot, environment_of(deployment), ranks)
+    task = BatchTask(copy_spec(deployment, vertex), slot, environment_of(deployment), ranks)
     try:
-        sent = task.run_all(dataclasses.replace(asked, attempt=f"{asked.attempt}-{attempt}"), arrived)
-        for number, placed in enumerate(sent, start=1):
-            yield placed
+        sent = task.run_all(dataclasses.replace(request, attempt=f"{request.attempt}-{attempt}"), inbox)
+        for number, block in enumerate(sent, start=1):
+            yield block
             if number % _BLOCKS_BETWEEN_COLLECTIONS == 0:
                 gc.collect()
     finally:
         task.close()
 
 
-def _rank(piece: tuple[bytes, bytes]) -> int:
-    return rank_of(piece[0])
+def _rank(pair: tuple[bytes, bytes]) -> int:
+    return rank_of(pair[0])

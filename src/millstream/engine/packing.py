@@ -22,7 +22,7 @@ class UnserialisableProgram(UserError):
         super().__init__(f"{where} cannot be pickled: {reason}")
 
 
-def packed(deployment: Deployment) -> bytes:
+def pickle_deployment(deployment: Deployment) -> bytes:
     """The deployment, pickled; functions of the main module by value."""
     try:
         data: bytes = cloudpickle.dumps(deployment, 5)

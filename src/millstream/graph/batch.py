@@ -20,7 +20,7 @@ from millstream.runtime.operators.sorted_window import SortedWindowSpec, can_be_
 from millstream.runtime.operators.source import SourceSpec
 from millstream.runtime.operators.timestamps import TimestampsSpec
 from millstream.runtime.operators.window import WindowSpec
-from millstream.runtime.partitioners import Forward, Hash, Kept
+from millstream.runtime.partitioners import ElidedHash, Forward, Hash
 
 
 class UnboundedInBatch(UserError):
@@ -72,10 +72,10 @@ def _edge(edge: StreamEdge, graph: StreamGraph, combine: bool) -> StreamEdge:
     """What is keyed without an exchange must be sorted all the same; what is reduced may be reduced before."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
     spec, partitioner = downstream.spec, edge.partitioner
-    if isinstance(partitioner, Kept):
+    if isinstance(partitioner, ElidedHash):
         return replace(edge, partitioner=Hash(partitioner.key, downstream.max_parallelism))
     if isinstance(spec, ReduceSpec) and isinstance(partitioner, Hash) and _combines(spec.function, combine):
-        return replace(edge, partitioner=replace(partitioner, fold=spec.function))
+        return replace(edge, partitioner=replace(partitioner, reduce=spec.function))
     if isinstance(upstream.spec, ReinterpretSpec) and isinstance(edge.partitioner, Forward) and _is_keyed(downstream):
         return replace(edge, partitioner=Hash(upstream.spec.key, downstream.max_parallelism))
     return edge

@@ -16,7 +16,7 @@ from millstream.errors import UserError
 from millstream.graph.transformations import DEFAULT_SLOT_GROUP, Chaining, Input, Transformation
 from millstream.job.traits import OperatorTraits
 from millstream.runtime.operator import OperatorSpec
-from millstream.runtime.partitioners import Forward, Hash, Kept, Partitioner, Rebalance
+from millstream.runtime.partitioners import ElidedHash, Forward, Hash, Partitioner, Rebalance
 from millstream.state.key_groups import check_parallelism, default_max_parallelism
 from millstream.types.factory import TypeInformation
 
@@ -172,7 +172,7 @@ def _decided(
 ) -> Partitioner:
     partitioner, upstream = given.partitioner, nodes[given.upstream]
     same = upstream.parallelism == downstream.parallelism
-    if isinstance(partitioner, Kept):
+    if isinstance(partitioner, ElidedHash):
         in_place = _in_place(given, downstream, program, nodes)
         return partitioner if in_place else Hash(partitioner.key, downstream.max_parallelism)
     if partitioner is None:

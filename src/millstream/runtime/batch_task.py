@@ -1,8 +1,8 @@
 """One subtask of one vertex in a batch job: all of its input once, keyed input key by key.
 
 Promises: a keyed operator sees the records of a key together and in the order of their times, with no watermark, then
-the end of time for that key: its timers fire, and its state is forgotten. The last watermark comes after all input.
-Nothing is saved: a batch job that fails begins anew.
+the end of time for that key: its timers fire, and its state is dropped. The last watermark comes after all input.
+Nothing is saved: a batch job that fails starts again.
 Does not know: Spark, other subtasks."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
-from millstream.runtime.exchange import joined
+from millstream.runtime.block_order import REPORT_SORT_KEY, is_of_sorted_run, unsorted_block_key
+from millstream.runtime.exchange import concat_rows
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.partitioners import Broadcast, Hash, Router
-from millstream.runtime.places import REPORTS, is_sorted, unsorted_place
 from millstream.runtime.sorted_input import SortedEdge, SortedInput
 from millstream.runtime.sorted_runs import SortedRuns
 from millstream.runtime.task import OutEdge, Task, TaskEnvironment, TaskRequest, TaskSpec
@@ -26,14 +26,14 @@ from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Chain
 
-_GATHERED = 1024  # records of small batches that are sent together
+_BUFFERED_RECORDS = 1024  # small batches are sent together
 
-Placed = tuple[int, bytes, bytes]
-"""(target slot, place, block)."""
+SortableBlock = tuple[int, bytes, bytes]
+"""(target slot, sort key, block)."""
 
 
 class BatchTask(Task):
-    """A subtask that lives for one attempt. `ranks` has the vertex that each edge goes to, as places count them."""
+    """A subtask that lives for one attempt. `ranks` has, for each edge, the rank of the vertex that it goes to."""
 
     def __init__(self, spec: TaskSpec, subtask: int, environment: TaskEnvironment, ranks: Mapping[int, int]) -> None:
         self._ranks = ranks
@@ -44,18 +44,18 @@ class BatchTask(Task):
         return (_SortedExchange if isinstance(edge.partitioner, Hash) else _OrderedExchange)(edge, self)
 
     def rank(self, edge: int) -> int:
-        """The vertex an edge goes to."""
+        """Return the rank of the vertex that an edge goes to."""
         return self._ranks[edge]
 
-    def run_all(self, request: TaskRequest, arrived: Iterator[tuple[bytes, bytes]]) -> Iterator[Placed]:
-        """Process (place, block) in the order of places; yields blocks with theirs, and at last the report."""
+    def run_all(self, request: TaskRequest, arrived: Iterator[tuple[bytes, bytes]]) -> Iterator[SortableBlock]:
+        """Process (sort key, block) in the order of sort keys; yields blocks with theirs, and finally the report."""
         for sent in self.run(request, arrived):  # type: ignore[arg-type]
-            yield sent if len(sent) == 3 else (sent[0], REPORTS, sent[1])
+            yield sent if len(sent) == 3 else (sent[0], REPORT_SORT_KEY, sent[1])
 
     def _receive(self, inbox: Any) -> Iterator[None]:
-        head, context, fan = self._operators[0], self._contexts[0], self._fans[0]
+        head, context, output = self._operators[0], self._contexts[0], self._outputs[0]
         edges = {edge.edge: edge for edge in self.spec.inputs}
-        for in_order, pieces in groupby(self._noted(inbox), key=lambda piece: is_sorted(piece[0])):
+        for in_order, pieces in groupby(self._count_reads(inbox), key=lambda piece: is_of_sorted_run(piece[0])):
             if not in_order:
                 for _, data in pieces:
                     edge = edges[blocks.header(data).edge]
@@ -68,18 +68,18 @@ class BatchTask(Task):
                 context.metrics.count("records_in", len(unit))
                 head.on_sorted(unit)
                 if unit.complete:
-                    fan.muted = True
+                    output.muted = True
                     head.finish_keys()
-                    fan.muted = False
+                    output.muted = False
                     context.memory.watermark = None
-                    forget_keys(context.state)
+                    clear_keyed_state(context.state)
                 yield
         if self.spec.inputs:
             head.on_watermark(MAX_WATERMARK)
 
-    def _noted(self, inbox: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    def _count_reads(self, inbox: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         for piece in inbox:
-            self.note(blocks.header(piece[1]))
+            self.count_read(blocks.header(piece[1]))
             yield piece
 
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
@@ -94,8 +94,8 @@ def _sorted_edges(spec: TaskSpec) -> dict[int, SortedEdge]:
     }
 
 
-def forget_keys(state: OperatorState) -> None:
-    """Let go of the state of all keys; what belongs to the operator stays."""
+def clear_keyed_state(state: OperatorState) -> None:
+    """Drop the state of all keys; operator state stays."""
     for table in state.tables.values():
         if table.schema.redistribution in (Redistribution.KEYED, Redistribution.CUT):
             table.clear_live()
@@ -110,7 +110,7 @@ class _OrderedExchange:
         self.router = Router(edge.partitioner, node.name, task.subtask, task.spec.parallelism, edge.targets)
         self._broadcast = isinstance(edge.partitioner, Broadcast)
         self._sequence = 0
-        self._waiting: list[Batch] = []
+        self._buffer: list[Batch] = []
         self._rows = 0
 
     def begin(self, epoch: int, position: int) -> None:
@@ -118,31 +118,33 @@ class _OrderedExchange:
         self.router.seed(epoch, self._edge.edge)
 
     def send(self, batch: Batch) -> None:
-        """Send records; small batches wait for each other."""
-        if self._waiting and (batch.columnar or (self._waiting[0].timestamps is None) != (batch.timestamps is None)):
+        """Send records; small batches are buffered."""
+        if self._buffer and (batch.columnar or (self._buffer[0].timestamps is None) != (batch.timestamps is None)):
             self.flush()
-        self._waiting.append(batch)
+        self._buffer.append(batch)
         self._rows += len(batch)
-        if batch.columnar or self._rows >= _GATHERED:
+        if batch.columnar or self._rows >= _BUFFERED_RECORDS:
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits."""
-        if not self._waiting:
+        """Send the buffered records."""
+        if not self._buffer:
             return
-        whole, self._waiting, self._rows = joined(self._waiting), [], 0
+        batch, self._buffer, self._rows = concat_rows(self._buffer), [], 0
         task, edge = self._task, self._edge.edge
         limit = task.environment.block_records
-        for start in range(0, len(whole), limit):
-            part = whole if len(whole) <= limit else whole.slice(start, start + limit)
+        for start in range(0, len(batch), limit):
+            part = batch if len(batch) <= limit else batch.slice(start, start + limit)
             for target, piece in self.router.split(part):
-                place = unsorted_place(task.rank(edge), edge, task.subtask, self._sequence, broadcast=self._broadcast)
+                sort_key = unsorted_block_key(
+                    task.rank(edge), edge, task.subtask, self._sequence, broadcast=self._broadcast
+                )
                 packed = blocks.pack_batch(edge, task.subtask, self._sequence, piece, task.attempt)
-                task.send(edge, target, place, packed)
+                task.send(edge, target, sort_key, packed)
             self._sequence += 1
 
     def watermark(self, watermark: int | None) -> None:
-        """Time comes to its end with the last record, for everybody."""
+        """Send nothing: event time ends with the last record, in every subtask."""
 
 
 class _SortedExchange:
@@ -163,7 +165,7 @@ class _SortedExchange:
             task.rank(edge.edge),
             task.environment.run_bytes,
             partial(task.send, edge.edge),
-            None if partitioner.fold is None else partitioner.fold.reduce,
+            None if partitioner.reduce is None else partitioner.reduce.reduce,
         )
         self.send, self.flush = self._runs.add, self._runs.flush
 
@@ -172,4 +174,4 @@ class _SortedExchange:
         self._runs.attempt = self._task.attempt
 
     def watermark(self, watermark: int | None) -> None:
-        """Time comes to its end with the last record, for everybody."""
+        """Send nothing: event time ends with the last record, in every subtask."""

@@ -1,6 +1,7 @@
 """The sending end of one exchange edge of a streaming task.
 
-Promises: small batches are gathered, cut by target, and packed into numbered blocks that name the task's attempt.
+Promises: small batches are buffered, partitioned by target, and packed into numbered blocks that name the
+attempt of the task.
 Does not know: who receives the blocks, how they travel."""
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from millstream.runtime.partitioners import Router
 if TYPE_CHECKING:
     from millstream.runtime.task import OutEdge, Task
 
+_BUFFERED_ROWS = 1024  # smaller batches are sent together
+
 
 class Exchange:
     """The sending end of one edge of one subtask."""
@@ -26,35 +29,35 @@ class Exchange:
         node = task.spec.operators[edge.source]
         self.router = Router(edge.partitioner, node.name, task.subtask, task.spec.parallelism, edge.targets)
         self._sequence = 0
-        self._waiting: list[Batch] = []
-        self._waiting_rows = 0
+        self._buffer: list[Batch] = []
+        self._buffered_rows = 0
 
     def begin(self, epoch: int, position: int) -> None:
-        """A new attempt at an epoch; `position` is where round-robin partitioners go on."""
+        """A new attempt at an epoch; `position` is where round-robin partitioners continue."""
         self._sequence = 0
-        self._waiting, self._waiting_rows = [], 0
+        self._buffer, self._buffered_rows = [], 0
         self.router.position = position
         self.router.seed(epoch, self._edge.edge)
 
     def send(self, batch: Batch) -> None:
-        """Send records; small batches wait for each other."""
-        if batch.columnar or len(batch) >= 1024:
+        """Send records; small batches are buffered."""
+        if batch.columnar or len(batch) >= _BUFFERED_ROWS:
             self.flush()
             self._pack(batch)
             return
-        if self._waiting and (self._waiting[0].timestamps is None) != (batch.timestamps is None):
+        if self._buffer and (self._buffer[0].timestamps is None) != (batch.timestamps is None):
             self.flush()
-        self._waiting.append(batch)
-        self._waiting_rows += len(batch)
-        if self._waiting_rows >= 1024:
+        self._buffer.append(batch)
+        self._buffered_rows += len(batch)
+        if self._buffered_rows >= _BUFFERED_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits."""
-        if self._waiting:
-            whole = joined(self._waiting)
-            self._waiting, self._waiting_rows = [], 0
-            self._pack(whole)
+        """Send the buffered records."""
+        if self._buffer:
+            batch = concat_rows(self._buffer)
+            self._buffer, self._buffered_rows = [], 0
+            self._pack(batch)
 
     def _pack(self, batch: Batch) -> None:
         task, edge = self._task, self._edge.edge
@@ -67,7 +70,7 @@ class Exchange:
             self._sequence += 1
 
     def watermark(self, watermark: int | None) -> None:
-        """Send a watermark to every target that this subtask reaches."""
+        """Send a watermark, None for idle, to every subtask that this one can reach."""
         self.flush()
         task, edge = self._task, self._edge.edge
         packed = blocks.pack_watermark(edge, task.subtask, self._sequence, watermark, task.attempt)
@@ -76,8 +79,8 @@ class Exchange:
             task.send(edge, target, packed)
 
 
-def joined(batches: list[Batch]) -> Batch:
-    """Several batches of one type as one, in rows."""
+def concat_rows(batches: list[Batch]) -> Batch:
+    """Return several batches of one type as one batch of rows."""
     if len(batches) == 1:
         return batches[0]
     rows = [row for batch in batches for row in batch.rows()]

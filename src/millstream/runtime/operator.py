@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.runtime.batch import Batch
-from millstream.runtime.draws import Draws
 from millstream.runtime.memory import OperatorMemory
 from millstream.runtime.metrics import Metrics
+from millstream.runtime.random_numbers import RandomNumbers
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
 from millstream.types.factory import TypeInformation
@@ -66,7 +66,7 @@ class OperatorContext:
     storage: str = ""
     block_records: int = 65536
     batch: bool = False
-    draws: Draws = field(default_factory=Draws)
+    draws: RandomNumbers = field(default_factory=RandomNumbers)
 
     @property
     def now(self) -> int:
@@ -119,7 +119,7 @@ class Operator(ABC):
 
     def on_sorted(self, unit: SortedUnit) -> None:
         """Records of a batch job that come sorted by key and time."""
-        for batch, side in unit.stretches():
+        for batch, side in unit.batches_by_input():
             self.on_batch(batch, side)
 
     def finish_keys(self) -> None:

@@ -1,6 +1,6 @@
 """Which subtask a record goes to: forward, hash, rebalance, rescale, shuffle, broadcast, global, custom.
 
-Promises: the target depends on the plan, the record and the records before it in its channel; never on chance.
+Promises: the target depends on the plan, the record and the records before it in its channel; it is deterministic.
 Does not know: blocks, Spark, what is at the other end.
 
 A partitioner is a description; `Router` applies it for one edge of one subtask."""
@@ -23,11 +23,11 @@ from millstream.state.key_groups import KeyGrouper, routing_table
 
 @dataclass(frozen=True)
 class Partitioner:
-    """How an edge cuts its records over the downstream subtasks."""
+    """How an edge distributes records to the downstream subtasks."""
 
     @property
     def name(self) -> str:
-        """Flink's word for it, for plans and pictures."""
+        """Flink's word for it, for plans."""
         return type(self).__name__.upper()
 
 
@@ -36,16 +36,16 @@ class Forward(Partitioner):
 
 
 @dataclass(frozen=True)
-class Kept(Forward):
-    """Subtask i to subtask i, because records are by the hash of `key` where they belong.
+class ElidedHash(Forward):
+    """An elided hash exchange: records are already partitioned by `key`, so subtask i sends to subtask i.
 
-    It holds while those who send and receive have the same key groups; else it is a hash partitioner."""
+    If the two vertices have different key groups, it is replaced by a hash partitioner."""
 
     key: KeySelection
 
     @property
     def name(self) -> str:
-        """As a forward one: that is what it does."""
+        """Flink's word for it."""
         return "FORWARD"
 
 
@@ -54,11 +54,11 @@ class Rebalance(Partitioner):
 
 
 class Rescale(Partitioner):
-    """Round-robin over the near subtasks only."""
+    """Round-robin over a subset of the downstream subtasks, as Flink's rescale."""
 
 
 class Shuffle(Partitioner):
-    """Evenly by a seeded choice."""
+    """Random with a seed, evenly over all subtasks."""
 
 
 class Broadcast(Partitioner):
@@ -71,11 +71,11 @@ class Global(Partitioner):
 
 @dataclass(frozen=True)
 class Hash(Partitioner):
-    """By key group. In a batch job, `fold` may make one record of several of a key before they are sent."""
+    """By key group. In a batch job, `reduce` combines the records of a key before they are sent."""
 
     key: KeySelection
     max_parallelism: int = 128
-    fold: ReduceFunction | None = None
+    reduce: ReduceFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -112,27 +112,27 @@ class Router:
             self._route = routing_table(targets, partitioner.max_parallelism)
 
     def seed(self, epoch: int, edge: int) -> None:
-        """A new epoch: what a shuffle draws follows from the plan."""
+        """Set the seed of a shuffle, which follows from the epoch."""
         self._seed = hash((epoch, edge, self._subtask)) & 0x7FFFFFFF
 
     def reachable(self) -> range | list[int]:
-        """The targets that get watermarks of this subtask."""
+        """Return the targets that get watermarks of this subtask."""
         match self._partitioner:
             case Forward():
                 return [self._subtask]
             case Rescale():
-                return self._near()
+                return self._rescale_targets()
         return range(self._targets)
 
-    def _near(self) -> list[int]:
+    def _rescale_targets(self) -> list[int]:
         if self._targets >= self._upstream:
             first = self._subtask * self._targets // self._upstream
             return list(range(first, (self._subtask + 1) * self._targets // self._upstream))
         return [self._subtask * self._targets // self._upstream]
 
     def split(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        """The batch cut by target; the order inside each part is kept."""
-        batch = batch.without_keys()  # those of an earlier exchange
+        """Partition a batch by target; the order within each part is kept."""
+        batch = batch.without_keys()  # they belong to an earlier exchange
         match self._partitioner:
             case Forward():
                 yield self._subtask, batch
@@ -142,26 +142,26 @@ class Router:
                 yield from ((target, batch) for target in range(self._targets))
             case Hash() as by_key:
                 batch, groups = by_key.key.keyed(batch, self._grouper, self._operator)
-                yield from self._cut(batch, self._route[groups])
+                yield from self._partition(batch, self._route[groups])
             case Rebalance() | Rescale():
-                near = np.array(self.reachable())
-                turns = (np.arange(len(batch)) + self.position) % len(near)
-                self.position = int((self.position + len(batch)) % len(near))
-                yield from self._cut(batch, near[turns])
+                targets = np.array(self.reachable())
+                turns = (np.arange(len(batch)) + self.position) % len(targets)
+                self.position = int((self.position + len(batch)) % len(targets))
+                yield from self._partition(batch, targets[turns])
             case Shuffle():
                 chosen = np.random.default_rng([self._seed, self.position]).integers(0, self._targets, len(batch))
                 self.position += len(batch)
-                yield from self._cut(batch, chosen)
+                yield from self._partition(batch, chosen)
             case Custom() as custom:
                 keys = custom.key.keys(batch, self._operator)
                 count = self._targets
-                named = rowwise.map_rows(self._operator, lambda key: custom.choose(key, count), keys)
-                wrong = [target for target in named if not isinstance(target, int) or not 0 <= target < count]
+                choices = rowwise.map_rows(self._operator, lambda key: custom.choose(key, count), keys)
+                wrong = [target for target in choices if not isinstance(target, int) or not 0 <= target < count]
                 if wrong:
                     raise PartitionOutOfRange(self._operator, wrong[0], count)
-                yield from self._cut(batch, np.array(named, dtype=np.int64))
+                yield from self._partition(batch, np.array(choices, dtype=np.int64))
 
-    def _cut(self, batch: Batch, targets: np.ndarray) -> Iterator[tuple[int, Batch]]:
+    def _partition(self, batch: Batch, targets: np.ndarray) -> Iterator[tuple[int, Batch]]:
         if not len(batch):
             return
         first = int(targets[0])

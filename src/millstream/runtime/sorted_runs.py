@@ -1,6 +1,6 @@
-"""The sending end of an exchange by key in a batch job: sorted runs, cut into blocks that say where they belong.
+"""The sending end of an exchange by key in a batch job: sorted runs, cut into blocks that have sort keys.
 
-Promises: a run is sorted by hash of the key, then time, then arrival; its blocks are so small that a reader who gets
+Promises: a run is sorted by hash of the key, then time, then arrival. Its blocks are so small that a reader that gets
 the blocks of all runs in the order of their first records holds about one block of each run at a time. A key with many
 records in a run has blocks of its own.
 Does not know: who sorts blocks, other subtasks."""
@@ -19,22 +19,22 @@ from millstream.runtime import block as blocks
 from millstream.runtime import rowwise
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.block import BlockKind
-from millstream.runtime.combining import Combining
+from millstream.runtime.block_order import Origin, sorted_block_key
+from millstream.runtime.combiner import Combiner
 from millstream.runtime.partitioners import Hash
-from millstream.runtime.places import Origin, sorted_place
 from millstream.state.key_groups import routing_table
 from millstream.state.key_hashes import KeyHasher, KeyHashes
 from millstream.types.factory import TypeInformation
 
-_ROW_BYTES = 256  # what a record costs as a Python value, roughly
-_ROW_OVERHEAD = 24  # hash, time and place in the order of a record in columns
-_BLOCKS = 256  # of a run
-_COMBINED_RUNS = 6  # as much memory goes to folding records before they make a run
-_LEAST_BLOCK = 256  # records
+_ROW_BYTES = 256  # of a record as a Python value, roughly
+_ROW_OVERHEAD = 24  # hash, time and index of a record in columns
+_BLOCKS_PER_RUN = 256
+_COMBINER_RUNS = 6  # the memory of the combiner, in runs
+_MIN_BLOCK_RECORDS = 256
 _COUNT = struct.Struct("<Q")
 
 Send = Callable[[int, bytes, bytes], None]
-"""(target, place, block)."""
+"""(target, sort key, block)."""
 
 
 class SortedRuns:
@@ -50,69 +50,71 @@ class SortedRuns:
         rank: int,
         run_bytes: int,
         send: Send,
-        fold: Callable[[Any, Any], Any] | None = None,
+        reduce: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        """`fold` makes one record of two of the same key; with it, keys that repeat leave once as long as that pays."""
+        """`reduce` makes one record of two of the same key. With it, a combiner runs before the exchange."""
         self._key = partitioner.key
         self._groups = np.uint64(partitioner.max_parallelism)
         self._route = routing_table(targets, partitioner.max_parallelism)
         self._operator, self._edge, self._upstream, self._targets = operator, edge, upstream, targets
         self._rank, self._limit, self._send = rank, run_bytes, send
         self.attempt = blocks.NO_ATTEMPT
-        most, room = max(1, run_bytes // _ROW_BYTES), _COMBINED_RUNS * run_bytes
-        self._combining = None if fold is None else Combining(operator, partitioner.key, fold, most, room)
+        self._combiner = None
+        if reduce is not None:
+            batch_size, memory_limit = max(1, run_bytes // _ROW_BYTES), _COMBINER_RUNS * run_bytes
+            self._combiner = Combiner(operator, partitioner.key, reduce, batch_size, memory_limit)
         self._hasher = KeyHasher()
-        self._held: list[Batch] = []
+        self._batches: list[Batch] = []
         self._hashes: list[KeyHashes] = []
         self._bytes = 0
         self._run = 0
 
     def add(self, batch: Batch) -> None:
-        """Take records in."""
+        """Add records; full runs are sent."""
         batch = batch.without_keys()
-        for ready in (batch,) if self._combining is None else self._combining.add(batch):
-            self._gather(ready)
+        for ready in (batch,) if self._combiner is None else self._combiner.add(batch):
+            self._buffer(ready)
 
-    def _gather(self, batch: Batch) -> None:
+    def _buffer(self, batch: Batch) -> None:
         keyed, hashes = self._key.keyed(batch, self._hasher, self._operator)
-        if self._held and _form(self._held[0]) != _form(keyed):
-            self._send_runs()
-        self._held.append(keyed)
+        if self._batches and _form(self._batches[0]) != _form(keyed):
+            self._send_buffer()
+        self._batches.append(keyed)
         self._hashes.append(hashes)
         self._bytes += _weight(keyed)
         if self._bytes >= self._limit:
-            self._send_runs()
+            self._send_buffer()
 
     def flush(self) -> None:
-        """Send all there is."""
-        for ready in () if self._combining is None else self._combining.flush():
-            self._gather(ready)
-        self._send_runs()
+        """Send all records."""
+        for ready in () if self._combiner is None else self._combiner.flush():
+            self._buffer(ready)
+        self._send_buffer()
 
-    def _send_runs(self) -> None:
-        """Send what is gathered as one run."""
-        if not self._held:
+    def _send_buffer(self) -> None:
+        """Send the buffered records as one run."""
+        if not self._batches:
             return
-        held, hashes = self._held, np.concatenate(self._hashes)
-        self._held, self._hashes, self._bytes = [], [], 0
-        whole = concatenated(held)
-        order = sorted_order(hashes, whole.timestamps)
+        batches, hashes = self._batches, np.concatenate(self._hashes)
+        self._batches, self._hashes, self._bytes = [], [], 0
+        batch = concat_batches(batches)
+        order = sorted_order(hashes, batch.timestamps)
         hashes = hashes[order]
-        for target, mine in self._shares(hashes):
-            batch = whole.take(order if mine is None else order[mine])
-            self._send_run(target, batch, hashes if mine is None else hashes[mine])
+        for target, rows in self._partition(hashes):
+            part = batch.take(order if rows is None else order[rows])
+            self._send_run(target, part, hashes if rows is None else hashes[rows])
         self._run += 1
 
-    def _shares(self, hashes: KeyHashes) -> Iterator[tuple[int, Any]]:
-        """Each target with the positions of its records; None for all of them."""
+    def _partition(self, hashes: KeyHashes) -> Iterator[tuple[int, Any]]:
+        """Yield each target with the row indexes of its records; None for all of them."""
         if self._targets == 1:
             yield 0, None
             return
         targets = self._route[(hashes % self._groups).astype(np.int64)]
         for target in range(self._targets):
-            mine = np.flatnonzero(targets == target)
-            if len(mine):
-                yield target, mine
+            rows = np.flatnonzero(targets == target)
+            if len(rows):
+                yield target, rows
 
     def _send_run(self, target: int, batch: Batch, hashes: KeyHashes) -> None:
         cuts = _cuts(len(hashes), first_of_each(hashes))
@@ -120,9 +122,9 @@ class SortedRuns:
             part = batch.slice(start, stop)
             time = NO_TIMESTAMP if part.timestamps is None else int(part.timestamps[0])
             origin = Origin(self._edge, self._upstream, self._run, index)
-            place = sorted_place(self._rank, int(hashes[start]), time, origin)
+            sort_key = sorted_block_key(self._rank, int(hashes[start]), time, origin)
             packed = pack_sorted(self._edge, self._upstream, self._run, part, hashes[start:stop], self.attempt)
-            self._send(target, place, packed)
+            self._send(target, sort_key, packed)
 
 
 def _form(batch: Batch) -> tuple[bool, bool]:
@@ -135,8 +137,8 @@ def _weight(batch: Batch) -> int:
     return _ROW_BYTES * len(batch)
 
 
-def concatenated(batches: list[Batch]) -> Batch:
-    """Batches of one form as one."""
+def concat_batches(batches: list[Batch]) -> Batch:
+    """Return several batches as one; all have timestamps, or none has."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]
@@ -150,21 +152,21 @@ def concatenated(batches: list[Batch]) -> Batch:
 
 
 def sorted_order(hashes: KeyHashes, times: np.ndarray | None) -> np.ndarray:
-    """The order by hash, then time, then place."""
+    """Return the indexes of records in the order of hash, then time, then arrival."""
     if times is None or (times[1:] >= times[:-1]).all():
         return np.argsort(hashes, kind="stable")
     return np.lexsort((times, hashes))
 
 
 def first_of_each(hashes: KeyHashes) -> np.ndarray:
-    """Where each hash begins, in sorted hashes."""
+    """Return the index at which each hash begins, in sorted hashes."""
     return np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
 
 
 def key_starts(hashes: KeyHashes, keys: list[Any] | None) -> np.ndarray | None:
-    """Where each key begins, in sorted hashes; None when keys that differ share a hash.
+    """Return the index at which each key begins, in sorted hashes; None if two keys have the same hash.
 
-    Without `keys`, they are such that this cannot be."""
+    Without `keys`, the hashes are known to be unique."""
     starts = first_of_each(hashes)
     if keys is not None and rowwise.changes(keys, hashes[1:] == hashes[:-1]):
         return None
@@ -172,8 +174,8 @@ def key_starts(hashes: KeyHashes, keys: list[Any] | None) -> np.ndarray | None:
 
 
 def _cuts(count: int, firsts: np.ndarray) -> list[int]:
-    """Where blocks begin, and the end: every so many records, and around keys that fill half a block."""
-    size = max(_LEAST_BLOCK, count // _BLOCKS)
+    """Return where blocks begin, and the end: at regular distances, and around keys that fill half a block."""
+    size = max(_MIN_BLOCK_RECORDS, count // _BLOCKS_PER_RUN)
     cuts = set(range(0, count, size)) | {count}
     ends = np.append(firsts[1:], count)
     large = ends - firsts >= size // 2
@@ -185,14 +187,14 @@ def _cuts(count: int, firsts: np.ndarray) -> list[int]:
 def pack_sorted(
     edge: int, upstream: int, run: int, batch: Batch, hashes: KeyHashes, attempt: bytes = blocks.NO_ATTEMPT
 ) -> bytes:
-    """A block of a run: its hashes, then the records."""
+    """Return a block of a run: its hashes, then the records."""
     head = blocks.pack_header(BlockKind.SORTED, edge, upstream, run, attempt)
     inner = blocks.pack_batch(edge, upstream, run, batch)
     return b"".join((head, _COUNT.pack(len(hashes)), hashes.tobytes(), inner))
 
 
 def unpack_sorted(data: bytes, kind: TypeInformation) -> tuple[Batch, KeyHashes]:
-    """The inverse of `pack_sorted`."""
+    """Return the records and their hashes."""
     start = blocks.HEADER_SIZE + _COUNT.size
     (count,) = _COUNT.unpack_from(data, blocks.HEADER_SIZE)
     hashes = np.frombuffer(data, dtype=np.uint64, count=count, offset=start)

@@ -1,9 +1,10 @@
-"""One subtask of one vertex in one epoch: come to the state before, process, advance, snapshot, report.
+"""One subtask of one vertex in one epoch: restore the state, process, fire timers, snapshot, report.
 
-Promises: a task is a function of its request, the state before and its blocks (law 2); all it leaves is a state file
-of this attempt's own name and the blocks it yields, the last of which is the report that names the file (law 4). The
-report says which attempts sent the blocks that were read, and how many blocks went to whom. User functions go on from
-epoch to epoch only after an attempt that was accepted; after any other they are created again, as after a restart.
+Promises: a task is a function of its request, the previous state and its blocks (law 2); its only effects are a state
+file with the name of this attempt and the blocks it yields, the last of which is the report that names the file (law
+4). The report says which attempts sent the blocks that were read, and how many blocks were sent to each subtask. User
+functions are kept from epoch to epoch only after an attempt that was accepted; else they are created again, as after a
+restart.
 Does not know: Spark, other subtasks, checkpoints."""
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from millstream.job.accumulators import Accumulator, merged
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
+from millstream.runtime.captured_output import CapturedOutput
 from millstream.runtime.exchange import Exchange
 from millstream.runtime.memory import MemoryPart, OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
-from millstream.runtime.printed import Printed
 from millstream.runtime.report import TaskFailure, TaskReport, pack_failure, pack_report
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.watermarks import CombinedWatermark, InputChannels
@@ -53,7 +54,7 @@ class OperatorNode:
 
 @dataclass(frozen=True)
 class ChainedEdge:
-    """Operator `source` hands its (side) output straight to operator `target`; both are positions in the chain."""
+    """Operator `source` emits its (side) output directly to operator `target`; both are indexes in the chain."""
 
     source: int
     target: int
@@ -82,7 +83,7 @@ class InEdge:
     partitioner: Partitioner
 
     def channels(self, subtask: int, parallelism: int) -> list[int]:
-        """The upstream subtasks that reach `subtask`, whose watermarks it waits for."""
+        """Return the upstream subtasks that reach `subtask`; it waits for their watermarks."""
         routers = (Router(self.partitioner, "", up, self.upstream, parallelism) for up in range(self.upstream))
         return [up for up, router in enumerate(routers) if subtask in router.reachable()]
 
@@ -109,7 +110,7 @@ class TaskRequest:
     now: int
     attempt: str
     recovered: int = 0
-    previous: bytes = b""  # the attempt of this subtask that was accepted last; none since the job was deployed
+    previous: bytes = b""  # the last accepted attempt of this subtask; empty if there is none since deployment
     restarts: int = 0
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     memory: Mapping[str, SubtaskMemory] = field(default_factory=dict)
@@ -146,14 +147,14 @@ class RoundRobinPositions(MemoryPart):
     positions: dict[str, int] = field(default_factory=dict)
 
 
-class _Fan:
-    """The output of one operator: chained operators first, then exchanges."""
+class _ChainOutput:
+    """The output of one operator: chained operators first, then exchanges. A muted one emits no watermarks."""
 
     def __init__(self) -> None:
         self.operators: list[tuple[str | None, Operator]] = []
         self.exchanges: list[tuple[str | None, Exchange]] = []
         self.emitted = 0
-        self.said: int | None = MIN_WATERMARK
+        self.emitted_watermark: int | None = MIN_WATERMARK
         self.muted = False
 
     def emit(self, batch: Batch) -> None:
@@ -168,27 +169,28 @@ class _Fan:
                 exchange.send(batch)
 
     def emit_side(self, tag: str, batch: Batch) -> None:
-        for wanted, operator in self.operators:
-            if wanted == tag:
+        for output_tag, operator in self.operators:
+            if output_tag == tag:
                 operator.on_batch(batch, 0)
-        for wanted, exchange in self.exchanges:
-            if wanted == tag:
+        for output_tag, exchange in self.exchanges:
+            if output_tag == tag:
                 exchange.send(batch)
 
     def emit_watermark(self, watermark: int | None) -> None:
         if self.muted:
             return
-        self.said = watermark
+        self.emitted_watermark = watermark
         for _, operator in self.operators:
             if watermark is None:
                 operator.on_idle()
             else:
                 operator.on_watermark(watermark)
-        self.say_again()
+        self.resend_watermark()
 
-    def say_again(self) -> None:
+    def resend_watermark(self) -> None:
+        """Send the last watermark to all downstream subtasks."""
         for _, exchange in self.exchanges:
-            exchange.watermark(self.said)
+            exchange.watermark(self.emitted_watermark)
 
 
 class Task:
@@ -199,23 +201,23 @@ class Task:
         spec: TaskSpec,
         subtask: int,
         environment: TaskEnvironment,
-        another: Callable[[], TaskSpec] | None = None,
+        copy_spec: Callable[[], TaskSpec] | None = None,
     ) -> None:
-        """`another` makes one more copy of the spec, whose functions nobody has called yet."""
+        """`copy_spec` returns a copy of the spec whose functions have not been called."""
         self.spec = spec
         self.subtask = subtask
         self.environment = environment
         self.attempt = blocks.NO_ATTEMPT
         self.outbox: list[tuple[int, bytes]] = []
-        self._another = another
-        self._ran: bytes | None = b""  # the attempt that the functions have seen to its end; b"" if they saw none
+        self._copy_spec = copy_spec
+        self._completed: bytes | None = b""  # the last attempt; None if it failed, b"" before the first
         self._sent: dict[int, dict[int, int]] = {}
         self._read: dict[tuple[int, int], dict[bytes, int]] = {}
-        self._fans = [_Fan() for _ in spec.operators]
+        self._outputs = [_ChainOutput() for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
         grouper = KeyGrouper(spec.max_parallelism)
         key_range = range_of(subtask, spec.parallelism, spec.max_parallelism)
-        for node, fan in zip(spec.operators, self._fans, strict=True):
+        for node, output in zip(spec.operators, self._outputs, strict=True):
             state = OperatorState(
                 key_range,
                 subtask,
@@ -234,7 +236,7 @@ class Task:
                 parallelism=spec.parallelism,
                 max_parallelism=spec.max_parallelism,
                 state=state,
-                out=fan,
+                out=output,
                 output_type=node.output_type,
                 side_types=node.side_types,
                 parameters=environment.parameters,
@@ -251,25 +253,25 @@ class Task:
         self._build(spec)
 
     def _build(self, spec: TaskSpec) -> None:
-        """Make the operators of the chain and its exchanges, on the state that is there."""
+        """Create the operators of the chain and its exchanges, on the existing state."""
         self.spec = spec
         self._opened = False
         self._operators = [
             node.spec.build(context) for node, context in zip(spec.operators, self._contexts, strict=True)
         ]
-        for fan in self._fans:
-            fan.operators, fan.exchanges = [], []
+        for output in self._outputs:
+            output.operators, output.exchanges = [], []
         for edge in spec.chained:
-            self._fans[edge.source].operators.append((edge.tag, self._operators[edge.target]))
+            self._outputs[edge.source].operators.append((edge.tag, self._operators[edge.target]))
         self._exchanges: dict[int, Any] = {}
         for out in spec.outputs:
             exchange = self._exchanges[out.edge] = self._exchange(out)
-            self._fans[out.source].exchanges.append((out.tag, exchange))
+            self._outputs[out.source].exchanges.append((out.tag, exchange))
 
-    def _renew(self) -> None:
+    def _rebuild(self) -> None:
         """Create the functions again: they have seen an attempt that was not accepted, or missed one that was."""
         before, opened = self._operators, self._opened
-        self._build(self.spec if self._another is None else self._another())
+        self._build(self.spec if self._copy_spec is None else self._copy_spec())
         if opened:
             for operator, old in zip(self._operators, before, strict=True):
                 operator.take_over(old)
@@ -279,24 +281,24 @@ class Task:
                 old.dispose()
 
     def _exchange(self, edge: OutEdge) -> Any:
-        """The sending end of an edge."""
+        """Create the sending end of an edge."""
         return Exchange(edge, self)
 
-    def send(self, edge: int, target: int, *piece: bytes) -> None:
+    def send(self, edge: int, target: int, *block: bytes) -> None:
         """Put a block into the outbox."""
-        self.outbox.append((target, *piece))  # type: ignore[arg-type]
+        self.outbox.append((target, *block))  # type: ignore[arg-type]
         targets = self._sent.setdefault(edge, {})
         targets[target] = targets.get(target, 0) + 1
 
-    def note(self, header: blocks.Header) -> None:
-        """A block was read."""
+    def count_read(self, header: blocks.Header) -> None:
+        """Count a block that was read, for the report."""
         attempts = self._read.setdefault((header.edge, header.upstream), {})
         attempts[header.attempt] = attempts.get(header.attempt, 0) + 1
 
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Process the blocks of one epoch; yields (target slot, block) and at last the report."""
+        """Process the blocks of one epoch; yields (target slot, block), and finally the report."""
         started = time.perf_counter()
-        printed = Printed()
+        printed = CapturedOutput()
         try:
             with contextlib.redirect_stdout(printed):
                 self._begin(request)
@@ -306,14 +308,14 @@ class Task:
                     yield from self._drain()
                 self._end(request)
                 report = self._report(request, printed, started)
-                self._ran = self.attempt
+                self._completed = self.attempt
         except BaseException as problem:
-            for context, fan in zip(self._contexts, self._fans, strict=True):
+            for context, output in zip(self._contexts, self._outputs, strict=True):
                 context.state.abandon()
                 context.metrics.forget()
-                fan.emitted = 0
+                output.emitted = 0
             for operator in self._operators:
-                with contextlib.suppress(Exception):  # the failure at hand is the one to tell
+                with contextlib.suppress(Exception):  # the first failure is the one to report
                     operator.abandon()
             if self._opened:
                 self._opened = False
@@ -346,9 +348,9 @@ class Task:
         return TaskFailure(domain, vertex, str(problem) or repr(problem), operator=self.spec.name, trace=trace)
 
     def _begin(self, request: TaskRequest) -> None:
-        if self._ran not in (b"", request.previous):
-            self._renew()
-        self._ran = None
+        if self._completed not in (b"", request.previous):
+            self._rebuild()
+        self._completed = None
         self.attempt = blocks.attempt_token(request.attempt)
         self._sent, self._read = {}, {}
         for context in self._contexts:
@@ -371,27 +373,26 @@ class Task:
             lineage = request.lineages.get(context.operator, Lineage())
             context.state.now = request.now
             context.state.advance(lineage, self.environment.files.read)
-        for context, fan in zip(self._contexts, self._fans, strict=True):
-            fan.said = context.memory.emitted_watermark
-            if context.memory.restored and fan.said != MIN_WATERMARK:
-                fan.say_again()  # those who listen may be others now, and have forgotten
+        for context, output in zip(self._contexts, self._outputs, strict=True):
+            output.emitted_watermark = context.memory.emitted_watermark
+            if context.memory.restored and output.emitted_watermark != MIN_WATERMARK:
+                output.resend_watermark()  # restored channels do not remember the last watermark
             context.memory.restored = False
         for operator in self._operators:
             operator.initialize()
-        for operator in reversed(self._operators):  # what fires here already sends to the operators after it
+        for operator in reversed(self._operators):  # timers that fire here emit to the operators after them
             operator.begin_epoch()
 
     def _receive(self, inbox: Any) -> Iterator[None]:
-        """Process what arrived; control goes back after every block."""
+        """Process the blocks of the inbox; yields after every block."""
         memory = self._contexts[0].memory.part(InputChannels)
         combined = CombinedWatermark(memory, self._channels, self._operators[0].watermark)
-        for piece in _ordered(inbox):
-            self.note(piece[0])
-            self._take(piece, combined)
+        for header, data in _ordered(inbox):
+            self.count_read(header)
+            self._take(header, data, combined)
             yield
 
-    def _take(self, piece: tuple[blocks.Header, bytes], combined: CombinedWatermark) -> None:
-        header, data = piece
+    def _take(self, header: blocks.Header, data: bytes, combined: CombinedWatermark) -> None:
         head = self._operators[0]
         edge = next(edge for edge in self.spec.inputs if edge.edge == header.edge)
         if header.kind is BlockKind.WATERMARK:
@@ -424,7 +425,7 @@ class Task:
                 operator.close()
             self._opened = False
 
-    def _report(self, request: TaskRequest, printed: Printed, started: float) -> TaskReport:
+    def _report(self, request: TaskRequest, printed: CapturedOutput, started: float) -> TaskReport:
         states: dict[str, Chain] = {}
         memory: dict[str, SubtaskMemory] = {}
         results: dict[str, Any] = {}
@@ -433,8 +434,8 @@ class Task:
         positions = {str(edge): x.router.position for edge, x in self._exchanges.items() if x.router.position}
         if positions:
             self._contexts[0].memory.part(RoundRobinPositions).positions = positions
-        for context, fan in zip(self._contexts, self._fans, strict=True):
-            context.memory.emitted_watermark = fan.said
+        for context, output in zip(self._contexts, self._outputs, strict=True):
+            context.memory.emitted_watermark = output.emitted_watermark
             written = self._save(context, request)
             if written:
                 states[context.operator] = written
@@ -442,9 +443,9 @@ class Task:
                 results[context.operator] = context.result
             memory[context.operator] = context.memory.snapshot()
         timers = [due for operator in self._operators if (due := operator.next_timer()) is not None]
-        for context, fan in zip(self._contexts, self._fans, strict=True):
-            context.metrics.count("records_out", fan.emitted)
-            fan.emitted = 0
+        for context, output in zip(self._contexts, self._outputs, strict=True):
+            context.metrics.count("records_out", output.emitted)
+            output.emitted = 0
             metrics[context.operator] = context.metrics.take()
             accumulators = merged(accumulators, context.metrics.take_accumulators())
         return TaskReport(
@@ -466,35 +467,35 @@ class Task:
 
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
         lineage = request.lineages.get(context.operator, Lineage())
-        wanted = request.compact.get(context.operator)
+        compaction = request.compact.get(context.operator)
 
         def name(which: str) -> str:
             return f"{context.operator}-{self.subtask}{which}-{request.epoch}-{request.attempt}"
 
-        return write_snapshot(context.state, lineage, wanted, self.environment.files, request.epoch, name)
+        return write_snapshot(context.state, lineage, compaction, self.environment.files, request.epoch, name)
 
     def _drain(self) -> Iterator[tuple[int, bytes]]:
-        sent, self.outbox = self.outbox, []
-        yield from sent
+        outbox, self.outbox = self.outbox, []
+        yield from outbox
 
     def declared_tables(self, skip: Container[str] = ()) -> dict[str, dict[str, TableSchema]]:
-        """The tables each operator declares, by its id, found by opening and closing its functions; no record is seen.
+        """Return the state tables that each operator declares, by its id. Its functions are opened and closed for this.
 
         Operators in `skip` are not opened."""
-        opened = [each for each in self._operators if each.context.operator not in skip]
+        opened = [operator for operator in self._operators if operator.context.operator not in skip]
         for operator in opened:
             operator.open()
             operator.initialize()
-        found = {
+        tables = {
             context.operator: {name: table.schema for name, table in context.state.tables.items()}
             for context in self._contexts
         }
         for operator in opened:
             operator.close()
-        return found
+        return tables
 
     def close(self) -> None:
-        """The worker lets this subtask go."""
+        """Dispose of the operators and close their state."""
         for operator in self._operators:
             operator.dispose()
         for context in self._contexts:
@@ -502,14 +503,14 @@ class Task:
 
 
 def _close(operators: list[Operator]) -> None:
-    """Close functions that will not be called again, whatever they say to it."""
+    """Close functions that will not be called again; their failures are ignored."""
     for operator in operators:
         with contextlib.suppress(Exception):
             operator.close()
 
 
 def _ordered(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:
-    """The blocks in the order every attempt sees them: by sequence number, then edge, then channel."""
+    """Return the blocks in the order that every attempt sees: by sequence number, then edge, then channel."""
     pairs = [(blocks.header(data), data) for data in inbox]
     pairs.sort(key=lambda pair: (pair[0].sequence, pair[0].edge, pair[0].upstream))
     return pairs

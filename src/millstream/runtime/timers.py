@@ -11,35 +11,33 @@ from collections.abc import Iterable, Iterator
 from operator import eq, itemgetter
 from typing import Any
 
-from millstream.runtime.agenda import Agenda, Entry
+from millstream.runtime.timer_queue import Timer, TimerQueue
 from millstream.state.backend import OperatorState
 from millstream.state.key_groups import stable_hash
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 from millstream.windows.window import CountWindow, TimeWindow
 
-Place = tuple[TimeWindow, Any]  # window and key
+WindowKey = tuple[TimeWindow, Any]  # window and key
 
 _TIME = itemgetter(0)
 
 
 class Timers:
-    """The timers of one time domain. The table holds each key's times; the agenda is an index that is checked on use.
-
-    What fires is an `Entry`: (time, namespace, key)."""
+    """The timers of one time domain. The table holds each key's times; the queue is an index that is checked on use."""
 
     def __init__(self, state: OperatorState, domain: str) -> None:
         self.table = state.table(f"timers/{domain}", Types.LIST(Types.LONG()), in_memory=True)
-        self.agenda = Agenda()
+        self.queue = TimerQueue()
         self._arrived = 0
         self.table.set_listener(self._index)
 
     def _index(self, namespace: Any, key: Any, times: list[int]) -> None:
         for time in times:
-            self.agenda.add((time, namespace, key))
+            self.queue.add((time, namespace, key))
 
     def register(self, namespace: Any, key: Any, time: int) -> None:
-        """Ask to be called at `time`."""
+        """Register a timer; a second registration has no effect."""
         times = self.table.get(namespace, key)
         if times is ABSENT:
             self.table.put(namespace, key, [time])
@@ -47,106 +45,107 @@ class Timers:
             return
         else:
             self.table.put(namespace, key, [*times, time])
-        self.agenda.add((time, namespace, key))
+        self.queue.add((time, namespace, key))
 
     def delete(self, namespace: Any, key: Any, time: int) -> None:
-        """Take a request back."""
+        """Delete a timer, if it is registered."""
         times = self.table.get(namespace, key)
         if times is not ABSENT and time in times:
             left = [other for other in times if other != time]
             self.table.put(namespace, key, left or ABSENT)
 
-    def due(self, until: int) -> Iterator[Entry]:
-        """Fire what is due up to and with `until`, also what is registered meanwhile; to be read to its end."""
-        waiting = _in_turn(filter(self._stands, self.agenda.take(until)))
+    def due(self, until: int) -> Iterator[Timer]:
+        """Yield the timers that are due at `until`, also those registered meanwhile; must be read to its end."""
+        waiting = _firing_order(filter(self._is_live, self.queue.poll_due(until)))
         waiting.reverse()
         arrived: list[tuple[Any, ...]] = []
         while True:
-            for entry in self.agenda.arrivals(until):
+            for timer in self.queue.poll_due_since_last_call(until):
                 self._arrived += 1
-                heapq.heappush(arrived, (*_turn(entry), self._arrived, entry))
-            if arrived and (not waiting or arrived[0] < (*_turn(waiting[-1]), 0)):
-                entry = heapq.heappop(arrived)[-1]
+                heapq.heappush(arrived, (*_order_key(timer), self._arrived, timer))
+            if arrived and (not waiting or arrived[0] < (*_order_key(waiting[-1]), 0)):
+                timer = heapq.heappop(arrived)[-1]
             elif waiting:
-                entry = waiting.pop()
+                timer = waiting.pop()
             else:
                 return
-            if self._stands(entry):
-                time, namespace, key = entry
+            if self._is_live(timer):
+                time, namespace, key = timer
                 self.delete(namespace, key, time)
-                yield entry
+                yield timer
 
     def next(self) -> int | None:
-        """The time of the next timer."""
-        return self.agenda.next(self._stands)
+        """Return the time of the next timer."""
+        return self.queue.earliest_time(self._is_live)
 
-    def _stands(self, entry: Entry) -> bool:
-        time, namespace, key = entry
+    def _is_live(self, timer: Timer) -> bool:
+        time, namespace, key = timer
         times = self.table.get(namespace, key)
         return times is not ABSENT and time in times
 
 
 class EndTimers:
-    """The timers of windows that have one each, at their end: for who sets no others, and none while these fire.
+    """The timers of windows that have one timer each, at their end. The operator registers no other timers, and none
+    while these fire.
 
-    Those that are set are part of the state from `settle` on: what is taken back before leaves no trace."""
+    Timers are part of the state from `flush` on: a timer that is deleted before leaves no trace."""
 
     def __init__(self, timers: Timers) -> None:
-        self._agenda = timers.agenda
+        self._queue = timers.queue
         self._live, self._dirty = timers.table.by_scoped_key()
-        self._fresh: set[Place] = set()
-        self.set = self._fresh.add
+        self._buffer: set[WindowKey] = set()
+        self.set = self._buffer.add
 
-    def unset(self, place: Place) -> None:
-        """Take a request back."""
-        if place in self._fresh:
-            self._fresh.remove(place)
+    def unset(self, window_key: WindowKey) -> None:
+        """Delete the timer of a window."""
+        if window_key in self._buffer:
+            self._buffer.remove(window_key)
         else:
-            self._live.pop(place, None)
-            self._dirty[place] = ABSENT
+            self._live.pop(window_key, None)
+            self._dirty[window_key] = ABSENT
 
-    def settle(self) -> None:
-        """Keep what was set."""
-        live, dirty, add = self._live, self._dirty, self._agenda.add
-        for place in self._fresh:
-            window, key = place
+    def flush(self) -> None:
+        """Write the timers that were set to state."""
+        live, dirty, add = self._live, self._dirty, self._queue.add
+        for window_key in self._buffer:
+            window, key = window_key
             end = window[1] - 1
-            live[place] = dirty[place] = [end]
+            live[window_key] = dirty[window_key] = [end]
             add((end, window, key))
-        self._fresh.clear()
+        self._buffer.clear()
 
     def forget(self) -> None:
-        """Drop what was set and not kept."""
-        self._fresh.clear()
+        """Drop the timers that were set and not flushed."""
+        self._buffer.clear()
 
-    def take(self, until: int) -> list[Entry]:
-        """Fire what is due up to and with `until`, all at once."""
-        live, dirty, found = self._live, self._dirty, []
-        for entry in self._agenda.take(until):
-            place = entry[1:]
-            times = live[place]
-            if times is ABSENT or entry[0] not in times:
+    def poll_due(self, until: int) -> list[Timer]:
+        """Remove and return the timers that are due at `until`."""
+        live, dirty, due = self._live, self._dirty, []
+        for timer in self._queue.poll_due(until):
+            window_key = timer[1:]
+            times = live[window_key]
+            if times is ABSENT or timer[0] not in times:
                 continue
-            found.append(entry)
+            due.append(timer)
             if len(times) == 1:
-                del live[place]
-                dirty[place] = ABSENT
+                del live[window_key]
+                dirty[window_key] = ABSENT
             else:  # others were set before, by another program
-                live[place] = dirty[place] = [time for time in times if time != entry[0]]
-        return _in_turn(found)
+                live[window_key] = dirty[window_key] = [time for time in times if time != timer[0]]
+        return _firing_order(due)
 
 
-def _in_turn(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries in the order in which they fire."""
-    found = sorted(entries, key=_TIME)
-    times = list(map(_TIME, found))
+def _firing_order(timers: Iterable[Timer]) -> list[Timer]:
+    """Return the timers in the order in which they fire."""
+    ordered = sorted(timers, key=_TIME)
+    times = list(map(_TIME, ordered))
     if any(map(eq, times, times[1:])):
-        found.sort(key=_turn)
-    return found
+        ordered.sort(key=_order_key)
+    return ordered
 
 
-def _turn(entry: Entry) -> tuple[int, int, tuple[int, ...]]:
-    time, namespace, key = entry
+def _order_key(timer: Timer) -> tuple[int, int, tuple[int, ...]]:
+    time, namespace, key = timer
     return time, stable_hash(key), _order(namespace)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import cloudpickle
 
 from millstream.connector.slot_task import SlotTask
-from millstream.engine import slot
+from millstream.engine import epoch_level
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.dependencies import activate
-from millstream.engine.packing import packed
+from millstream.engine.packing import pickle_deployment
 from millstream.engine.slot_tasks import collect_results, run_task
 from millstream.runtime import block as blocks
-from millstream.runtime.batch_task import Placed
+from millstream.runtime.batch_task import SortableBlock
 from millstream.runtime.block import BlockKind
 from millstream.runtime.report import unpack_failure, unpack_report
 
@@ -37,7 +37,7 @@ class InlineEngine:
 
     def deploy(self, deployment: Deployment) -> None:
         """Take a program over, through pickle as a worker would."""
-        data = packed(deployment)
+        data = pickle_deployment(deployment)
         if deployment.dependencies is not None:
             activate(deployment.dependencies, deployment.dependencies.read)
         self._deployment = pickle.loads(data)
@@ -50,7 +50,7 @@ class InlineEngine:
             return _result(self._run_batch(deployment, request))
         slots = deployment.plan.slots
         inboxes: list[list[bytes]] = [[] for _ in range(slots)]
-        for level, asked in enumerate(slot.level_requests(deployment, request)):
+        for level, asked in enumerate(epoch_level.level_requests(deployment, request)):
             outboxes: list[list[bytes]] = [[] for _ in range(slots)]
             for index in range(slots):
                 for target, data in self._attempt(deployment, level, index, inboxes[index], asked):
@@ -59,24 +59,24 @@ class InlineEngine:
         return _result(data for inbox in inboxes for data in inbox)
 
     def _run_batch(self, deployment: Deployment, request: EpochRequest) -> Iterator[bytes]:
-        """Run every level over what the one before it sent, sorted in memory by place."""
+        """Run every level over what the one before it sent, sorted in memory by sort_key."""
         slots = deployment.plan.slots
         inboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
-        for asked in slot.level_requests(deployment, request):
+        for asked in epoch_level.level_requests(deployment, request):
             outboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
             for index in range(slots):
                 inboxes[index].sort(key=lambda piece: piece[0])
-                for target, place, data in self._attempt_batch(deployment, index, inboxes[index], asked):
-                    outboxes[target].append((place, data))
+                for target, sort_key, data in self._attempt_batch(deployment, index, inboxes[index], asked):
+                    outboxes[target].append((sort_key, data))
             inboxes = outboxes
         return (data for inbox in inboxes for _, data in inbox)
 
     def _attempt(
-        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: slot.LevelRequest
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: epoch_level.LevelRequest
     ) -> Iterable[tuple[int, bytes]]:
         """One attempt of one slot; what it was asked is its own copy, as a worker's is."""
         own = pickle.loads(pickle.dumps(asked, 5))
-        return slot.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
+        return epoch_level.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         """Run tasks one after the other, each through pickle as a worker would."""
@@ -85,8 +85,8 @@ class InlineEngine:
         return collect_results([run_task(index, task) for index, task in enumerate(copies)], len(tasks))
 
     def _attempt_batch(
-        self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], asked: slot.LevelRequest
-    ) -> Iterable[Placed]:
+        self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], asked: epoch_level.LevelRequest
+    ) -> Iterable[SortableBlock]:
         """One attempt of one slot of a batch job."""
         own = pickle.loads(pickle.dumps(asked, 5))
         return run_batch_level(deployment, index, inbox, own, f"i{next(self._attempts)}")
@@ -104,7 +104,7 @@ class InlineEngine:
     def close(self) -> None:
         """Forget the program and its tasks."""
         self._deployment = None
-        slot.forget()
+        epoch_level.dispose_tasks()
         activate(None, bytes)
 
     def clean_hosts(self, scratch: str) -> None:

@@ -37,7 +37,7 @@ from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.engine import slot
+from millstream.engine import epoch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.errors import ExternalError, InternalError
 from millstream.functions import MapFunction
@@ -200,13 +200,13 @@ class World:
         return self
 
     def __exit__(self, *_: object) -> None:
-        slot.forget()
+        epoch_level.dispose_tasks()
         self.files.forget()
         shutil.rmtree(self.local, ignore_errors=True)
 
     def rewind(self, disk: MemoryFileSystem, millis: float, past: Sequence[MemoryFileSystem] = ()) -> None:
         """Be what it was at some time: with these files, and no worker alive."""
-        slot.forget()
+        epoch_level.dispose_tasks()
         shutil.rmtree(self.local, ignore_errors=True)
         self.disk, self.clock.millis = disk, millis
         self.past = past
@@ -253,11 +253,11 @@ class _Engine(InlineEngine):
         return super().run_epoch(request)
 
     def _attempt(
-        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: slot.LevelRequest
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: epoch_level.LevelRequest
     ) -> Iterable[tuple[int, bytes]]:
         faults = self._faults
         if self._chance.random() < faults.forget:
-            slot.forget()
+            epoch_level.dispose_tasks()
             if self._chance.random() < faults.flip:
                 other = "lmdb" if deployment.backend == "hashmap" else "hashmap"
                 assert self._deployment is not None
@@ -409,7 +409,7 @@ def run(
         life.status, life.failure = master.job.status, master.failure
     except SimulatedCrash:
         life.crashed = True
-        slot.forget()
+        epoch_level.dispose_tasks()
     finally:
         life.operations, life.reads = faulty.operations, faulty.reads
         world.files.become(outer)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from millstream.runtime import sorted_runs
 from millstream.runtime.batch import Batch
+from millstream.runtime.block_order import rank_of
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.partitioners import Hash
-from millstream.runtime.places import rank_of
 from millstream.runtime.sorted_input import SortedEdge, SortedInput, SortedUnit
 from millstream.runtime.sorted_runs import SortedRuns
 from millstream.state.key_groups import stable_hash
@@ -37,7 +37,7 @@ channels = st.lists(
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_runs, "_LEAST_BLOCK", 8)
+        patch.setattr(sorted_runs, "_MIN_BLOCK_RECORDS", 8)
         patch.setattr(sorted_runs, "_ROW_BYTES", 1)
         yield
 
@@ -45,17 +45,19 @@ def small_blocks() -> Iterator[None]:
 def sent(edge: int, upstream: int, records: list, times: list | None, run: int) -> list[tuple[bytes, bytes]]:
     """What one subtask sends of its records, which come two at a time, in runs of `run`."""
     out: list[tuple[bytes, bytes]] = []
-    runs = SortedRuns(Hash(KEY), "test", edge, upstream, 1, 7, run, lambda _, place, data: out.append((place, data)))
+    runs = SortedRuns(
+        Hash(KEY), "test", edge, upstream, 1, 7, run, lambda _, sort_key, data: out.append((sort_key, data))
+    )
     for start in range(0, len(records), 2):
         stamps = None if times is None else np.array(times[start : start + 2], dtype=np.int64)
         runs.add(Batch(ROWS, rows=records[start : start + 2], timestamps=stamps))
     runs.flush()
-    assert all(rank_of(place) == 7 for place, _ in out)
+    assert all(rank_of(sort_key) == 7 for sort_key, _ in out)
     return out
 
 
 def told(unit: SortedUnit) -> list[tuple[int, tuple]]:
-    return [(side, record) for batch, side in unit.stretches() for record in batch.rows()]
+    return [(side, record) for batch, side in unit.batches_by_input() for record in batch.rows()]
 
 
 @given(channels, st.integers(1, 30), st.integers(1, 12))
@@ -68,11 +70,11 @@ def test_a_unit_has_whole_keys_in_the_order_of_time(channels: list, run: int, un
     units = list(SortedInput(EDGES, "test", unit).units(sorted(blocks)))
     order = [each for made in units for each in told(made)]
     assert sorted(order, key=repr) == sorted(given_records, key=repr), "every record comes once"
-    places = [(stable_hash(r[0]), -1 if r[1] is None else r[1]) for _, r in order]
-    assert places == sorted(places), "by hash of the key, then time; no time comes first"
+    sort_keys = [(stable_hash(r[0]), -1 if r[1] is None else r[1]) for _, r in order]
+    assert sort_keys == sorted(sort_keys), "by hash of the key, then time; no time comes first"
     for number in range(len(channels)):
-        for place in set(places):
-            mine = [r[3] for (_, r), at in zip(order, places, strict=True) if r[2] == number and at == place]
+        for sort_key in set(sort_keys):
+            mine = [r[3] for (_, r), at in zip(order, sort_keys, strict=True) if r[2] == number and at == sort_key]
             assert mine == sorted(mine), "what is equal stays in the order of its channel"
     open_key = None
     for made in units:
@@ -91,7 +93,7 @@ def test_little_is_held_of_a_key_with_many_records() -> None:
     seen = SortedInput(EDGES, "test", 64)
     most = 0
     for _ in seen.units(blocks):
-        most = max(most, sum(map(len, seen._held)))
+        most = max(most, sum(map(len, seen._blocks)))
     assert most <= 400
 
 
@@ -112,7 +114,7 @@ def test_columns_stay_columns() -> None:
     arrays = [values, pa.array([10, 20, 30, 40]), pa.nulls(4, pa.int8())]
     batch = Batch(kind, array=pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type)))
     out: list[tuple[bytes, bytes]] = []
-    runs = SortedRuns(Hash(key), "test", 3, 0, 1, 1, 1 << 20, lambda _, place, data: out.append((place, data)))
+    runs = SortedRuns(Hash(key), "test", 3, 0, 1, 1, 1 << 20, lambda _, sort_key, data: out.append((sort_key, data)))
     runs.add(batch)
     runs.add(batch)
     runs.flush()
@@ -123,7 +125,9 @@ def test_columns_stay_columns() -> None:
 
 def test_records_of_a_key_are_folded_before_they_are_sent() -> None:
     out: list[tuple[bytes, bytes]] = []
-    runs = SortedRuns(Hash(KEY), "test", 3, 0, 1, 1, 1 << 20, lambda _, place, data: out.append((place, data)), _add)
+    runs = SortedRuns(
+        Hash(KEY), "test", 3, 0, 1, 1, 1 << 20, lambda _, sort_key, data: out.append((sort_key, data)), _add
+    )
     runs.add(Batch(ROWS, rows=[("a", 1), ("b", 2), ("a", 3), ("a", 4), ("b", 5)]))
     runs.flush()
     (unit,) = SortedInput(EDGES, "test").units(sorted(out))

@@ -1,6 +1,7 @@
 """A batch job as one Spark job: a stage per level, blocks through Spark's shuffle and its spilling sort.
 
-Promises: Spark sees rows (slot, place, block) and sorts them by place; the last stage gives the reports to the driver.
+Promises: Spark sees rows (slot, sort_key, block) and sorts them by sort key; the last stage sends the reports
+to the driver.
 Does not know: what is inside a block or a program."""
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from millstream.engine.relational import feeding
 from millstream.engine.spark.broadcasts import ended_with_job
 from millstream.engine.spark.catalyst import QuerySession, relational_sources
 from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
-from millstream.engine.spark.stage import Parts, Stage, attempt_name
+from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
 
-_COLUMNS = "slot int, place binary, block binary"
-_SCHEMA = pa.schema([("slot", pa.int32()), ("place", pa.binary()), ("block", pa.binary())])
-_SENT_TOGETHER = 1 << 20  # bytes of blocks in one Arrow batch
+_COLUMNS = "slot int, sort_key binary, block binary"
+_SCHEMA = pa.schema([("slot", pa.int32()), ("sort_key", pa.binary()), ("block", pa.binary())])
+_BATCH_BYTES = 1 << 20  # of blocks in one Arrow batch
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # a slot is a partition: none may be merged or cut
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
@@ -31,59 +32,59 @@ _SETTINGS = {
 }
 
 
-class BatchLevel(Stage):
-    """What Spark calls for each partition of a stage."""
+class BatchLevelCommand(LevelCommand):
+    """Runs one slot of a level: the one with the index of the partition."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one slot."""
-        deployment = self._deployed()
+        deployment = self._deployment()
         task = TaskContext.get()
         assert task is not None
         relations = [] if self._level else relational_sources(deployment)
-        inbox = _pairs(batches) if self._level else _nothing([] if relations else batches)
+        inbox = _pairs(batches) if self._level else _read_empty([] if relations else batches)
         sent = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
         with feeding(fed(_pairs(batches) if relations else (), relations)):
-            while gathered := _gathered(sent):
+            while rows := _next_rows(sent):
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array(column, field.type)
-                        for column, field in zip(zip(*gathered, strict=True), _SCHEMA, strict=True)
+                        for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)
                     ],
                     schema=_SCHEMA,
                 )
 
 
-def _gathered(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
-    """The next rows, about as many bytes as travel well together."""
+def _next_rows(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+    """Return the next rows, of about `_BATCH_BYTES` together."""
     rows: list[tuple[int, bytes, bytes]] = []
     size = 0
     for row in sent:
         rows.append(row)
         size += len(row[2])
-        if size >= _SENT_TOGETHER:
+        if size >= _BATCH_BYTES:
             break
     return rows
 
 
 def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
     for batch in batches:
-        places, blocks = batch.column("place"), batch.column("block")
-        yield from zip(map(bytes, _buffers(places)), map(bytes, _buffers(blocks)), strict=True)
+        sort_keys, blocks = batch.column("sort_key"), batch.column("block")
+        yield from zip(map(bytes, _buffers(sort_keys)), map(bytes, _buffers(blocks)), strict=True)
 
 
 def _buffers(column: pa.Array) -> Iterator[pa.Buffer]:
     return (value.as_buffer() for value in column)
 
 
-def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    """The seeds of the first stage say nothing, but must be read."""
+def _read_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+    """Read the input of the first stage, which is empty rows."""
     return itertools.chain.from_iterable(() for _ in batches)
 
 
 def batch_job(
-    context: SparkContext, parts: Parts, deployment: Deployment, requests: list[Any], now: int
+    context: SparkContext, program: DeployedProgram, deployment: Deployment, requests: list[Any], now: int
 ) -> list[bytes]:
-    """Run the job; gives the blocks that are for the driver."""
+    """Run the job and return the blocks for the driver."""
     slots = deployment.plan.slots
     relations = relational_sources(deployment)
     if relations and is_collected(deployment):
@@ -100,8 +101,8 @@ def batch_job(
     with ended_with_job(sent):
         for level, request in enumerate(requests):
             if level:
-                frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("place")
-            stage = BatchLevel(parts, level, request)
-            sent += stage.send_apart(context)
-            frame = frame.mapInArrow(stage, _COLUMNS)
+                frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("sort_key")
+            command = BatchLevelCommand(program, level, request)
+            sent += command.broadcast_if_large(context)
+            frame = frame.mapInArrow(command, _COLUMNS)
         return [bytes(row.block) for row in frame.select("block").collect()]

@@ -54,13 +54,13 @@ class QueryFailed(UserError):
 
 
 def relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSource, int]]:
-    """The relations that a program reads: the place of their vertex, and how many subtasks it has."""
-    found = []
-    for place, planned in enumerate(deployment.plan.vertices):
+    """Return the relations that a program reads, with the index of their vertex and how many subtasks it has."""
+    relations = []
+    for index, planned in enumerate(deployment.plan.vertices):
         source = getattr(planned.task.operators[0].spec, "source", None)
         if isinstance(source, RelationalSource):
-            found.append((place, source, planned.task.parallelism))
-    return found
+            relations.append((index, source, planned.task.parallelism))
+    return relations
 
 
 class QuerySession:

@@ -15,20 +15,20 @@ from pyspark import SparkContext, TaskContext
 
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
+from millstream.engine.epoch_level import LevelRequest
 from millstream.engine.relational import Batches, RelationalSource, feeding
-from millstream.engine.slot import LevelRequest
 from millstream.engine.spark.catalyst import QuerySession, query_session, relational_sources
 
-_PLACE = struct.Struct(">HIQ")  # vertex, partition, sequence
-_COLUMNS = "slot int, place binary, block binary"
+_SORT_KEY = struct.Struct(">HIQ")  # vertex, partition, sequence
+_COLUMNS = "slot int, sort_key binary, block binary"
 Relations = Sequence[tuple[int, RelationalSource, int]]
 
 
 class _Packed:
     """The batches of a partition as blocks for slots."""
 
-    def __init__(self, place: int, parallelism: int) -> None:
-        self._place, self._parallelism = place, parallelism
+    def __init__(self, vertex: int, parallelism: int) -> None:
+        self._vertex, self._parallelism = vertex, parallelism
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
@@ -38,26 +38,26 @@ class _Packed:
             with pa.ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)
             slot = (partition + sequence) % self._parallelism
-            place = _PLACE.pack(self._place, partition, sequence)
+            sort_key = _SORT_KEY.pack(self._vertex, partition, sequence)
             yield pa.RecordBatch.from_arrays(
-                [pa.array([slot], pa.int32()), pa.array([place]), pa.array([sink.getvalue().to_pybytes()])],
-                names=["slot", "place", "block"],
+                [pa.array([slot], pa.int32()), pa.array([sort_key]), pa.array([sink.getvalue().to_pybytes()])],
+                names=["slot", "sort_key", "block"],
             )
 
 
 def blocks_of(session: QuerySession, relations: Relations, now: int, slots: int) -> Any:
     """All relations as one frame of blocks, a partition for each slot."""
     whole: Any = None
-    for place, source, parallelism in relations:
-        frame = session.frame_of(source, now).mapInArrow(_Packed(place, parallelism), _COLUMNS)
+    for vertex, source, parallelism in relations:
+        frame = session.frame_of(source, now).mapInArrow(_Packed(vertex, parallelism), _COLUMNS)
         whole = frame if whole is None else whole.unionAll(frame)
-    return whole.repartitionById(slots, whole.slot).sortWithinPartitions("place")
+    return whole.repartitionById(slots, whole.slot).sortWithinPartitions("sort_key")
 
 
 def fed(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
-    """What the readers of a slot read, from its (place, block) in order."""
+    """What the readers of a slot read, from its pairs (sort key, block) in order."""
     arrived = _Arrived(pairs)
-    return {source.name: arrived.of(place) for place, source, _ in relations}
+    return {source.name: arrived.of(vertex) for vertex, source, _ in relations}
 
 
 class _Arrived:
@@ -67,12 +67,12 @@ class _Arrived:
         self._pairs = iter(pairs)
         self._head = next(self._pairs, None)
 
-    def of(self, place: int) -> Batches:
-        """The batches for one vertex."""
-        while self._head is not None and _PLACE.unpack(self._head[0])[0] <= place:
-            vertex, data = _PLACE.unpack(self._head[0])[0], self._head[1]
+    def of(self, vertex: int) -> Batches:
+        """Yield the batches of one vertex."""
+        while self._head is not None and _SORT_KEY.unpack(self._head[0])[0] <= vertex:
+            target, data = _SORT_KEY.unpack(self._head[0])[0], self._head[1]
             self._head = next(self._pairs, None)
-            if vertex == place:
+            if target == vertex:
                 yield from pa.ipc.open_stream(data)
 
 

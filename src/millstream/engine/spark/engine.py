@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 from millstream.config.configuration import Configuration
 from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
-from millstream.engine.packing import packed
-from millstream.engine.slot import level_requests
+from millstream.engine.epoch_level import level_requests
+from millstream.engine.packing import pickle_deployment
 from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
 from millstream.engine.spark.broadcasts import end
@@ -29,10 +29,10 @@ from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, rela
 from millstream.engine.spark.cleaning import clean_hosts
 from millstream.engine.spark.epoch_job import epoch_job
 from millstream.engine.spark.health import SparkLost, Watch
-from millstream.engine.spark.placement import Anchor, Laid, running_slots
+from millstream.engine.spark.level_command import DeployedProgram
+from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, running_slots
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
-from millstream.engine.spark.stage import Parts
-from millstream.engine.spark.stages import Stages
+from millstream.engine.spark.stage_builder import StageBuilder
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError
 from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER
@@ -45,7 +45,7 @@ T = TypeVar("T")
 _CANCEL_SECONDS = 5
 _CLOSE_SECONDS = 20
 _CLEAN_SECONDS = 60
-_MEMORY = (
+_MEMORY_SYMPTOMS = (
     "Python worker exited unexpectedly",
     "OutOfMemoryError",
     "MemoryError",
@@ -55,7 +55,7 @@ _MEMORY = (
 )
 
 
-_CAUSES = 20  # of an exception: a chain may be a circle
+_MAX_CAUSES = 20  # a chain of causes may be a cycle
 
 
 class SparkFailed(ExternalError):
@@ -66,7 +66,7 @@ class SparkFailed(ExternalError):
     @property
     def out_of_memory(self) -> bool:
         """Whether a lack of memory may be the reason: processes that the kernel killed for it only disappear."""
-        return any(sign in self.message for sign in _MEMORY)
+        return any(symptom in self.message for symptom in _MEMORY_SYMPTOMS)
 
 
 class SparkEngine:
@@ -84,9 +84,9 @@ class SparkEngine:
         self._lost: dict[Any, SparkLost] = {}
         self._context: Any = None
         self._deployment: Deployment | None = None
-        self._parts: Parts | None = None
-        self._stages: Stages | None = None
-        self._anchor: Anchor | None = None
+        self._program: DeployedProgram | None = None
+        self._stages: StageBuilder | None = None
+        self._anchors: SlotAnchors | None = None
         self._bundle: Any = None
 
     def prepare(self) -> None:
@@ -102,44 +102,49 @@ class SparkEngine:
             self._forget()
             self._context, self._lost = context, {}
             self._watch = Watch(context, context._gateway, self._answer)
-        self._parts, self._stages, self._anchor, self._bundle = self._starting(lambda: self._deployed(deployment))
+        self._program, self._stages, self._anchors, self._bundle = self._starting(lambda: self._broadcast(deployment))
         self._deployment = deployment
 
     def _spark_for(self, deployment: Deployment) -> Any:
         relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
         return spark_context(relational, deployment.plan.slots, self._answer, self._lost)
 
-    def _deployed(self, deployment: Deployment) -> tuple[Parts, Stages | None, Anchor | None, Any]:
-        context, anchor, bundle, slots = self._context, self._anchor, self._bundle, deployment.plan.slots
-        if self._parts is not None:
-            end(self._parts.program)
+    def _broadcast(
+        self, deployment: Deployment
+    ) -> tuple[DeployedProgram, StageBuilder | None, SlotAnchors | None, Any]:
+        context, anchors, bundle, slots = self._context, self._anchors, self._bundle, deployment.plan.slots
+        if self._program is not None:
+            end(self._program.pickled)
         if deployment.dependencies is not None and bundle is None:
             bundle = context.broadcast(deployment.dependencies.read())
-        parts = Parts(deployment.id, context.broadcast(packed(deployment)), deployment.dependencies, bundle)
+        pickled = context.broadcast(pickle_deployment(deployment))
+        program = DeployedProgram(deployment.id, pickled, deployment.dependencies, bundle)
         if deployment.plan.batch:
-            return parts, None, None, bundle
-        if anchor is None or anchor.slots != slots:
-            if anchor is not None:
-                anchor.close()
-            anchor = Anchor(context, slots)
-        return parts, Stages(context, slots, parts.broadcasts), anchor, bundle
+            return program, None, None, bundle
+        if anchors is None or anchors.slots != slots:
+            if anchors is not None:
+                anchors.close()
+            anchors = SlotAnchors(context, slots)
+        return program, StageBuilder(context, slots, program.broadcasts), anchors, bundle
 
     def _starting(self, work: Callable[[], T]) -> T:
-        """What may start a Spark; a JVM that hangs while it starts is killed."""
+        """Do work that may start a Spark; a JVM that hangs while it starts is killed."""
 
         def late() -> Exception:
             kill_starting()
             master = self._settings.get(SPARK_MASTER.key, str(SPARK_MASTER.default))
             return SparkNotStarted(master, f"it was not ready within {self._start:g} s")
 
-        return self._calls.run(partial(_told, work), lambda: None, self._start, late)
+        return self._calls.run(partial(_translate_errors, work), lambda: None, self._start, late)
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
-        """One Spark job."""
+        """Run one Spark job."""
         watch = self._watch
         assert watch is not None, "deploy first"
         try:
-            found = self._calls.run(partial(_told, lambda: self._run(request)), watch.look, math.inf, _never)
+            received = self._calls.run(
+                partial(_translate_errors, lambda: self._run(request)), watch.look, math.inf, _never
+            )
         except SparkLost as problem:
             self._lose(problem)
             raise
@@ -149,7 +154,7 @@ class SparkEngine:
                 raise lost from None
             raise
         watch.worked()
-        kinds = [(blocks.header(data).kind, data) for data in found]
+        kinds = [(blocks.header(data).kind, data) for data in received]
         return EpochResult(
             reports=tuple(unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
             failures=tuple(unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
@@ -158,42 +163,42 @@ class SparkEngine:
     def _run(self, request: EpochRequest) -> list[bytes]:
         deployment = self._deployment
         assert deployment is not None, "deploy first"
-        assert self._parts is not None
+        assert self._program is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         requests = level_requests(deployment, request)
         if deployment.plan.batch:
-            return batch_job(self._context, self._parts, deployment, requests, request.now)
-        assert self._anchor is not None
+            return batch_job(self._context, self._program, deployment, requests, request.now)
+        assert self._anchors is not None
         assert self._stages is not None
-        return epoch_job(self._stages, self._anchor.laid(self._stages), self._parts, requests)
+        return epoch_job(self._stages, self._anchors.place(self._stages), self._program, requests)
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """One Spark job with one stage."""
+        """Run one Spark job with one stage."""
         watch = self._watch
         assert watch is not None, "deploy first"
         calls = Calls(self._every)  # a thread of its own: an epoch may run at the same time
         self._task_calls.append(calls)
         try:
-            return calls.run(partial(_told, lambda: self._run_tasks(tasks)), watch.look, math.inf, _never)
+            return calls.run(partial(_translate_errors, lambda: self._run_tasks(tasks)), watch.look, math.inf, _never)
         finally:
             self._task_calls.remove(calls)
             calls.close()
 
     def _run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        deployment, parts = self._deployment, self._parts
+        deployment, program = self._deployment, self._program
         assert deployment is not None, "deploy first"
-        assert parts is not None
+        assert program is not None
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
-        stages = self._stages or Stages(self._context, deployment.plan.slots, parts.broadcasts)
-        laid = self._anchor.laid(stages) if self._anchor is not None else Laid.anywhere(stages)
-        return collect_results(tasks_job(stages, laid, parts, tasks), len(tasks))
+        stages = self._stages or StageBuilder(self._context, deployment.plan.slots, program.broadcasts)
+        placement = self._anchors.place(stages) if self._anchors is not None else SlotPlacement.anywhere(stages)
+        return collect_results(tasks_job(stages, placement, program, tasks), len(tasks))
 
     def slots(self) -> int | None:
-        """The tasks that the executors of now can run at once."""
+        """Return how many tasks the present executors can run at once."""
         context, watch = self._context, self._watch
         if context is None or watch is None:
             return None
-        return self._calls.run(partial(_told, lambda: running_slots(context)), watch.look, math.inf, _never)
+        return self._calls.run(partial(_translate_errors, lambda: running_slots(context)), watch.look, math.inf, _never)
 
     def cancel(self) -> None:
         """Cancel the running job."""
@@ -202,33 +207,33 @@ class SparkEngine:
             attempt("cancel a job", lambda: context.cancelJobGroup(deployment.id), _CANCEL_SECONDS)
 
     def abandon(self, reason: str) -> None:
-        """Kill the JVM, if it was started here; whoever waits for it does not wait any more."""
+        """Kill the JVM, if it was started here; calls that wait for it fail."""
         kill(self._context)
         for calls in (self._calls, *self._task_calls):
             calls.give_up(SparkLost(reason, jvm=True))
 
     def close(self) -> None:
         """Forget the program; the Spark context stays for the next one."""
-        parts, anchor = self._parts, self._anchor
+        program, anchors = self._program, self._anchors
         self._forget()
         self._calls.close()
 
         def clean_up() -> None:
-            for broadcast in parts.broadcasts if parts is not None else ():
+            for broadcast in program.broadcasts if program is not None else ():
                 end(broadcast)
-            if anchor is not None:
-                anchor.close()
+            if anchors is not None:
+                anchors.close()
 
         attempt("clean up after a job", clean_up, _CLOSE_SECONDS)
 
     def clean_hosts(self, scratch: str) -> None:
-        """One small job over all executors."""
+        """Run a small job on all executors."""
         context, active = self._context, SparkContext._active_spark_context
         if active is not None and context is active:
             attempt("clean the hosts of a job", partial(clean_hosts, active, scratch), _CLEAN_SECONDS)
 
     def _lose(self, problem: SparkLost) -> None:
-        """Spark is of no use any more."""
+        """Drop a Spark that cannot be used any more."""
         if problem.jvm:
             kill(self._context)
         self._lost = {self._context: problem}
@@ -236,16 +241,16 @@ class SparkEngine:
         self._context = self._watch = None
 
     def _forget(self) -> None:
-        """Let go of what belongs to one context and one program."""
-        self._deployment = self._parts = self._stages = self._bundle = self._anchor = None
+        """Drop what belongs to one context and one program."""
+        self._deployment = self._program = self._stages = self._bundle = self._anchors = None
 
 
 def _never() -> Exception:
     raise AssertionError
 
 
-def _told(work: Callable[[], T]) -> T:
-    """What `work` gives; what PySpark raises comes as an error of ours."""
+def _translate_errors(work: Callable[[], T]) -> T:
+    """Call `work`; an error of PySpark is raised as an error of ours."""
     try:
         return work()
     except (Py4JError, PySparkException, OSError, EOFError) as problem:
@@ -255,7 +260,7 @@ def _told(work: Callable[[], T]) -> T:
 
 
 def _reason(problem: Any) -> str:
-    """The sentence in a Java stack trace that says what happened."""
+    """Return the line of a Java stack trace that says what happened."""
     lines = [line.strip() for line in str(problem.java_exception).splitlines() if line.strip()]
     python = [
         line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))
@@ -266,9 +271,9 @@ def _reason(problem: Any) -> str:
 
 
 def _root_cause(exception: Any) -> str:
-    """What the last exception of a chain says: the others say only that something went wrong."""
+    """Return the text of the last exception of a chain: the others say only that something went wrong."""
     try:
-        for _ in range(_CAUSES):
+        for _ in range(_MAX_CAUSES):
             cause = exception.getCause()
             if cause is None:
                 break

@@ -7,37 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from millstream.engine import slot
-from millstream.engine.spark.placement import Laid
-from millstream.engine.spark.stage import Parts, Stage, attempt_name
-from millstream.engine.spark.stages import Stages, addressed
+from millstream.engine.epoch_level import LevelRequest, run_level
+from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
+from millstream.engine.spark.placement import SlotPlacement
+from millstream.engine.spark.stage_builder import StageBuilder, with_targets
 
 
-class Level(Stage):
-    """What Spark calls for a slot of a stage: for `own`, or for that of the partition."""
+class EpochLevelCommand(LevelCommand):
+    """Runs one slot of a level: slot `own`, or the one with the index of the partition."""
 
-    def __init__(self, parts: Parts, level: int, request: slot.LevelRequest, own: int | None = None) -> None:
-        super().__init__(parts, level, request if own is None else {own: request.get(own, [])})
+    def __init__(self, program: DeployedProgram, level: int, request: LevelRequest, own: int | None = None) -> None:
+        super().__init__(program, level, request if own is None else {own: request.get(own, [])})
         self._own = own
 
     def __call__(self, index: int, frames: Iterable[bytes]) -> Iterator[bytes]:
         """Run the slot."""
-        deployment = self._deployed()
-        # Anchors are empty blocks. All input is read, even if there is nothing else: Spark ends a worker that does not.
+        deployment = self._deployment()
+        # Anchors are empty blocks. All input is read, even if there is no other: Spark ends a worker that leaves input.
         inbox = filter(None, frames) if self._level else iter(list(frames)[:0])
         own = index if self._own is None else self._own
-        made = slot.run_level(deployment, self._level, own, inbox, self._request(), attempt_name())
-        return addressed(made) if self._level + 1 < deployment.plan.levels else (block for _, block in made)
+        sent = run_level(deployment, self._level, own, inbox, self._request(), attempt_name())
+        return with_targets(sent) if self._level + 1 < deployment.plan.levels else (block for _, block in sent)
 
 
-def epoch_job(stages: Stages, laid: Laid, parts: Parts, requests: list[slot.LevelRequest]) -> list[bytes]:
-    """Run the job; gives the blocks that are for the driver."""
-    blocks = laid.seeds
+def epoch_job(
+    stages: StageBuilder, placement: SlotPlacement, program: DeployedProgram, requests: list[LevelRequest]
+) -> list[bytes]:
+    """Run the job and return the blocks for the driver."""
+    blocks = placement.seeds
     for level, request in enumerate(requests):
         if level:
-            blocks = laid.held(stages.exchanged(blocks))
-        if laid.pinned:
-            blocks = stages.pinned(blocks, [Level(parts, level, request, own) for own in range(stages.slots)])
+            blocks = placement.near_anchors(stages.exchange(blocks))
+        if placement.pinned:
+            blocks = stages.add_pinned_stage(
+                blocks, [EpochLevelCommand(program, level, request, own) for own in range(stages.slots)]
+            )
         else:
-            blocks = stages.staged(blocks, Level(parts, level, request))
-    return stages.collected(blocks)
+            blocks = stages.add_stage(blocks, EpochLevelCommand(program, level, request))
+    return stages.collect(blocks)

@@ -1,12 +1,12 @@
-"""Keeps slots near their state: where a slot ran before, it is run again, while that executor and worker live.
+"""Places slots near their state: a slot runs again where it ran before, while that executor and worker live.
 
-Promises: on one machine nothing is added to an epoch's job; on a cluster every stage prefers, for each slot, the
-executor that holds the slot's anchor; an anchor whose executor died is laid again where the slot runs next; when
-executors come, anchors are dealt out anew. Slots are pinned to workers of their own once all can run at once.
-Does not know: what runs in a slot. Correctness never depends on where that is.
+Promises: on one machine nothing is added to an epoch's job. On a cluster every stage prefers, for each slot, the
+executor that holds the slot's anchor. An anchor whose executor died is cached again where the slot runs next; when
+executors are added, all anchors are placed again. Slots are pinned to workers of their own once all can run at once.
+Does not know: what runs in a slot. Correctness does not depend on the placement.
 
-An anchor is one cached partition with an empty block. A stage is united with the anchors: Spark unites RDDs that have
-the same partitioner partition by partition, and prefers the host where most of a partition's parents are."""
+An anchor is one cached partition with an empty block. A stage is the union of its blocks and the anchors: Spark unites
+RDDs with the same partitioner partition by partition, and prefers the host where most parents of a partition are."""
 
 from __future__ import annotations
 
@@ -15,96 +15,98 @@ from dataclasses import dataclass, replace
 
 from pyspark import SparkContext
 
-from millstream.engine.spark.stages import Blocks, Stages
+from millstream.engine.spark.stage_builder import BlockRdd, StageBuilder
 
-_FIRST, _NEXT, _LOOK = 10.0, 1.0, 0.02  # seconds: for the first executor, for one more, between two looks
+_FIRST_EXECUTOR, _NEXT_EXECUTOR = 10.0, 1.0  # seconds to wait for
+_POLL_INTERVAL = 0.02  # seconds
 
 
 @dataclass(frozen=True)
-class Laid:
-    """The seeds of an epoch's first stage; `anchored` when they are anchors that hold the later ones too."""
+class SlotPlacement:
+    """Where slots run. `seeds` are the input of the first stage; if `anchored`, they are the anchors. If `pinned`, each
+    slot has workers of its own."""
 
-    seeds: Blocks
+    seeds: BlockRdd
     anchored: bool
     pinned: bool
 
     @classmethod
-    def anywhere(cls, stages: Stages) -> Laid:
-        """Seeds of a stage whose slots run wherever there is room."""
+    def anywhere(cls, stages: StageBuilder) -> SlotPlacement:
+        """Return a placement in which slots run on any executor."""
         return cls(stages.seeds(), anchored=False, pinned=False)
 
-    def held(self, blocks: Blocks) -> Blocks:
-        """The blocks of a stage, each slot's near its anchor."""
+    def near_anchors(self, blocks: BlockRdd) -> BlockRdd:
+        """Return the blocks of a stage, so that each slot prefers the executor of its anchor."""
         return blocks.union(self.seeds) if self.anchored else blocks
 
 
-class Anchor:
-    """The anchors of a job with so many slots, on one Spark context."""
+class SlotAnchors:
+    """The anchors of the slots of a job, on one Spark context."""
 
     def __init__(self, context: SparkContext, slots: int) -> None:
         self.slots = slots
         self._context = context
-        self._alone = is_one_process(str(context.master))
+        self._one_process = is_one_process(str(context.master))
         self._executors = 0
-        self._laid: Laid | None = None
+        self._placement: SlotPlacement | None = None
 
-    def laid(self, stages: Stages) -> Laid:
-        """The anchors, laid anew if executors have come that hold none."""
-        if self._laid is None and not self._alone and not _on_demand(self._context):
+    def place(self, stages: StageBuilder) -> SlotPlacement:
+        """Return the placement; anchors are placed again if there are executors without one."""
+        if self._placement is None and not self._one_process and not _on_demand(self._context):
             self._await_slots()
-        executors = 1 if self._alone else _executors(self._context)
+        executors = 1 if self._one_process else _executors(self._context)
         before, self._executors = self._executors, executors
-        if self._laid is not None and executors == before:
-            return self._laid
-        # once pinned, slots stay so when an executor dies: those of the others keep their workers
-        pinned = (self._laid is not None and self._laid.pinned) or running_slots(self._context) >= self.slots
-        if self._laid is not None and (executors < before or self._holders() >= min(executors, self.slots)):
-            self._laid = replace(self._laid, pinned=pinned)
-            return self._laid
+        if self._placement is not None and executors == before:
+            return self._placement
+        # once pinned, slots stay pinned when an executor dies: the slots of the others keep their workers
+        pinned = (self._placement is not None and self._placement.pinned) or running_slots(self._context) >= self.slots
+        if self._placement is not None and (executors < before or self._holders() >= min(executors, self.slots)):
+            self._placement = replace(self._placement, pinned=pinned)
+            return self._placement
         self.close()
         seeds = stages.seeds()
-        if not self._alone:
-            seeds = stages.exchanged(seeds).cache()
-        self._laid = Laid(seeds, not self._alone, pinned)
-        return self._laid
+        if not self._one_process:
+            seeds = stages.exchange(seeds).cache()
+        self._placement = SlotPlacement(seeds, not self._one_process, pinned)
+        return self._placement
 
     def _await_slots(self) -> None:
-        """Executors of a new context come one after another: wait while they do, and for the first a little longer.
+        """Wait for executors: those of a new context start one after another, and the first takes longer.
 
-        Slots that began in whatever workers there are would begin again, with their state, in workers of their own."""
+        Slots that start in shared workers would start again, with their state, in workers of their own."""
         latest, known = time.monotonic(), 0
         while (running := running_slots(self._context)) < self.slots:
             latest, known = (time.monotonic(), running) if running != known else (latest, known)
-            if time.monotonic() - latest > (_NEXT if known else _FIRST):
+            if time.monotonic() - latest > (_NEXT_EXECUTOR if known else _FIRST_EXECUTOR):
                 return
-            time.sleep(_LOOK)
+            time.sleep(_POLL_INTERVAL)
 
     def _holders(self) -> int:
-        """How many executors hold an anchor."""
-        assert self._laid is not None
-        scala, anchors = self._context._jsc.sc(), self._laid.seeds
+        """Return how many executors hold an anchor."""
+        assert self._placement is not None
+        scala, anchors = self._context._jsc.sc(), self._placement.seeds
         return len({scala.getPreferredLocs(anchors, slot).mkString(",") for slot in range(self.slots)} - {""})
 
     def close(self) -> None:
-        """Let go of the cached partitions."""
-        if self._laid is not None and self._laid.anchored:
-            self._laid.seeds.unpersist(False)
-        self._laid = None
+        """Remove the cached partitions."""
+        if self._placement is not None and self._placement.anchored:
+            self._placement.seeds.unpersist(False)
+        self._placement = None
 
 
 def running_slots(context: SparkContext) -> int:
-    """The tasks that can run at once now."""
+    """Return how many tasks can run at once now."""
     scala = context._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def _on_demand(context: SparkContext) -> bool:
-    """Whether executors come only when there are tasks for them."""
+    """Whether executors start only when there are tasks for them."""
     return str(context.getConf().get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
 
 
 def _executors(context: SparkContext) -> int:
-    """How many executors live; the driver is among those that hold blocks."""
+    """Return how many executors live; Spark lists the driver, too."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 

@@ -14,16 +14,16 @@ import cloudpickle
 from millstream.connector.slot_task import SlotTask
 from millstream.engine.dependencies import at_work
 from millstream.engine.slot_tasks import run_task
-from millstream.engine.spark.placement import Laid
-from millstream.engine.spark.stage import Parts, activate_parts
-from millstream.engine.spark.stages import Stages
+from millstream.engine.spark.level_command import DeployedProgram, activate_dependencies
+from millstream.engine.spark.placement import SlotPlacement
+from millstream.engine.spark.stage_builder import StageBuilder
 
 
-class SlotTasks:
-    """What Spark calls for a slot: for `own`, or for that of the partition."""
+class SlotTasksCommand:
+    """Runs the tasks of one slot: slot `own`, or the one with the index of the partition."""
 
-    def __init__(self, parts: Parts, by_slot: dict[int, bytes], own: int | None = None) -> None:
-        self._parts = parts
+    def __init__(self, program: DeployedProgram, by_slot: dict[int, bytes], own: int | None = None) -> None:
+        self._program = program
         self._by_slot = by_slot if own is None else {own: by_slot[own]} if own in by_slot else {}
         self._own = own
 
@@ -33,21 +33,25 @@ class SlotTasks:
         packed = self._by_slot.get(index if self._own is None else self._own)
         if packed is None:
             return
-        activate_parts(self._parts)
-        with at_work(self._parts.dependencies):
+        activate_dependencies(self._program)
+        with at_work(self._program.dependencies):
             tasks: list[tuple[int, SlotTask]] = pickle.loads(packed)
             for number, task in tasks:
                 yield run_task(number, task)
 
 
-def tasks_job(stages: Stages, laid: Laid, parts: Parts, tasks: Sequence[SlotTask]) -> list[bytes]:
-    """Run the job; gives the outcomes of the tasks."""
+def tasks_job(
+    stages: StageBuilder, placement: SlotPlacement, program: DeployedProgram, tasks: Sequence[SlotTask]
+) -> list[bytes]:
+    """Run the job and return the outcomes of the tasks."""
     numbered: dict[int, list[tuple[int, SlotTask]]] = {}
     for number, task in enumerate(tasks):
         numbered.setdefault(task.slot % stages.slots, []).append((number, task))
-    by_slot = {slot: cloudpickle.dumps(mine, 5) for slot, mine in numbered.items()}
-    if laid.pinned:
-        blocks = stages.pinned(laid.seeds, [SlotTasks(parts, by_slot, own) for own in range(stages.slots)])
+    by_slot = {slot: cloudpickle.dumps(slot_tasks, 5) for slot, slot_tasks in numbered.items()}
+    if placement.pinned:
+        blocks = stages.add_pinned_stage(
+            placement.seeds, [SlotTasksCommand(program, by_slot, own) for own in range(stages.slots)]
+        )
     else:
-        blocks = stages.staged(laid.seeds, SlotTasks(parts, by_slot))
-    return stages.collected(blocks)
+        blocks = stages.add_stage(placement.seeds, SlotTasksCommand(program, by_slot))
+    return stages.collect(blocks)

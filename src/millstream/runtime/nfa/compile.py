@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
-from millstream.runtime.nfa.conditions import ALWAYS, Both, Check, Condition, both, check_of, negated
+from millstream.runtime.nfa.conditions import ALWAYS, Both, Check, Condition, both, compile_check, negate
 from millstream.runtime.nfa.pattern import Contiguity, MalformedPatternException, PatternPlan, Skip, Step
 
 END = "$endState$"
@@ -156,7 +156,7 @@ class _Compiler:
         for state in self._states:
             taken_as = name_of.get(state.name.split(":")[0], -1)
             edges = tuple(
-                (edge.action, numbers[id(edge.target)], check_of(edge.condition), taken_as) for edge in state.edges
+                (edge.action, numbers[id(edge.target)], compile_check(edge.condition), taken_as) for edge in state.edges
             )
             conditions = tuple(edge.condition for edge in state.edges)
             states.append(State(state.kind, edges, state.gap, conditions))
@@ -223,7 +223,7 @@ class _Compiler:
         waiting = self._state_of(step, Kind.PENDING)
         unwanted = self._take(place, step)
         waiting.add(Action.PROCEED, self._stop(unwanted, step.name), unwanted)
-        waiting.add(Action.IGNORE, waiting, negated(unwanted))
+        waiting.add(Action.IGNORE, waiting, negate(unwanted))
         return waiting
 
     def _not_next(self, place: _Place, sink: _State) -> _State:
@@ -232,7 +232,7 @@ class _Compiler:
         unwanted = self._take(place, step)
         stop = self._stop(unwanted, step.name)
         # at the end the event is needed to know, so it is ignored into the end; else the next step sees it too
-        state.add(Action.IGNORE if sink.kind is Kind.FINAL else Action.PROCEED, sink, negated(unwanted))
+        state.add(Action.IGNORE if sink.kind is Kind.FINAL else Action.PROCEED, sink, negate(unwanted))
         state.add(Action.PROCEED, stop, unwanted)
         return state
 
@@ -310,7 +310,7 @@ class _Compiler:
         if step.greedy and step.until is not None:
             if ungreedy is not None:
                 state.add(Action.PROCEED, ungreedy, both(going_on, step.until))
-            going_on = both(going_on, negated(step.until))
+            going_on = both(going_on, negate(step.until))
         state.add(Action.PROCEED, target, going_on)
 
     def _group(self, place: _Place, sink: _State, proceed: _State, *, optional: bool, first: bool) -> _State:
@@ -417,13 +417,13 @@ class _Compiler:
     def _take(place: _Place, step: Step) -> Condition:
         taken = step.condition
         if place.group is not None and place.group.until is not None:
-            taken = Both(negated(place.group.until), taken)
+            taken = Both(negate(place.group.until), taken)
         return taken
 
     @staticmethod
     def _always(place: _Place) -> Condition:
         if place.group is not None and place.group.until is not None:
-            return negated(place.group.until)
+            return negate(place.group.until)
         return ALWAYS
 
     def _ignore(self, place: _Place, step: Step) -> Condition | None:
@@ -445,7 +445,7 @@ class _Compiler:
         """What may be passed over: nothing, what the step does not want, or anything."""
         ignored: Condition | None = None
         if contiguity is Contiguity.RELAXED:
-            ignored = negated(step.condition)
+            ignored = negate(step.condition)
         elif contiguity is Contiguity.ANY:
             ignored = ALWAYS
         return _until(ignored, None if place.group is None else place.group.until)
@@ -455,13 +455,13 @@ def _until(condition: Condition | None, until: Condition | None) -> Condition | 
     """The condition as long as `until` has not come."""
     if condition is None or until is None:
         return condition
-    return Both(negated(until), condition)
+    return Both(negate(until), condition)
 
 
 def _prefer(sink: _State, take: Condition) -> None:
     """What the greedy step before would take, the sink leaves to it."""
     for edge in sink.edges:
-        edge.condition = both(edge.condition, negated(take))
+        edge.condition = both(edge.condition, negate(take))
 
 
 def _reached(start: _State) -> set[_State]:

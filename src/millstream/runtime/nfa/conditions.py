@@ -1,8 +1,8 @@
-"""What an event must satisfy to be taken, as a tree of tests.
+"""The condition of a step of a pattern, as a tree of predicates.
 
-Promises: a test of the event alone is asked at most once per event, however many partial matches ask; one that can be
-answered for a whole batch of events is not asked event by event.
-Does not know: where tests come from: user functions, data or SQL."""
+Promises: a predicate of the event alone is evaluated at most once per event, for all partial matches; one that can be
+evaluated for a whole batch of events is not evaluated event by event.
+Does not know: where predicates come from: user functions, data or SQL."""
 
 from __future__ import annotations
 
@@ -17,79 +17,79 @@ from millstream.errors import InternalError
 from millstream.runtime.batch import Batch
 
 
-class Known(Protocol):
-    """What is known of the event at hand: the answers that tests of the event alone have given."""
+class KnownResults(Protocol):
+    """The results of predicates of the current event alone, by the id of their function."""
 
-    verdicts: dict[int, bool]
+    results: dict[int, bool]
 
 
-class MatchContext(Known, Protocol):
-    """What a test of a partial match may ask."""
+class MatchContext(KnownResults, Protocol):
+    """What an iterative predicate can read."""
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """The events of the partial match that were taken under a name, oldest first."""
+        """Return the events of the partial match that were accepted under a name, oldest first."""
 
     def timestamp(self) -> int:
-        """The time of the event at hand."""
+        """Return the time of the current event."""
 
     def current_processing_time(self) -> int:
-        """The processing time."""
+        """Return the processing time."""
 
 
 class Paths(Protocol):
-    """What tests that are asked together know of the steps of partial matches."""
+    """Access to the steps of partial matches, for batch predicates."""
 
-    def carried(self, test: AskedTogether, node: int) -> Any:
-        """What a test carries along the steps up to a node."""
+    def accumulated(self, predicate: BatchPredicate, node: int) -> Any:
+        """Return what a predicate accumulated along the steps up to a node."""
 
 
-class AskedTogether(ABC):
-    """A test of the event and the partial match that many partial matches can ask at once.
+class BatchPredicate(ABC):
+    """An iterative predicate that is evaluated for many partial matches at once.
 
-    It says what it must know of the events taken before, event by event; what is carried is never changed."""
+    It accumulates what it needs of the accepted events, event by event. Accumulated values are never modified."""
 
     @abstractmethod
     def __call__(self, event: Any, context: Any) -> bool:
-        """The answer for one partial match."""
+        """Evaluate the predicate for one partial match."""
 
     @abstractmethod
-    def answers(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
-        """The answers for the partial matches that stand on nodes; None where each must be asked alone."""
+    def evaluate_all(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
+        """Evaluate the predicate for the partial matches at some nodes; None if each must be evaluated alone."""
 
     @abstractmethod
-    def nothing(self) -> Any:
-        """What is carried before the first event."""
+    def initial(self) -> Any:
+        """Return the accumulated value before the first event."""
 
     @abstractmethod
-    def of_event(self, name: str, event: Any) -> Any:
-        """What there is to know of an event that was taken under a name."""
+    def values_of(self, name: str, event: Any) -> Any:
+        """Return the values of an event that was accepted under a name."""
 
     @abstractmethod
-    def after(self, carried: Any, name: str, values: Any) -> Any:
-        """What is carried with one event more."""
+    def accumulate(self, accumulated: Any, name: str, values: Any) -> Any:
+        """Return the accumulated value with one more event."""
 
 
-class TogetherContext(Known, Protocol):
-    """Who asks tests together."""
+class BatchContext(KnownResults, Protocol):
+    """Evaluates batch predicates."""
 
-    def answer(self, test: AskedTogether, event: Any) -> bool:
-        """The answer for the partial match at hand."""
+    def evaluate(self, predicate: BatchPredicate, event: Any) -> bool:
+        """Return the result for the current partial match."""
 
 
-Check = Callable[[Any, Known], bool]  # a check that is not simple must be given a MatchContext
+Check = Callable[[Any, KnownResults], bool]  # an iterative condition needs a MatchContext
 
 
 class Condition:
-    """A test or a combination of tests."""
+    """A predicate or a combination of predicates."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Ask(Condition):
-    """A function of the event, or, when `iterative`, of the event and the partial match.
+class Predicate(Condition):
+    """A function of the event or, if `iterative`, of the event and the partial match.
 
-    `column`, where there is one, gives the same answers for a whole batch, or None for a batch it cannot read."""
+    `column` returns the same results for a whole batch, or None for a batch that it cannot read."""
 
     function: Callable[..., Any]
     iterative: bool = False
@@ -98,19 +98,19 @@ class Ask(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Always(Condition):
-    """Every event."""
+    """Satisfied by every event."""
 
 
 @dataclass(frozen=True, eq=False)
 class Negation(Condition):
-    """The events another condition refuses."""
+    """Satisfied by the events that do not satisfy another condition."""
 
     of: Condition
 
 
 @dataclass(frozen=True, eq=False)
 class Both(Condition):
-    """Events that satisfy two conditions; the second is asked only if the first says yes."""
+    """Both conditions; the second is evaluated only if the first is true."""
 
     one: Condition
     other: Condition
@@ -118,7 +118,7 @@ class Both(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Either(Condition):
-    """Events that satisfy one of two conditions; the second is asked only if the first says no."""
+    """One of two conditions; the second is evaluated only if the first is false."""
 
     one: Condition
     other: Condition
@@ -127,22 +127,22 @@ class Either(Condition):
 ALWAYS = Always()
 
 
-def negated(condition: Condition) -> Condition:
-    """The opposite; two negations are none."""
+def negate(condition: Condition) -> Condition:
+    """Negate a condition; two negations cancel each other."""
     return condition.of if isinstance(condition, Negation) else Negation(condition)
 
 
 def both(one: Condition, other: Condition) -> Condition:
-    """One and the other."""
+    """Return the conjunction of two conditions."""
     if isinstance(one, Always):
         return other
     return one if isinstance(other, Always) else Both(one, other)
 
 
 def is_simple(condition: Condition) -> bool:
-    """Whether the answer depends on the event alone."""
+    """Whether the result depends on the event alone."""
     match condition:
-        case Ask(iterative=iterative):
+        case Predicate(iterative=iterative):
             return not iterative
         case Negation(of=of):
             return is_simple(of)
@@ -151,58 +151,58 @@ def is_simple(condition: Condition) -> bool:
     return True
 
 
-def asked(condition: Condition) -> Iterator[Ask]:
-    """The tests in a condition."""
+def predicates_of(condition: Condition) -> Iterator[Predicate]:
+    """Yield the predicates in a condition."""
     match condition:
-        case Ask():
+        case Predicate():
             yield condition
         case Negation(of=of):
-            yield from asked(of)
+            yield from predicates_of(of)
         case Both(one=one, other=other) | Either(one=one, other=other):
-            yield from asked(one)
-            yield from asked(other)
+            yield from predicates_of(one)
+            yield from predicates_of(other)
 
 
-def combined(condition: Condition, answers: Callable[[Ask], Any]) -> Any:
-    """The answer to a condition from the answers to its tests, one or a column of them; None where one is missing."""
+def combine_results(condition: Condition, results: Callable[[Predicate], Any]) -> Any:
+    """Combine the results of predicates, values or columns, into that of a condition; None if one is missing."""
     match condition:
         case Always():
             return np.True_
-        case Ask():
-            return answers(condition)
+        case Predicate():
+            return results(condition)
         case Negation(of=of):
-            answer = combined(of, answers)
-            return None if answer is None else ~answer
+            result = combine_results(of, results)
+            return None if result is None else ~result
         case Both(one=one, other=other):
-            first, second = combined(one, answers), combined(other, answers)
+            first, second = combine_results(one, results), combine_results(other, results)
             return None if first is None or second is None else first & second
         case Either(one=one, other=other):
-            first, second = combined(one, answers), combined(other, answers)
+            first, second = combine_results(one, results), combine_results(other, results)
             return None if first is None or second is None else first | second
     raise _not_a_condition(condition)
 
 
-def check_of(condition: Condition) -> Check | None:
-    """The condition as one function; None for one that always holds."""
+def compile_check(condition: Condition) -> Check | None:
+    """Return the condition as one function; None if it always holds."""
     match condition:
         case Always():
             return None
-        case Ask(function=AskedTogether() as test, iterative=True):
-            return _asked_together(test)
-        case Ask(function=function, iterative=True):
+        case Predicate(function=BatchPredicate() as test, iterative=True):
+            return _evaluate_in_batch(test)
+        case Predicate(function=function, iterative=True):
             return lambda event, context: bool(function(event, context))
-        case Ask(function=function):
-            return _asked_once(function)
+        case Predicate(function=function):
+            return _memoize(function)
         case Negation(of=of):
-            inner = check_of(of)
+            inner = compile_check(of)
             return _never if inner is None else lambda event, context: not inner(event, context)
         case Both(one=one, other=other):
-            first, second = check_of(one), check_of(other)
+            first, second = compile_check(one), compile_check(other)
             if first is None or second is None:
                 return second if first is None else first
             return _both(first, second)
         case Either(one=one, other=other):
-            first, second = check_of(one), check_of(other)
+            first, second = compile_check(one), compile_check(other)
             if first is None or second is None:
                 return None
             return lambda event, context: first(event, context) or second(event, context)
@@ -210,29 +210,29 @@ def check_of(condition: Condition) -> Check | None:
 
 
 def _not_a_condition(condition: Condition) -> InternalError:
-    return InternalError(f"{condition!r} is no condition")
+    return InternalError(f"{condition!r} is not a condition")
 
 
-def _asked_once(function: Callable[[Any], Any]) -> Check:
+def _memoize(function: Callable[[Any], Any]) -> Check:
     number = id(function)  # the automaton holds the function, so no other gets its id
 
-    def check(event: Any, context: Known) -> bool:
-        verdicts = context.verdicts
-        answer = verdicts.get(number)
-        if answer is None:
-            answer = verdicts[number] = bool(function(event))
-        return answer
+    def check(event: Any, context: KnownResults) -> bool:
+        results = context.results
+        result = results.get(number)
+        if result is None:
+            result = results[number] = bool(function(event))
+        return result
 
     return check
 
 
-def _asked_together(test: AskedTogether) -> Check:
-    return lambda event, context: cast("TogetherContext", context).answer(test, event)
+def _evaluate_in_batch(test: BatchPredicate) -> Check:
+    return lambda event, context: cast("BatchContext", context).evaluate(test, event)
 
 
 def _both(one: Check, other: Check) -> Check:
     return lambda event, context: one(event, context) and other(event, context)
 
 
-def _never(_event: Any, _context: Known) -> bool:
+def _never(_event: Any, _context: KnownResults) -> bool:
     return False

@@ -3,8 +3,8 @@
 The state of a key is one list of plain values, `[partials, completed, events, nodes, counter]`: it can be stored as it
 stands. A partial match is a tuple (state, node, time of its first event, time of its last event, first event).
 
-Promises: Flink's matches in Flink's order; what can no longer become a match is forgotten.
-Does not know: keys, watermarks, timers, outputs; whoever calls `process` has called `advance` to the event's time."""
+Promises: Flink's matches in Flink's order; partial matches that can no longer complete are dropped.
+Does not know: keys, watermarks, timers, outputs. The caller of `process` calls `advance` to the event's time before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.errors import UserError
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.buffer import NONE, EventForm, SharedBuffer
 from millstream.runtime.nfa.compile import Automaton, Kind
-from millstream.runtime.nfa.conditions import AskedTogether
+from millstream.runtime.nfa.conditions import BatchPredicate
 from millstream.runtime.nfa.pattern import SkipKind
 from millstream.runtime.nfa.transitions import IGNORE, NO_STATE, STAYS, Choices, Transitions
 
@@ -23,104 +23,104 @@ Match = dict[str, list[Any]]
 Partial = tuple[int, int, int, int, int]
 Live = list[Any]
 
-_REMEMBERED = 1 << 12  # nodes that are gone, before what is known of nodes is found again
+_CACHED_NODES = 1 << 12  # nodes that no longer exist; with more, the cache is dropped
 _NEVER = 1 << 62  # the rank of the partial match that has no event yet: after all others
 
 
 class CouldNotSkip(UserError):
-    """A match lacks the event that matching was to go on from."""
+    """A match lacks the event that the skip strategy continues from."""
 
 
 class _Context:
-    """What conditions may ask; moved from one partial match to the next."""
+    """The context of conditions; it is moved from one partial match to the next."""
 
     __slots__ = (
-        "_answers",
+        "_accumulated",
+        "_batch_results",
         "_buffer",
-        "_carried",
-        "_found",
+        "_cached_nodes",
+        "_events",
         "_names",
         "_node",
+        "_nodes",
         "_now",
-        "_of",
-        "_standing",
         "_time",
-        "verdicts",
+        "results",
     )
 
     def __init__(self, names: list[str], now: Callable[[], int], buffer: SharedBuffer) -> None:
         self._names, self._now, self._buffer = names, now, buffer
-        self.verdicts: dict[int, bool] = {}
+        self.results: dict[int, bool] = {}
         self._time = 0
         self._node = NONE
-        self._found: Match | None = None
-        self._standing: list[int] = [NONE]
-        self._answers: dict[int, dict[int, bool] | None] = {}
-        self._of: Any = None
-        self._carried: dict[int, tuple[dict[int, Any], dict[tuple[int, int], Any]]] = {}
+        self._events: Match | None = None
+        self._nodes: list[int] = [NONE]
+        self._batch_results: dict[int, dict[int, bool] | None] = {}
+        self._cached_nodes: Any = None
+        self._accumulated: dict[int, tuple[dict[int, Any], dict[tuple[int, int], Any]]] = {}
 
-    def begin(self, time: int, verdicts: dict[int, bool]) -> None:
-        self.verdicts = verdicts
+    def begin(self, time: int, results: dict[int, bool]) -> None:
+        self.results = results
         self._time = time
-        self._answers = {}
-        self._standing = [NONE]
+        self._batch_results = {}
+        self._nodes = [NONE]
 
-    def stand(self, partials: list[Partial]) -> None:
-        """The partial matches that an event may ask for."""
-        self._answers = {}
-        self._standing = list(dict.fromkeys([partial[1] for partial in partials]))
+    def set_partials(self, partials: list[Partial]) -> None:
+        """Set the partial matches that the current event is tested for."""
+        self._batch_results = {}
+        self._nodes = list(dict.fromkeys([partial[1] for partial in partials]))
 
     def move(self, node: int) -> None:
-        self._node, self._found = node, None
+        self._node, self._events = node, None
 
-    def answer(self, test: AskedTogether, event: Any) -> bool:
-        """As TogetherContext promises."""
+    def evaluate(self, test: BatchPredicate, event: Any) -> bool:
+        """As BatchContext promises."""
         number = id(test)
-        if number not in self._answers:
-            found = test.answers(event, self, self._standing, self._now())
-            self._answers[number] = None if found is None else dict(zip(self._standing, found, strict=True))
-        answers = self._answers[number]
-        return bool(test(event, self)) if answers is None else answers[self._node]
+        if number not in self._batch_results:
+            results = test.evaluate_all(event, self, self._nodes, self._now())
+            self._batch_results[number] = None if results is None else dict(zip(self._nodes, results, strict=True))
+        by_node = self._batch_results[number]
+        return bool(test(event, self)) if by_node is None else by_node[self._node]
 
-    def carried(self, test: AskedTogether, node: int) -> Any:
-        """As Paths promises. What was found for a key stays until another is looked at."""
+    def accumulated(self, test: BatchPredicate, node: int) -> Any:
+        """As Paths promises. Values are cached until another key is matched."""
         buffer = self._buffer
-        if self._of is not buffer.nodes:
-            self._of, self._carried = buffer.nodes, {}
-        found = self._carried.get(id(test))
-        if found is None or len(found[0]) > _REMEMBERED + 2 * len(buffer.nodes):
-            found = self._carried[id(test)] = ({NONE: test.nothing()}, {})
-        by_node, by_event = found
+        if self._cached_nodes is not buffer.nodes:
+            self._cached_nodes, self._accumulated = buffer.nodes, {}
+        cached = self._accumulated.get(id(test))
+        if cached is None or len(cached[0]) > _CACHED_NODES + 2 * len(buffer.nodes):
+            cached = self._accumulated[id(test)] = ({NONE: test.initial()}, {})
+        by_node, by_event = cached
         missing = []
         while node not in by_node:
             missing.append(node)
             node = buffer.nodes[node][2]
-        carried = by_node[node]
-        for each in reversed(missing):
-            event, name, _, _ = buffer.nodes[each]
+        value = by_node[node]
+        for node in reversed(missing):
+            event, name, _, _ = buffer.nodes[node]
             values = by_event.get((event, name))
             if values is None:
-                values = by_event[event, name] = test.of_event(self._names[name], buffer.event(event))
-            carried = by_node[each] = test.after(carried, self._names[name], values)
-        return carried
+                values = by_event[event, name] = test.values_of(self._names[name], buffer.event(event))
+            value = by_node[node] = test.accumulate(value, self._names[name], values)
+        return value
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """The events of the partial match that were taken under a name, oldest first."""
-        if self._found is None:
-            self._found = self._buffer.match(self._node, self._names)
-        return list(self._found.get(name, ()))
+        """Return the events of the partial match that were accepted under a name, oldest first."""
+        if self._events is None:
+            self._events = self._buffer.match(self._node, self._names)
+        return list(self._events.get(name, ()))
 
     def timestamp(self) -> int:
-        """The time of the event at hand."""
+        """Return the time of the current event."""
         return self._time
 
     def current_processing_time(self) -> int:
-        """The processing time."""
+        """Return the processing time."""
         return self._now()
 
 
 class Matcher:
-    """An automaton at work. `now` tells conditions the processing time, `form` how events are held."""
+    """Runs an automaton. `now` returns the processing time for conditions, `form` says how events are stored."""
 
     def __init__(self, automaton: Automaton, now: Callable[[], int] = lambda: 0, form: EventForm | None = None) -> None:
         self.automaton = automaton
@@ -161,24 +161,24 @@ class Matcher:
 
     # --------------------------------------------------------------------------------------------------- an event
 
-    def process(self, live: Live, event: Any, time: int, verdicts: dict[int, bool] | None = None) -> list[Match]:
-        """The matches that an event completes; `verdicts` are answers to its tests that are known already."""
+    def process(self, live: Live, event: Any, time: int, results: dict[int, bool] | None = None) -> list[Match]:
+        """Return the matches that an event completes; `results` are the known results of predicates."""
         context = self._context
-        context.begin(time, {} if verdicts is None else verdicts)
+        context.begin(time, {} if results is None else results)
         if live[0][0][4] == _NEVER:
             context.move(NONE)
             if not self.transitions.begins(event, context):
                 return []
-        return self.process_answered(live, event, time, None)
+        return self.process_with_bitmask(live, event, time, None)
 
-    def begins(self, event: Any, time: int, verdicts: dict[int, bool]) -> bool:
-        """Whether an event may begin a match; what it answers is added to `verdicts`."""
+    def begins(self, event: Any, time: int, results: dict[int, bool]) -> bool:
+        """Whether an event may begin a match; the results of predicates are added to `results`."""
         context = self._context
-        context.begin(time, verdicts)
+        context.begin(time, results)
         context.move(NONE)
         return self.transitions.begins(event, context)
 
-    def process_answered(self, live: Live, event: Any, time: int, answers: int | None) -> list[Match]:
+    def process_with_bitmask(self, live: Live, event: Any, time: int, answers: int | None) -> list[Match]:
         """As `process`, for an event whose tests are all answered, as `Transitions.answered` wants it."""
         before, buffer = live[0], self._buffer.of(live[2], live[3])
         after: heap.Heap | None = None  # while nothing changes, neither does the order
@@ -186,11 +186,11 @@ class Matcher:
         number = NONE
         kinds, ends, transitions, context = self._kinds, self._ends, self.transitions, self._context
         if answers is None:
-            context.stand(before)
+            context.set_partials(before)
         for place, partial in enumerate(before):
             if answers is None:
                 context.move(partial[1])
-                chosen = transitions.asking(partial[0], event, context)
+                chosen = transitions.choose(partial[0], event, context)
             else:
                 chosen = transitions.answered(partial[0], answers)
             if chosen is STAYS or (not chosen and partial[4] == _NEVER):

@@ -14,10 +14,10 @@ import numpy as np
 from millstream.runtime import rowwise
 from millstream.runtime.nfa.buffer import EventForm
 from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.evaluation import ConditionResults, strict_steps_after_first
 from millstream.runtime.nfa.events import Events
 from millstream.runtime.nfa.match import Live, Match, Matcher
 from millstream.runtime.nfa.pattern import PatternPlan
-from millstream.runtime.nfa.verdicts import Verdicts, directly_after_the_first
 from millstream.runtime.operator import OperatorContext
 from millstream.state.store import ABSENT
 from millstream.state.table import StateTable
@@ -55,7 +55,7 @@ class Matching:
         self._results, self._table, self._namespace = results, table, namespace
         self._matcher = Matcher(automaton(plan), lambda: results.context.now, EventForm(kind))
         self._matcher.tells_late = results.wants_timed_out
-        self._directly = directly_after_the_first(plan)
+        self._directly = strict_steps_after_first(plan)
         self._blank = self._matcher.initial()
         self.fingerprint = self._matcher.automaton.fingerprint()
 
@@ -81,28 +81,28 @@ class Matching:
                     yield key, due
 
     def _match(self, events: Events, live: Any, until: int) -> Iterator[tuple[Any, int]]:
-        verdicts = Verdicts(self._matcher.transitions, events)
-        begins = verdicts.begins
-        if verdicts.complete and self._directly:
-            begins = verdicts.not_in_vain(self._directly, self._matcher.automaton.window)
+        results = ConditionResults(self._matcher.transitions, events)
+        begins = results.begins
+        if results.complete and self._directly:
+            begins = results.surviving_begins(self._directly, self._matcher.automaton.window)
         rows: list[Any] = []
         known: list[dict[int, bool]] = []
-        if verdicts.asks_first:
+        if results.must_test_begins:
             rows = events.rows(np.ones(len(events), dtype=bool))
-            known = list(map(verdicts.of_events(), range(len(events))))
-            begins = self._asked_first(events, rows, known)
+            known = list(map(results.by_event(), range(len(events))))
+            begins = self._test_begins(events, rows, known)
         visits = list(_visits(events, live, begins))
         if not visits:
             return
         if not rows:
             wanted = _visited(visits, len(events))
-            rows = events.rows(wanted & verdicts.taken() if verdicts.complete else wanted)
+            rows = events.rows(wanted & results.accepted() if results.complete else wanted)
         process: Callable[[Live, Any, int, Any], list[Match]]
         knowledge: Callable[[int], Any]
-        if verdicts.complete:
-            process, knowledge = self._matcher.process_answered, verdicts.numbers().__getitem__
+        if results.complete:
+            process, knowledge = self._matcher.process_with_bitmask, results.bitmasks().__getitem__
         else:
-            process, knowledge = self._matcher.process, known.__getitem__ if known else verdicts.of_events()
+            process, knowledge = self._matcher.process, known.__getitem__ if known else results.by_event()
         following = _next_of(begins)
         scope, matcher = self._results.context.scope, self._matcher
         for visit in visits:
@@ -115,12 +115,12 @@ class Matching:
             if due is not None:
                 yield key, due
 
-    def _asked_first(self, events: Events, rows: list[Any], known: list[dict[int, bool]]) -> np.ndarray:
-        """Ask every event whether it may begin a match; what it answers is known from then on."""
+    def _test_begins(self, events: Events, rows: list[Any], known: list[dict[int, bool]]) -> np.ndarray:
+        """Predicate every event whether it may begin a match; what it answers is known from then on."""
         matcher, found = self._matcher, []
         try:
-            for row, time, verdicts in zip(rows, events.times, known, strict=True):
-                found.append(matcher.begins(row, time, verdicts))
+            for row, time, results in zip(rows, events.times, known, strict=True):
+                found.append(matcher.begins(row, time, results))
         except (Exception, SystemExit) as problem:
             key = events.keys[int(np.searchsorted(events.starts, len(found), side="right")) - 1]
             raise rowwise.failure(self._results.context.name, problem, key, rows[len(found)]) from problem

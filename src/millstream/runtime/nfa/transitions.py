@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.runtime.nfa.compile import Action, Automaton, Kind
-from millstream.runtime.nfa.conditions import Ask, Condition, Known, asked, is_simple
+from millstream.runtime.nfa.conditions import Condition, KnownResults, Predicate, is_simple, predicates_of
 
 TAKE, IGNORE, PROCEED = (int(action) for action in (Action.TAKE, Action.IGNORE, Action.PROCEED))
 NO_STATE = -1
@@ -30,7 +30,8 @@ class Transitions:
     def __init__(self, automaton: Automaton) -> None:
         states = automaton.states
         conditions = [condition for state in states for condition in state.conditions]
-        self.tests: tuple[Ask, ...] = tuple({id(a.function): a for c in conditions for a in asked(c)}.values())
+        predicates = {id(test.function): test for condition in conditions for test in predicates_of(condition)}
+        self.tests: tuple[Predicate, ...] = tuple(predicates.values())
         self.event_alone = all(map(is_simple, conditions)) and len(self.tests) <= MAX_TESTS
         start = states[automaton.start]
         self._start = [(edge[2], c) for edge, c in zip(start.edges, start.conditions, strict=True) if edge[0] != IGNORE]
@@ -47,11 +48,11 @@ class Transitions:
         """The event may begin a match if one of these holds."""
         return [condition for _, condition in self._start]
 
-    def begins(self, event: Any, context: Known) -> bool:
-        """Whether the event may begin a match: asked first, because most events of most keys do not."""
+    def begins(self, event: Any, context: KnownResults) -> bool:
+        """Whether the event may begin a match: tested first, because most events of most keys do not."""
         return any(check is None or check(event, context) for check, _ in self._start)
 
-    def asking(self, state: int, event: Any, context: Known) -> Choices:
+    def choose(self, state: int, event: Any, context: KnownResults) -> Choices:
         """The edges that an event follows."""
         edges = self._edges
         waiting = [state]
@@ -70,7 +71,7 @@ class Transitions:
             for action, target, name in chosen
         )
 
-    def _end_after(self, state: int, event: Any, context: Known) -> int:
+    def _end_after(self, state: int, event: Any, context: KnownResults) -> int:
         """The end, when it can be reached without another event."""
         if not self._proceeds[state]:
             return NO_STATE
@@ -89,8 +90,8 @@ class Transitions:
         if found is None:
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            verdicts = {id(test.function): bool(answers >> bit & 1) for bit, test in enumerate(self.tests)}
-            found = self._remembered[state, answers] = self.asking(state, None, _Answered(verdicts))
+            results = {id(test.function): bool(answers >> bit & 1) for bit, test in enumerate(self.tests)}
+            found = self._remembered[state, answers] = self.choose(state, None, _Answered(results))
         return found
 
 
@@ -98,4 +99,4 @@ class Transitions:
 class _Answered:
     """An event of which every answer is known already."""
 
-    verdicts: dict[int, bool]
+    results: dict[int, bool]

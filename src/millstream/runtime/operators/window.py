@@ -128,7 +128,7 @@ class WindowOperator(Operator):
         if self._sessions is None:
             self._fire(TimeDomain.EVENT_TIME, self.timers.event.due(watermark))
         else:
-            rowwise.each_window(self.context, self._end_session, self._sessions.over(watermark))
+            rowwise.each_window(self.context, self._end_session, self._sessions.pop_ended(watermark))
             self._collector.flush(self.context)
         super().on_watermark(watermark)
 
@@ -149,7 +149,7 @@ class WindowOperator(Operator):
         sessions, scope = self._sessions, self.context.scope
         if sessions is not None and sessions.can_take(batch.timestamps):
             rowwise.each_keyed(self.context, sessions.visitor(scope, self.watermark), batch, keys, scope)
-            sessions.settle()
+            sessions.flush_timers()
         else:
             rowwise.each_keyed(self.context, self._element, batch, keys, scope)
         self._collector.flush(self.context)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import UserError
-from millstream.runtime.draws import Draws
+from millstream.runtime.random_numbers import RandomNumbers
 from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
 from millstream.sql.evaluation.repeated import Shared, repeated
 from millstream.sql.expressions.datums import as_array, field_datum
@@ -41,7 +41,7 @@ class Frame:
     now: int = 0
     zone: str = "UTC"
     watermark: int | None = None
-    draws: Draws | None = None  # the random numbers of the operator that computes
+    draws: RandomNumbers | None = None  # the random numbers of the operator that computes
     site: int = 0  # which call of a function that is not deterministic this is, of those compiled together
     known: dict[Hashable, Any] = field(default_factory=dict)  # what was computed of these columns, and is asked again
     chosen: tuple[Frame, pa.Array] | None = None  # the frame whose rows these are, and which of them

@@ -16,7 +16,7 @@ from millstream.graph.transformations import Input
 from millstream.job.traits import OperatorTraits
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
-from millstream.runtime.partitioners import Global, Hash, Kept, Partitioner
+from millstream.runtime.partitioners import ElidedHash, Global, Hash, Partitioner
 from millstream.sql.columns import external, row_type_info
 from millstream.sql.evaluation.evaluate import constant
 from millstream.sql.logical import nodes as l
@@ -115,7 +115,7 @@ class Translation:
         match where.kind:
             case "hash":
                 key = keys_by(where.keys, before.schema)
-                return Kept(key) if self._placements.in_place(operation, side) else Hash(key)
+                return ElidedHash(key) if self._placements.in_place(operation, side) else Hash(key)
             case "single":
                 return Global()
         return given.partitioner

@@ -6,14 +6,14 @@ import random
 
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.compile import automaton
-from millstream.runtime.nfa.conditions import ALWAYS, Ask, Both, Either, Negation, check_of, is_simple
+from millstream.runtime.nfa.conditions import ALWAYS, Both, Either, Negation, Predicate, compile_check, is_simple
 from millstream.runtime.nfa.match import Live, Matcher
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
 from millstream.serialization import codec
 
 
-def _is(letter: str) -> Ask:
-    return Ask(lambda event: event == letter)
+def _is(letter: str) -> Predicate:
+    return Predicate(lambda event: event == letter)
 
 
 def _plan(*, within: int | None = None) -> PatternPlan:
@@ -75,18 +75,18 @@ def test_every_node_is_reached_from_a_partial_match() -> None:
 
 
 def test_a_condition_on_the_event_alone_is_asked_once_per_event() -> None:
-    asked: list[str] = []
+    evaluated: list[str] = []
 
     def is_b(event: str) -> bool:
-        asked.append(event)
+        evaluated.append(event)
         return event == "b"
 
-    steps = (Step("a", condition=_is("a")), Step("b", Contiguity.ANY, Ask(is_b)))
+    steps = (Step("a", condition=_is("a")), Step("b", Contiguity.ANY, Predicate(is_b)))
     matcher = Matcher(automaton(PatternPlan(steps)))
     live = matcher.initial()
     for time, event in enumerate("aaaaab"):
         matcher.process(live, event, time)
-    assert asked == list("aaaab")
+    assert evaluated == list("aaaab")
 
 
 def test_a_deadline_is_the_first_of_all_partial_matches() -> None:
@@ -116,9 +116,9 @@ def test_the_heap_gives_ranks_in_order() -> None:
 def test_conditions_combine() -> None:
     class Context:
         def __init__(self) -> None:
-            self.verdicts: dict[int, bool] = {}
+            self.results: dict[int, bool] = {}
 
-    yes, no = Ask(lambda event: True), Ask(lambda event: False)
+    yes, no = Predicate(lambda event: True), Predicate(lambda event: False)
     for condition, expected in (
         (Both(yes, no), False),
         (Either(no, yes), True),
@@ -126,10 +126,10 @@ def test_conditions_combine() -> None:
         (Negation(ALWAYS), False),
         (Both(ALWAYS, yes), True),
     ):
-        Context.verdicts = {}
-        check = check_of(condition)
+        Context.results = {}
+        check = compile_check(condition)
         assert check is not None
         assert check(1, Context()) is expected  # type: ignore[arg-type]
         assert is_simple(condition)
-    assert check_of(Either(no, ALWAYS)) is None
-    assert not is_simple(Both(yes, Ask(lambda event, context: True, iterative=True)))
+    assert compile_check(Either(no, ALWAYS)) is None
+    assert not is_simple(Both(yes, Predicate(lambda event, context: True, iterative=True)))

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.functions import Function
-from millstream.runtime.draws import Draws
-from millstream.runtime.nfa.conditions import AskedTogether, Paths
+from millstream.runtime.nfa.conditions import BatchPredicate, Paths
+from millstream.runtime.random_numbers import RandomNumbers
 from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
 from millstream.sql.evaluation.evaluate import Computed, EvaluationFailed, Frame, Projection, compiled, truth
 from millstream.sql.expressions.datums import as_array
@@ -39,7 +39,7 @@ class PatternExpression:
         self._type = expression.type
         self._kinds = [ref.expr.type if ref.call is None and ref.expr is not None else _result(ref) for ref in refs]
         self._compiled: tuple[Computed, list[Projection]] | None = None
-        self.draws: Draws | None = None
+        self.draws: RandomNumbers | None = None
 
     def functions(self) -> list[UserFunction]:
         """The users' functions in it."""
@@ -157,7 +157,7 @@ class PatternFunctions(Function):
             function.close()
 
 
-class Defined(AskedTogether):
+class Defined(BatchPredicate):
     """A condition of DEFINE, asked of an event and the partial match."""
 
     def __init__(self, variable: str, expression: PatternExpression, order: Sequence[str]) -> None:
@@ -180,15 +180,15 @@ class Defined(AskedTogether):
 
         return self._expression.value(rows, context.current_processing_time()) is True
 
-    def answers(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
-        """As AskedTogether promises."""
+    def evaluate_all(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
+        """As BatchPredicate promises."""
         if self._alone:
             return None
         if self._carried is None:
             self._carried = self._expression.carried()
         each = self._carried
         try:
-            known = [paths.carried(self, node) for node in nodes]
+            known = [paths.accumulated(self, node) for node in nodes]
             columns = []
             for place, one in enumerate(each):
                 if one.takes(self._variable):
@@ -200,17 +200,17 @@ class Defined(AskedTogether):
         except EvaluationFailed:
             return None
 
-    def nothing(self) -> tuple[Any, ...]:
-        """As AskedTogether promises."""
+    def initial(self) -> tuple[Any, ...]:
+        """As BatchPredicate promises."""
         return tuple([one.nothing() for one in self._carried or ()])
 
-    def of_event(self, name: str, event: Any) -> tuple[Any, ...]:
-        """As AskedTogether promises."""
+    def values_of(self, name: str, event: Any) -> tuple[Any, ...]:
+        """As BatchPredicate promises."""
         return tuple([one.of_row(event) if one.takes(name) else None for one in self._carried or ()])
 
-    def after(self, carried: tuple[Any, ...], name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """As AskedTogether promises."""
-        each = zip(self._carried or (), carried, values, strict=True)
+    def accumulate(self, accumulated: tuple[Any, ...], name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As BatchPredicate promises."""
+        each = zip(self._carried or (), accumulated, values, strict=True)
         return tuple([one.after(had, value) if one.takes(name) else had for one, had, value in each])
 
 

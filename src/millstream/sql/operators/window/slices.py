@@ -1,4 +1,4 @@
-"""Slices: the longest stretches of time of which each window is made whole.
+"""Slices: the longest batches_by_input of time of which each window is made whole.
 
 Promises: a row is in one slice, and every window of a row is made of its slice and others; so rows that are added up by
 slice can be added up further by window.

@@ -6,7 +6,7 @@ Does not know: how patterns are matched."""
 from __future__ import annotations
 
 from millstream.runtime.keys import KeySelection
-from millstream.runtime.nfa.conditions import ALWAYS, Ask
+from millstream.runtime.nfa.conditions import ALWAYS, Predicate
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
 from millstream.runtime.operators.cep import CepSpec
 from millstream.sql.columns import row_type_info
@@ -47,7 +47,7 @@ def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec
     for variable, expr, refs in match.define:
         expression = PatternExpression(expr, refs, schema, zone)
         expressions.append(expression)
-        conditions[variable] = Ask(Defined(variable, expression, names), iterative=True)
+        conditions[variable] = Predicate(Defined(variable, expression, names), iterative=True)
     steps = []
     for i, (name, least, most, greedy) in enumerate(match.steps):
         loops = most is None or most > 1

@@ -1,8 +1,8 @@
-"""One slot of one level: every vertex's subtask of that number, blocks in, blocks out.
+"""Runs one slot of one level of an epoch: the subtask with the slot's index of every vertex of the level.
 
-Promises: a block whose exchange goes to a higher level is passed on unread, and so are reports and failures; after a
-failure nothing is processed. Tasks live on in this process between epochs, and are rebuilt when they are not there.
-Does not know: who moves the blocks."""
+Promises: blocks for higher levels, reports and failures are forwarded unread; after a failure nothing is processed.
+Tasks are kept in this process between epochs, and are built again when they are not there.
+Does not know: how blocks move between slots."""
 
 from __future__ import annotations
 
@@ -27,44 +27,45 @@ from millstream.state.store import OpenStore
 LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
 
 _tasks: dict[tuple[str, str, int], Task] = {}
-_recent: list[str] = []  # deployments, newest last
-_classes: dict[str, codec.Classes] = {}  # what each of them may decode
-_KEPT = 4  # deployments whose tasks stay in a process
+_recent: list[str] = []  # ids of deployments, newest last
+_classes: dict[str, codec.Classes] = {}  # that each of them may decode
+_MAX_DEPLOYMENTS = 4  # whose tasks are kept in this process
 
 
 def run_level(
     deployment: Deployment, level: int, slot: int, inbox: Iterable[bytes], request: LevelRequest, attempt: str
 ) -> Iterator[tuple[int, bytes]]:
-    """Run slot `slot` of `level`; yields (target slot, block) for the next level, or reports at the last one."""
-    mine: dict[int, list[bytes]] = {}
+    """Run slot `slot` of `level`; yields (target slot, block) for the next level, or reports at the last level."""
+    by_edge: dict[int, list[bytes]] = {}
     failed = False
     levels = deployment.plan.edge_levels
-    passing: list[tuple[int, bytes]] = []
+    forwarded: list[tuple[int, bytes]] = []
     for data in inbox:
         header = blocks.header(data)
         if header.kind in (BlockKind.REPORT, BlockKind.FAILURE):
             failed = failed or header.kind is BlockKind.FAILURE
-            passing.append((slot, data))
+            forwarded.append((slot, data))
         elif levels[header.edge] == level:
-            mine.setdefault(header.edge, []).append(data)
+            by_edge.setdefault(header.edge, []).append(data)
         else:
-            passing.append((slot, data))
-    yield from passing
+            forwarded.append((slot, data))
+    yield from forwarded
     if failed:
         return
     if deployment.uses_scratch:
         scratch.use(deployment.scratch)
     with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
-        for vertex, asked in request.get(slot, ()):
+        for vertex, task_request in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
-            arrived = [data for edge in task.spec.inputs for data in mine.get(edge.edge, ())]
-            yield from task.run(dataclasses.replace(asked, attempt=f"{asked.attempt}-{attempt}"), arrived)
+            task_inbox = [data for edge in task.spec.inputs for data in by_edge.get(edge.edge, ())]
+            named = dataclasses.replace(task_request, attempt=f"{task_request.attempt}-{attempt}")
+            yield from task.run(named, task_inbox)
 
 
 @contextlib.contextmanager
 def without_cycle_collection() -> Iterator[None]:
-    """Records are made by the hundred thousand and die by reference count; looking for cycles among them cost half the
-    time of a keyed function. What cycles user code makes are collected between epochs."""
+    """Disable the cyclic garbage collector. Records are freed by their reference counts; searching them for cycles took
+    half the time of a keyed function. Cycles of user code are collected between epochs."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -75,26 +76,26 @@ def without_cycle_collection() -> Iterator[None]:
 
 
 def task_of(deployment: Deployment, vertex: str, subtask: int) -> Task:
-    """The subtask as it lives in this process."""
+    """Return a subtask of this process; it is built if it is not there."""
     key = (deployment.id, vertex, subtask)
-    found = _tasks.get(key)
-    if found is None:
+    task = _tasks.get(key)
+    if task is None:
         spec = Original(_spec(deployment, vertex))
-        found = _tasks[key] = Task(spec.copy(), subtask, environment_of(deployment), spec.copy)
-    return found
+        task = _tasks[key] = Task(spec.copy(), subtask, environment_of(deployment), spec.copy)
+    return task
 
 
 def classes_of(deployment: Deployment) -> codec.Classes:
-    """The classes that a deployment's tasks may encode and decode; those of other jobs are not among them."""
+    """Return the classes that the tasks of a deployment may encode and decode."""
     if deployment.id not in _recent:
-        _make_room(deployment.id)
+        _evict_for(deployment.id)
     if deployment.id not in _classes:
         _classes[deployment.id] = codec.Classes(deployment.classes)
     return _classes[deployment.id]
 
 
-def own_spec(deployment: Deployment, vertex: str) -> TaskSpec:
-    """A vertex, copied: subtasks that meet in one process must not share function objects."""
+def copy_spec(deployment: Deployment, vertex: str) -> TaskSpec:
+    """Return a copy of a vertex: subtasks in one process must not share function objects."""
     return Original(_spec(deployment, vertex)).copy()
 
 
@@ -103,7 +104,7 @@ def _spec(deployment: Deployment, vertex: str) -> TaskSpec:
 
 
 def environment_of(deployment: Deployment) -> TaskEnvironment:
-    """What this worker offers to tasks."""
+    """Return the environment of tasks in this worker."""
     set_file_access(deployment.file_access)
     return TaskEnvironment(
         files=deployment.files,
@@ -120,10 +121,10 @@ def environment_of(deployment: Deployment) -> TaskEnvironment:
     )
 
 
-def _make_room(deployment: str) -> None:
-    """A new deployment arrives: those of its job before it, and the oldest of others, are let go."""
+def _evict_for(deployment: str) -> None:
+    """Dispose of earlier deployments of the same job, and of the oldest of others, before a new one."""
     job = deployment.split("/")[0]
-    kept = [each for each in _recent if each.split("/")[0] != job][-_KEPT + 1 :]
+    kept = [other for other in _recent if other.split("/")[0] != job][-_MAX_DEPLOYMENTS + 1 :]
     _recent[:] = [*kept, deployment]
     for key in [key for key in _tasks if key[0] not in _recent]:
         _tasks.pop(key).close()
@@ -131,8 +132,8 @@ def _make_room(deployment: str) -> None:
         del _classes[name]
 
 
-def forget() -> None:
-    """Let go of all tasks."""
+def dispose_tasks() -> None:
+    """Dispose of all tasks of this process."""
     _recent.clear()
     _classes.clear()
     while _tasks:
@@ -147,11 +148,11 @@ def _store(deployment: Deployment, operator: str, subtask: int) -> OpenStore:
 
 
 def level_requests(deployment: Deployment, request: EpochRequest) -> list[LevelRequest]:
-    """An epoch's request cut by level and slot."""
-    made: list[LevelRequest] = [{} for _ in range(deployment.plan.levels)]
+    """Split the request of an epoch by level and slot."""
+    requests: list[LevelRequest] = [{} for _ in range(deployment.plan.levels)]
     for planned in deployment.plan.vertices:
         operators = tuple(node.id for node in planned.task.operators)
         for subtask in range(planned.task.parallelism):
-            asked = request.of(planned.task.vertex, operators, subtask)
-            made[planned.level].setdefault(subtask, []).append((planned.task.vertex, asked))
-    return made
+            task_request = request.of(planned.task.vertex, operators, subtask)
+            requests[planned.level].setdefault(subtask, []).append((planned.task.vertex, task_request))
+    return requests

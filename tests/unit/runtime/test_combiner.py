@@ -1,4 +1,4 @@
-"""Folding before an exchange: one record for each key, and no more memory than there is room for."""
+"""The combiner before an exchange: one record for each key, and bounded memory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from millstream.runtime import combining
+from millstream.runtime import combiner
 from millstream.runtime.batch import Batch
-from millstream.runtime.combining import Combining
 from millstream.runtime.keys import KeySelection
 from millstream.types.factory import Types
 
@@ -24,22 +23,23 @@ def batches(words, size=10):
     return [Batch(PAIR, rows=[(word, 1) for word in words[at : at + size]]) for at in range(0, len(words), size)]
 
 
-def folded(folding, words):
-    sent = [made for batch in batches(words) for made in folding.add(batch)]
-    return sent, list(folding.flush())
+def combine(words, **options):
+    instance = combiner.Combiner("op", KEY, added, **options)
+    sent = [part for batch in batches(words) for part in instance.add(batch)]
+    return sent, list(instance.flush())
 
 
 @pytest.fixture
 def memory(monkeypatch):
     """How much memory the process seems to have; a key costs a hundred bytes."""
-    monkeypatch.setattr(combining, "_LOOK", 20)
+    monkeypatch.setattr(combiner, "_CHECK_EVERY", 20)
     seen = []
 
     def resident():
         seen.append(1)
         return 100 * 20 * len(seen)
 
-    monkeypatch.setattr(combining, "resident_bytes", resident)
+    monkeypatch.setattr(combiner, "resident_memory", resident)
     return seen
 
 
@@ -55,14 +55,14 @@ WORDS = [f"w{(number // 3) ** 2 % 173}" for number in range(1_000)]
 
 
 def test_without_room_no_more_keys_are_held_than_asked_for(memory):
-    sent, rest = folded(Combining("op", KEY, added, most=30), WORDS)
+    sent, rest = combine(WORDS, batch_size=30)
     assert sent  # there are more keys than that
     assert all(len(batch) <= 30 for batch in [*sent, *rest])
     assert totals([*sent, *rest]) == Counter(WORDS)
 
 
 def test_with_room_every_key_leaves_once(memory):
-    sent, rest = folded(Combining("op", KEY, added, most=30, room=1 << 30), WORDS)
+    sent, rest = combine(WORDS, batch_size=30, memory_limit=1 << 30)
     assert sent == []
     assert all(len(batch) <= 30 for batch in rest)
     assert sum(map(len, rest)) == len(set(WORDS))
@@ -70,12 +70,12 @@ def test_with_room_every_key_leaves_once(memory):
 
 
 def test_the_room_ends(memory):
-    sent, rest = folded(Combining("op", KEY, added, most=30, room=2_500), WORDS)
+    sent, rest = combine(WORDS, batch_size=30, memory_limit=2_500)
     assert sent
     assert totals([*sent, *rest]) == Counter(WORDS)
 
 
 def test_nothing_is_held_for_longer_where_the_system_does_not_tell(memory, monkeypatch):
-    monkeypatch.setattr(combining, "resident_bytes", lambda: None)
-    sent, _ = folded(Combining("op", KEY, added, most=30, room=1 << 30), WORDS)
+    monkeypatch.setattr(combiner, "resident_memory", lambda: None)
+    sent, _ = combine(WORDS, batch_size=30, memory_limit=1 << 30)
     assert sent
