@@ -13,7 +13,7 @@ import pytest
 
 from millstream.common import Configuration, Types
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from millstream.engine.spark import broadcasts, stage, stages
+from millstream.engine.spark import broadcasts, level_command, stage_builder
 from millstream.engine.spark.placement import SlotAnchors
 from millstream.engine.spark.stage_builder import StageBuilder
 
@@ -68,8 +68,8 @@ def new_files(context, before: set[str]) -> list[Path]:
 
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
 def test_files_of_programs_and_large_requests_are_emptied_and_deleted(env, spark_context, monkeypatch, capsys, mode):
-    monkeypatch.setattr(stages, "LARGE", 1)  # every command and request is a broadcast, which has a file
-    monkeypatch.setattr(stage, "LARGE", 1)
+    monkeypatch.setattr(stage_builder, "LARGE", 1)  # every command and request is a broadcast, which has a file
+    monkeypatch.setattr(level_command, "LARGE", 1)
     before = set(os.listdir(spark_context._temp_dir))
     made = []
     broadcast = spark_context.broadcast
@@ -97,22 +97,22 @@ def test_the_jvm_can_move_the_block_of_a_broadcast_that_ended_to_disk(spark_cont
 
 def test_a_job_of_another_thread_does_not_end_the_commands_of_this_one(spark_context, monkeypatch):
     """Tasks between epochs run while an epoch does, in the same stages."""
-    monkeypatch.setattr(stages, "LARGE", 1)
+    monkeypatch.setattr(stage_builder, "LARGE", 1)
     shared = StageBuilder(spark_context, 2, [])
-    laid = SlotAnchors(spark_context, 2).laid(shared)
+    placement = SlotAnchors(spark_context, 2).place(shared)
 
     def answer(index, frames):
         list(frames)
         yield b"done"
 
-    built = shared.pinned(laid.seeds, [answer, answer])
+    built = shared.add_pinned_stage(placement.seeds, [answer, answer])
     results = []
 
     def run_other_job() -> None:
-        results.append(shared.collected(shared.pinned(laid.seeds, [answer, answer])))
+        results.append(shared.collect(shared.add_pinned_stage(placement.seeds, [answer, answer])))
 
     other = threading.Thread(target=run_other_job)
     other.start()
     other.join()
     assert results == [[b"done"] * 2]
-    assert shared.collected(built) == [b"done"] * 2
+    assert shared.collect(built) == [b"done"] * 2

@@ -71,7 +71,7 @@ class FinalReduceOperator(FunctionOperator):
 
     @property
     def _reduce(self) -> Callable[[Any, Any], Any]:
-        reduce: Callable[[Any, Any], Any] = self.function.reduce  # type: ignore[attr-defined]
+        reduce: Callable[[Any, Any], Any] = self.function.reduce
         return reduce
 
     def finish_keys(self) -> None:

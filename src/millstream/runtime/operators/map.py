@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.functions import FilterFunction, FlatMapFunction, Function, MapFunction
+from millstream.functions import FilterFunction, FlatMapFunction, MapFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import Functions
@@ -19,27 +19,27 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
 
 class FunctionOperator(Operator):
-    """An operator around one user function: opens and closes it."""
+    """An operator with one or more user functions: opens and closes them, and takes their snapshots."""
 
-    def __init__(self, context: OperatorContext, function: Function, *, keyed: bool) -> None:
+    def __init__(self, context: OperatorContext, function: Any, *others: Any, keyed: bool) -> None:
         super().__init__(context)
         self.function = function
-        self._functions = Functions(context, [function], keyed=keyed)
+        self._functions = Functions(context, [function, *others], keyed=keyed)
 
     def open(self) -> None:
-        """Open the function with its runtime context."""
+        """Open the functions with their runtime context."""
         self._functions.open()
 
     def initialize(self) -> None:
-        """Bring the function to the state before the epoch, if it keeps operator state."""
+        """Initialize functions that keep operator state from the state before the epoch."""
         self._functions.initialize()
 
     def snapshot(self) -> None:
-        """Have the function put its fields into state."""
+        """Call the functions that keep operator state for their snapshot."""
         self._functions.snapshot()
 
     def close(self) -> None:
-        """Close the function."""
+        """Close the functions."""
         self._functions.close()
 
 
@@ -77,7 +77,7 @@ class MapOperator(_Elementwise):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Map every record."""
         name, kind = self.context.name, self.context.output_type
-        rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())  # type: ignore[attr-defined]
+        rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())
         self.out.emit(batch.with_rows(kind, rowwise.conform(name, kind, rows)))
 
 
@@ -87,7 +87,7 @@ class FilterOperator(_Elementwise):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep or drop every record."""
         name = self.context.name
-        wanted = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())  # type: ignore[attr-defined]
+        wanted = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())
         keep = np.fromiter(map(bool, wanted), dtype=bool, count=len(wanted))
         self.out.emit(batch if keep.all() else batch.take(np.flatnonzero(keep)))
 
@@ -98,7 +98,7 @@ class FlatMapOperator(_Elementwise):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit all results, each with its record's timestamp."""
         name, kind = self.context.name, self.context.output_type
-        call = self._calls(self.function.flat_map, batch)  # type: ignore[attr-defined]
+        call = self._calls(self.function.flat_map, batch)
         rows, counts = rowwise.flat_map_rows(name, call, batch.rows())
         times = rowwise.repeat_timestamps(batch.timestamps, counts)
         self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, rows), timestamps=times))

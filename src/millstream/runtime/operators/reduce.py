@@ -40,7 +40,7 @@ class ReduceOperator(FunctionOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit the running value after every record."""
-        reduce: Callable[[Any, Any], Any] = self.function.reduce  # type: ignore[attr-defined]
+        reduce: Callable[[Any, Any], Any] = self.function.reduce
         keys = self._key.keys(batch, self.context.name)
         rows = rowwise.fold_keyed_rows(
             self.context,

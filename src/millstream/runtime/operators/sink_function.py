@@ -60,4 +60,4 @@ class SinkFunctionOperator(FunctionOperator):
         rowwise.process_rows(self.context, self._invoke, batch, self._call)
 
     def _invoke(self, value: Any, call: SinkCall) -> None:
-        self.function.invoke(value, call)  # type: ignore[attr-defined]
+        self.function.invoke(value, call)

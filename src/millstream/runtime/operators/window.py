@@ -16,10 +16,10 @@ from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.functions import AggregateFunction, ProcessAllWindowFunction, ProcessWindowFunction, ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
-from millstream.runtime.checkpointed import Functions
 from millstream.runtime.context import KeyedTimerService
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
+from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.windows.contents import contents
 from millstream.runtime.windows.contexts import AssignerContext, FiringContext, WindowCallContext
 from millstream.runtime.windows.evict import Eviction
@@ -69,11 +69,12 @@ class WindowSpec(OperatorSpec):
         return WindowOperator(context, self)
 
 
-class WindowOperator(Operator):
+class WindowOperator(FunctionOperator):
     """Follows each record through assigner, contents and trigger."""
 
     def __init__(self, context: OperatorContext, spec: WindowSpec) -> None:
-        super().__init__(context)
+        called = getattr(spec.function, "function", spec.function)
+        super().__init__(context, spec.fold, called, keyed=True)
         self.spec = spec
         self.scope = Scope()
         self.timers = KeyedTimerService(context, self.scope)
@@ -91,28 +92,10 @@ class WindowOperator(Operator):
         self._assigning = AssignerContext(self)
         self._triggering = FiringContext(self)
         self._calling = WindowCallContext(self)
-        called = getattr(spec.function, "function", spec.function)
-        self._functions = Functions(context, [spec.fold, called], keyed=True)
         clear = getattr(type(called), "clear", None)
         self._clear_window = None if clear is None or clear in _IDLE else spec.function.clear
         self._event_time = spec.assigner.is_event_time()
         self._collector = rowwise.Collector(context.name)
-
-    def open(self) -> None:
-        """Open the user's functions."""
-        self._functions.open()
-
-    def initialize(self) -> None:
-        """Bring functions that keep operator state to the state before the epoch."""
-        self._functions.initialize()
-
-    def snapshot(self) -> None:
-        """Have functions put their fields into operator state."""
-        self._functions.snapshot()
-
-    def close(self) -> None:
-        """Close the user's functions."""
-        self._functions.close()
 
     def begin_epoch(self) -> None:
         """Fire the processing-time timers that are due."""
