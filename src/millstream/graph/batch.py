@@ -1,7 +1,7 @@
-"""A program as a batch job: what is decided before it runs.
+"""Rewrites a stream graph for batch execution mode.
 
-Promises: operators that would tell a value again and again tell the last one; timestamps are given, watermarks are not
-made but the last; every keyed operator is fed sorted by key and time. What cannot end is refused.
+Promises: rolling aggregations emit final results only; timestamps are assigned, but no watermark is emitted except the
+last one; every keyed operator reads input sorted by key and time. Unbounded sources are refused.
 Does not know: engines, sorting."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.runtime.partitioners import ElidedHash, Forward, Hash
 
 
 class UnboundedInBatch(UserError):
-    """A batch job was asked for, but a source does not end."""
+    """BATCH mode is set, but a source is unbounded."""
 
     hint = "bound the source, or set execution.runtime-mode to STREAMING or AUTOMATIC"
 
@@ -35,23 +35,24 @@ class UnboundedInBatch(UserError):
 
 
 def for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) -> StreamGraph:
-    """The graph as it runs in a runtime mode: STREAMING, BATCH or AUTOMATIC.
+    """Return the graph for a runtime mode: STREAMING, BATCH or AUTOMATIC.
 
-    `combine`: a batch may fold records before they are sent with any reduce function, not only those that say so."""
-    endless = [
+    With `combine`, a batch job runs a combiner before the exchange for every reduce function, not only for those that
+    declare it."""
+    unbounded = [
         node.name
         for node in graph.nodes
         if node.source is not None and node.source.boundedness() is not Boundedness.BOUNDED
     ]
-    if mode == "STREAMING" or (mode == "AUTOMATIC" and endless):
+    if mode == "STREAMING" or (mode == "AUTOMATIC" and unbounded):
         return graph
-    if endless:
-        raise UnboundedInBatch(endless)
-    return as_batch(graph, combine=combine)
+    if unbounded:
+        raise UnboundedInBatch(unbounded)
+    return to_batch(graph, combine=combine)
 
 
-def as_batch(graph: StreamGraph, *, combine: bool = False) -> StreamGraph:
-    """The graph as a batch job."""
+def to_batch(graph: StreamGraph, *, combine: bool = False) -> StreamGraph:
+    """Return the graph of the batch job."""
     nodes = tuple(replace(node, spec=_spec(node.spec)) for node in graph.nodes)
     edges = tuple(_edge(edge, graph, combine) for edge in graph.edges)
     return replace(graph, nodes=nodes, edges=edges, batch=True)
@@ -69,7 +70,7 @@ def _spec(spec: OperatorSpec) -> OperatorSpec:
 
 
 def _edge(edge: StreamEdge, graph: StreamGraph, combine: bool) -> StreamEdge:
-    """What is keyed without an exchange must be sorted all the same; what is reduced may be reduced before."""
+    """Keyed input without an exchange gets one, because it must be sorted; a reduce may get a combiner."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
     spec, partitioner = downstream.spec, edge.partitioner
     if isinstance(partitioner, ElidedHash):
@@ -82,7 +83,7 @@ def _edge(edge: StreamEdge, graph: StreamGraph, combine: bool) -> StreamEdge:
 
 
 def _combines(function: ReduceFunction, combine: bool) -> bool:
-    """Whether the order of records does not show in the result; one that is opened belongs to its own operator."""
+    """Whether a combiner may call the function: the order of records must not matter, and it must not need `open`."""
     if getattr(function, "order_free", False):
         return True
     return combine and type(function).open is Function.open

@@ -1,7 +1,7 @@
-"""Why an edge is fused or not.
+"""Operator chaining: whether an edge is chained, and if not, why.
 
-Promises: Flink's rules; a broken chain has a reason that a person can read.
-Does not know: the graph beyond the edge's two ends and how many inputs the lower one has."""
+Promises: Flink's rules; an edge that is not chained has a reason that a person can read.
+Does not know: the graph beyond the two ends of the edge and the inputs of its downstream operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ChainBreak(Enum):
     """Why an edge must be an exchange."""
 
     DISABLED = "operator chaining is switched off for the program"
-    PARTITIONING = "records are dealt out anew"
+    PARTITIONING = "records are repartitioned"
     PARALLELISM = "parallelism differs"
     MAX_PARALLELISM = "max parallelism differs"
     INPUTS = "the operator has several inputs"
@@ -25,11 +25,11 @@ class ChainBreak(Enum):
 
 
 def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
-    """Why this edge must be an exchange; None when both ends can run as one."""
+    """Return why this edge must be an exchange; None if its two operators can be chained."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
     if not isinstance(edge.partitioner, Forward | Rebalance):
         return ChainBreak.PARTITIONING
-    if upstream.parallelism != downstream.parallelism:  # then a forward edge has become a rebalancing one
+    if upstream.parallelism != downstream.parallelism:  # forward was replaced by rebalance
         return ChainBreak.PARALLELISM
     if isinstance(edge.partitioner, Rebalance):
         return ChainBreak.PARTITIONING

@@ -1,4 +1,4 @@
-"""Subtasks, levels and key-group ranges: the fourth graph, which an engine can run.
+"""The execution plan, fourth of the four graphs: subtasks, levels and key-group ranges, as an engine runs them.
 
 Promises: a vertex is on the level of its longest path, in exchanges, from a source; every exchange goes to a higher
 level.
@@ -23,7 +23,7 @@ class PlannedVertex:
     task: TaskSpec
 
     def key_groups(self, subtask: int) -> KeyGroupRange:
-        """The key groups of a subtask."""
+        """Return the key groups of a subtask."""
         return range_of(subtask, self.task.parallelism, self.task.max_parallelism)
 
 
@@ -43,49 +43,51 @@ class ExecutionPlan:
 
     @property
     def batch(self) -> bool:
-        """Whether all input is processed as one, sorted by key."""
+        """Whether this is a batch job: all input is processed at once, sorted by key."""
         return self.job.batch
 
     @property
     def edge_ranks(self) -> tuple[int, ...]:
-        """The place among the vertices, counted from 1, of the one each exchange goes to."""
+        """For each exchange, the rank of the vertex that it goes to: its index among the vertices, counted from 1."""
         ranks = {vertex.id: rank for rank, vertex in enumerate(self.job.vertices, start=1)}
         return tuple(ranks[edge.downstream] for edge in self.job.edges)
 
     def at_level(self, level: int) -> list[PlannedVertex]:
-        """The vertices of a level."""
+        """Return the vertices of a level."""
         return [planned for planned in self.vertices if planned.level == level]
 
 
 def execution_plan(job: JobGraph) -> ExecutionPlan:
-    """Lay a job graph out in levels."""
+    """Assign the vertices of a job graph to levels."""
     levels: dict[str, int] = {}
     for vertex in job.vertices:
-        above = [levels[edge.upstream] + 1 for edge in job.edges if edge.downstream == vertex.id]
-        levels[vertex.id] = max(above, default=0)
+        upstream_levels = [levels[edge.upstream] for edge in job.edges if edge.downstream == vertex.id]
+        levels[vertex.id] = 1 + max(upstream_levels, default=-1)
     slots = max(vertex.parallelism for vertex in job.vertices)
     if slots > 0xFFFF or len(job.edges) >= 0xFFFF:
-        msg = f"{slots} subtasks and {len(job.edges)} exchanges are more than 65535"
+        msg = f"the job has a parallelism of {slots} and {len(job.edges)} exchanges; the limit of both is 65535"
         raise UserError(msg)
     vertices = tuple(PlannedVertex(levels[vertex.id], vertex, _task(job, vertex)) for vertex in job.vertices)
     return ExecutionPlan(job, vertices, tuple(levels[edge.downstream] for edge in job.edges), slots)
 
 
 def _task(job: JobGraph, vertex: JobVertex) -> TaskSpec:
-    place = {node.id: index for index, node in enumerate(vertex.nodes)}
-    by_id = {node.id: node for each in job.vertices for node in each.nodes}
+    chain_index = {node.id: index for index, node in enumerate(vertex.nodes)}
+    by_id = {node.id: node for other in job.vertices for node in other.nodes}
     inputs, outputs = [], []
     for edge in job.edges:
         stream_edge = edge.stream_edge
         upstream = job.vertex(edge.upstream).parallelism
         if edge.downstream == vertex.id:
             sender = by_id[stream_edge.upstream]
-            kind = sender.output_type if stream_edge.tag is None else sender.side_types[stream_edge.tag]
-            inputs.append(InEdge(edge.index, stream_edge.side, kind, upstream, stream_edge.partitioner))
+            record_type = sender.output_type if stream_edge.tag is None else sender.side_types[stream_edge.tag]
+            inputs.append(InEdge(edge.index, stream_edge.side, record_type, upstream, stream_edge.partitioner))
         if edge.upstream == vertex.id:
             targets = job.vertex(edge.downstream).parallelism
             outputs.append(
-                OutEdge(edge.index, place[stream_edge.upstream], stream_edge.partitioner, targets, stream_edge.tag)
+                OutEdge(
+                    edge.index, chain_index[stream_edge.upstream], stream_edge.partitioner, targets, stream_edge.tag
+                )
             )
     return TaskSpec(
         vertex=vertex.id,
@@ -95,7 +97,7 @@ def _task(job: JobGraph, vertex: JobVertex) -> TaskSpec:
         operators=tuple(
             OperatorNode(n.operator, n.name, n.spec, n.output_type, n.key_type, n.side_types) for n in vertex.nodes
         ),
-        chained=tuple(ChainedEdge(place[e.upstream], place[e.downstream], e.tag) for e in vertex.inner),
+        chained=tuple(ChainedEdge(chain_index[e.upstream], chain_index[e.downstream], e.tag) for e in vertex.inner),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
     )

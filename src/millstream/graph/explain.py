@@ -1,8 +1,8 @@
-"""Any graph as text or JSON, for people and for tools.
+"""Execution plans as text, JSON and Mermaid.
 
 Promises: the same graph gives the same text; names are shown so that they cannot move a terminal's cursor or break out
 of a diagram; the JSON is Flink's plan format, field for field.
-Does not know: how a plan is drawn (picture.py), or who asks."""
+Does not know: how a plan is drawn (picture.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RANGES_SHOWN = 8
 _PLAIN_IN_MERMAID = frozenset(" _-(),:=/.'+*")
 
 
-# ------------------------------------------------------------------------------------------------ what all forms use
+# --------------------------------------------------------------------------------------------- used by all forms
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class ChainRow:
 
 
 def printable(name: str) -> str:
-    """The name on one line, with every character that is not visible escaped."""
+    """Return a name on one line, with invisible characters escaped."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
 
 
 def numbered(plan: ExecutionPlan) -> dict[str, int]:
-    """A short number for each vertex, by level: what texts and pictures call it."""
+    """Return a short number for each vertex, by level, for texts and pictures."""
     by_level = sorted(plan.vertices, key=lambda planned: planned.level)
     return {planned.vertex.id: number for number, planned in enumerate(by_level, 1)}
 
 
 def counts(plan: ExecutionPlan) -> list[str]:
-    """How large the plan is, in words."""
+    """Return the numbers of levels, vertices, exchanges and slots, as text."""
     return [
         _count(plan.levels, "level"),
         _count(len(plan.vertices), "vertex", "vertices"),
@@ -55,7 +55,7 @@ def counts(plan: ExecutionPlan) -> list[str]:
 
 
 def operator_kind(node: StreamNode) -> str:
-    """`source`, `sink`, `keyed`, or nothing in particular."""
+    """Return `source`, `sink` or `keyed`; empty for other operators."""
     if node.source is not None:
         return "source"
     if node.sink is not None:
@@ -64,7 +64,7 @@ def operator_kind(node: StreamNode) -> str:
 
 
 def chain_rows(vertex: JobVertex) -> list[ChainRow]:
-    """The operators of a chain, each after the one that feeds it."""
+    """Return the operators of a chain, each after its input."""
     nodes = {node.id: node for node in vertex.nodes}
     below: dict[int, list[StreamEdge]] = {}
     for edge in vertex.inner:
@@ -101,7 +101,7 @@ def exchange_label(edge: JobEdge) -> str:
 
 
 def text(plan: ExecutionPlan) -> str:
-    """The plan for a person: levels, chains, exchanges and why each of them is one."""
+    """Return the plan as text: levels, chains, and exchanges with their reasons."""
     numbers = numbered(plan)
     lines = [f"job '{printable(plan.job.name)}': {', '.join(counts(plan))}"]
     for level in range(plan.levels):
@@ -149,7 +149,7 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines with columns of equal width; a column that is empty in all of them is left out."""
+    """Return rows as lines with columns of equal width; a column that is empty in all rows is left out."""
     used = [column for column in zip(*rows, strict=True) if any(column)]
     padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in used)
     return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
@@ -216,5 +216,8 @@ def _mermaid_vertex(vertex: JobVertex, number: int) -> Iterable[str]:
 
 
 def _mermaid_text(name: str) -> str:
-    """Letters, digits and harmless punctuation as they are, all else as Mermaid's `#code;`."""
-    return "".join(each if each.isalnum() or each in _PLAIN_IN_MERMAID else f"#{ord(each)};" for each in name)
+    """Escape all but letters, digits and harmless punctuation as Mermaid's `#code;`."""
+    return "".join(
+        character if character.isalnum() or character in _PLAIN_IN_MERMAID else f"#{ord(character)};"
+        for character in name
+    )

@@ -1,4 +1,4 @@
-"""Chains and the exchanges between them: the third graph.
+"""The job graph, third of the four graphs: chains of operators and the exchanges between them.
 
 Promises: every operator is in exactly one vertex; an edge between two vertices is an exchange and has a reason.
 Does not know: subtasks, levels."""
@@ -13,7 +13,7 @@ from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 @dataclass(frozen=True)
 class JobVertex:
-    """A chain of operators, head first; `inner` are the edges fused inside it."""
+    """A chain of operators, head first; `inner` are the chained edges."""
 
     id: str
     nodes: tuple[StreamNode, ...]
@@ -31,7 +31,7 @@ class JobVertex:
 
     @property
     def max_parallelism(self) -> int:
-        """The max parallelism of the head, which is the keyed one if any is."""
+        """The max parallelism of the head; in a keyed chain the head is the keyed operator."""
         return self.nodes[0].max_parallelism
 
 
@@ -56,27 +56,27 @@ class JobGraph:
     batch: bool = False
 
     def vertex(self, vertex_id: str) -> JobVertex:
-        """The vertex of that id."""
+        """Return the vertex with an id."""
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
 
 
 def job_graph(graph: StreamGraph, name: str) -> JobGraph:
-    """Fuse what can be fused."""
-    judged = [(edge, chain_break(graph, edge)) for edge in graph.edges]  # a list: equal edges bring records twice
-    fused_into = {edge.downstream: edge for edge, reason in judged if reason is None}
+    """Chain the operators of a stream graph."""
+    reasons = [(edge, chain_break(graph, edge)) for edge in graph.edges]  # a list: equal edges emit records twice
+    chained_to = {edge.downstream: edge for edge, reason in reasons if reason is None}
     head_of: dict[int, int] = {}
     members: dict[int, list[StreamNode]] = {}
     inner: dict[int, list[StreamEdge]] = {}
     for node in graph.nodes:  # inputs come before their consumers
-        fused = fused_into.get(node.id)
-        head = head_of[fused.upstream] if fused is not None else node.id
+        chained = chained_to.get(node.id)
+        head = head_of[chained.upstream] if chained is not None else node.id
         head_of[node.id] = head
         members.setdefault(head, []).append(node)
-        inner.setdefault(head, []).extend(() if fused is None else (fused,))
+        inner.setdefault(head, []).extend(() if chained is None else (chained,))
     vertices = tuple(
         JobVertex(graph.node(head).operator, tuple(nodes), tuple(inner[head])) for head, nodes in members.items()
     )
-    exchanges = [(edge, reason) for edge, reason in judged if reason is not None]
+    exchanges = [(edge, reason) for edge, reason in reasons if reason is not None]
     edges = tuple(
         JobEdge(
             index,

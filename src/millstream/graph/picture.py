@@ -1,8 +1,11 @@
-"""An execution plan as a picture: an SVG that needs nothing else to be seen.
+"""Draws an execution plan as an SVG file.
 
-Promises: levels from left to right, no box on another, no arrow through a box; the file is well-formed whatever the
-operators are called; the same plan gives the same bytes.
-Does not know: what a viewer does with it; long names are cut and whole in their tooltips."""
+Unlike a Mermaid chart, the file needs no renderer and no network: every browser shows it, with tooltips for ids, key
+groups and the reasons of exchanges.
+
+Promises: levels from left to right; boxes do not overlap, and no arrow crosses a box. The file is well-formed for all
+operator names, and the same plan gives the same bytes. Long names are shortened; their tooltips have the whole name.
+Does not know: the fonts of the viewer."""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from millstream.graph.job_graph import JobEdge
 
 _MARGIN, _TOP = 24, 84
 _ROW, _HEAD, _PAD, _INDENT = 22, 30, 12, 14
-_PORT = 22  # the least distance of two arrows at a box: a label stands between them
+_PORT = 22  # minimum distance of two arrows at a box; a label is between them
 _BETWEEN = 28
 _CURVE = 56
 _WIDEST_NAME, _WIDEST_LABEL = 280, 170
@@ -45,7 +48,7 @@ _STYLE = (
 
 @dataclass(eq=False)
 class _Box:
-    """A vertex with its place, or (without one) the room that an arrow takes on a level it passes."""
+    """A vertex with its position or, without a vertex, the space of an arrow that passes a level."""
 
     level: int
     planned: PlannedVertex | None
@@ -60,12 +63,12 @@ class _Box:
         return self.y + self.height / 2
 
     def port(self, neighbours: list[_Box], turn: int) -> float:
-        """Where the arrow to the neighbour of that turn, from above, meets this box."""
+        """Return the y coordinate at which the arrow to a neighbour, counted from above, meets this box."""
         return self.y + self.height * (turn + 1) / (len(neighbours) + 1)
 
 
 def svg(plan: ExecutionPlan) -> str:
-    """The plan as an SVG document."""
+    """Return the plan as an SVG document."""
     boxes = {planned.vertex.id: _box(planned) for planned in plan.vertices}
     routes = [_route(boxes, edge) for edge in plan.job.edges]
     columns: list[list[_Box]] = [[] for _ in range(plan.levels)]
@@ -114,7 +117,7 @@ def _box(planned: PlannedVertex) -> _Box:
 
 
 def _route(boxes: dict[str, _Box], edge: JobEdge) -> list[_Box]:
-    """The boxes an arrow goes through, one a level."""
+    """Return the boxes that an arrow passes, one for each level."""
     first, last = boxes[edge.upstream], boxes[edge.downstream]
     route = [first, *(_Box(level, None, height=_PORT) for level in range(first.level + 1, last.level)), last]
     for one, next_one in pairwise(route):
@@ -124,7 +127,7 @@ def _route(boxes: dict[str, _Box], edge: JobEdge) -> list[_Box]:
 
 
 def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
-    """The boxes of each column from top to bottom: the order of fewest crossings that sweeping finds."""
+    """Order the boxes of each column from top to bottom by repeated sweeps, to reduce crossings."""
     best, fewest = [column[:] for column in columns], _crossings(columns)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -153,7 +156,7 @@ def _crossings(columns: list[list[_Box]]) -> int:
 
 
 def _place(columns: list[list[_Box]]) -> None:
-    """Give each box its height on the page: near the mean of its neighbours, and clear of the one above."""
+    """Set the y coordinate of each box: near the mean of its neighbours, and below the box above it."""
     for column in columns:
         _stack(column, [0.0] * len(column))
     for _ in range(_SWEEPS):
@@ -167,13 +170,13 @@ def _place(columns: list[list[_Box]]) -> None:
 
 
 def _stack(column: list[_Box], centres: Sequence[float]) -> None:
-    """Put boxes as near as can be to the wanted centres: least squares, with order and distance kept."""
+    """Move boxes close to the wanted centres by least squares; order and minimum distance are kept."""
     offsets: list[float] = []
     reached = 0.0
     for box in column:
         offsets.append(reached + box.height / 2)
         reached += box.height + _BETWEEN
-    pools: list[tuple[float, int]] = []  # sum and number of wishes that had to be brought to one value
+    pools: list[tuple[float, int]] = []  # sum and count of wanted centres that share one value
     for centre, offset in zip(centres, offsets, strict=True):
         total, count = centre - offset, 1
         while pools and pools[-1][0] / pools[-1][1] >= total / count:
@@ -186,7 +189,7 @@ def _stack(column: list[_Box], centres: Sequence[float]) -> None:
 
 
 def _across(plan: ExecutionPlan, columns: list[list[_Box]]) -> tuple[list[float], list[float], list[float]]:
-    """The left side and the width of each level, and the room for labels before it, where all arrows run level."""
+    """Return the left side and the width of each level, and the space for labels before it."""
     widths = [max(box.width for box in column) for column in columns]
     rooms = [0.0] * len(columns)
     for edge, level in zip(plan.job.edges, plan.edge_levels, strict=True):
@@ -231,7 +234,7 @@ def _arrow(
 
 
 def _turn(box: _Box, neighbour: _Box, edge: JobEdge, plan: ExecutionPlan, side: str) -> int:
-    """Which of a box's ports an arrow has: ports follow their neighbours from top to bottom."""
+    """Return the port of a box that an arrow uses: ports are ordered as their neighbours, from top to bottom."""
     others: list[_Box] = getattr(box, side)
     turn = sorted(range(len(others)), key=lambda place: (others[place].centre, place))
     twins = [place for place in turn if others[place] is neighbour]
@@ -286,7 +289,7 @@ def _row_text(row: ChainRow) -> str:
 
 
 def _width(shown: str, size: int = 13) -> float:
-    """About how wide a text is, erring on the wide side: the viewer's font is not known."""
+    """Estimate the width of a text from above: the viewer's font is not known."""
     return size * sum(_em(each) for each in shown)
 
 

@@ -1,6 +1,6 @@
-"""What the API calls recorded: the first of the four graphs.
+"""Transformations, first of the four graphs: what the calls of the API recorded.
 
-Promises: a transformation is a frozen value that names its inputs by id; changing a name or a parallelism makes a new
+Promises: a transformation is a frozen value that names its inputs by id; changing a name or a parallelism creates a new
 one.
 Does not know: chains, subtasks, epochs."""
 
@@ -30,9 +30,9 @@ class Chaining(Enum):
 
 @dataclass(frozen=True)
 class Input:
-    """Where records come from: a transformation, one of its outputs, and how they are dealt out.
+    """An input of a transformation: the upstream transformation, one of its outputs, and the partitioner.
 
-    `partitioner` is None where the program did not say: forward when it can be, else rebalance."""
+    `partitioner` is None if the program does not set one: forward if the parallelisms are equal, else rebalance."""
 
     upstream: int
     side: int = 0
@@ -42,7 +42,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Transformation:
-    """One step of a program. One that `follows_input` and says no parallelism has that of its input."""
+    """One step of a program. With `follows_input` and no parallelism of its own, it has that of its input."""
 
     id: int
     name: str

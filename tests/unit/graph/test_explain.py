@@ -19,7 +19,7 @@ level 0
   [1] parallelism 2 (at most 128)
       source  Source: orders  uid orders  9fd3ef6823b210f838bd15fd1135d4f4
               Map                         5a719e9a000cf6e7e9677dd0ba880c33
-      -> [2]  HASH  from Map  records are dealt out anew
+      -> [2]  HASH  from Map  records are repartitioned
 
 level 1
   [2] parallelism 2 (at most 128), key groups 0-63 64-127
@@ -34,8 +34,8 @@ def test_the_text_of_a_linear_plan():
 
 def test_the_text_names_side_outputs_inputs_and_reasons():
     lines = explain.text(diamond()).splitlines()
-    assert "      -> [3]  REBALANCE 'late'  from split  records are dealt out anew" in lines
-    assert "      -> [5] input 2  HASH  records are dealt out anew" in lines
+    assert "      -> [3]  REBALANCE 'late'  from split  records are repartitioned" in lines
+    assert "      -> [5] input 2  HASH  records are repartitioned" in lines
     assert "      -> [6]  FORWARD  from Late  the operator has several inputs" in lines
 
 
