@@ -1,6 +1,6 @@
-"""Records on their way: one batch, as Python values or as an Arrow array, whichever its last user made.
+"""A batch of records, as Python values or as an Arrow array.
 
-Promises: `rows()` and `array()` give the same records in the same order; each form is made at most once.
+Promises: `rows()` and `array()` return the same records in the same order; each form is computed at most once.
 Does not know: edges, operators, state."""
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What an exchange moves: a header and a payload.
+"""Blocks, which exchanges move: a header and a payload.
 
-Promises: a block is bytes that Spark never looks into; `(sequence, upstream)` orders the blocks of an edge, so every
+Promises: a block is bytes that Spark does not interpret; `(sequence, upstream)` orders the blocks of an edge, so every
 task merges its channels in the same order on every attempt; a block of records or a watermark names the attempt of the
 task that sent it.
 Does not know: Spark, targets, operators.
 
-Records that were made as Python values travel as a pickle between two tasks of the same job, where PySpark itself
-pickles; nothing that is stored ever does."""
+Records that are Python values are pickled between two tasks of the same job, as PySpark does. Nothing that is stored is
+pickled."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ NO_ATTEMPT = bytes(7)
 
 
 class DamagedBlock(ExternalError):
-    """Bytes that are no block, or the end of one is missing."""
+    """Bytes that are not a block, or a truncated block."""
 
-    hint = "do driver and executors run the same release of millstream?"
+    hint = "check that the driver and the executors run the same release of millstream"
 
     def __init__(self, size: int, problem: object) -> None:
         self.size = size
@@ -43,7 +43,7 @@ class DamagedBlock(ExternalError):
 
 
 class BlockKind(IntEnum):
-    """What the payload is."""
+    """The type of the payload."""
 
     COLUMNS = 1
     ROWS = 2
@@ -55,7 +55,7 @@ class BlockKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where a block comes from and its place in the order of its channel."""
+    """Where a block comes from, and its sequence number in its channel."""
 
     kind: BlockKind
     edge: int
@@ -65,12 +65,12 @@ class Header:
 
 
 def attempt_token(attempt: str) -> bytes:
-    """The name of an attempt as a header has room for it."""
+    """Return the hash of the name of an attempt, as headers have it."""
     return hashlib.blake2b(attempt.encode(), digest_size=len(NO_ATTEMPT)).digest()
 
 
 def header(block: bytes) -> Header:
-    """The header of a block."""
+    """Read the header of a block."""
     try:
         kind, edge, upstream, sequence, attempt = _HEADER.unpack_from(block)
         return Header(BlockKind(kind), edge, upstream, sequence, attempt)
@@ -79,14 +79,14 @@ def header(block: bytes) -> Header:
 
 
 def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int, attempt: bytes = NO_ATTEMPT) -> bytes:
-    """The header of a block that is packed elsewhere."""
+    """Return the header of a block."""
     return _HEADER.pack(kind, edge, upstream, sequence, attempt)
 
 
 def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: bytes = NO_ATTEMPT) -> bytes:
-    """A block of records: as columns where they are at hand or cost less to make, else as rows with their keys."""
-    lighter = isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar
-    if batch.columnar or lighter:
+    """Return a block of records: as columns if they exist or are cheaper, else as rows with their keys."""
+    prefers_columns = isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar
+    if batch.columnar or prefers_columns:
         arrays, names = [batch.array()], ["value"]
         if batch.timestamps is not None:
             arrays.append(pa.array(batch.timestamps))
@@ -99,7 +99,7 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: b
 
 
 def dump_pickle(value: Any) -> bytes:
-    """A pickle; classes of the program's main module, which workers cannot import, go along by value."""
+    """Pickle a value; classes of the main module, which workers cannot import, are pickled by value."""
     try:
         return pickle.dumps(value, 5)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -107,30 +107,31 @@ def dump_pickle(value: Any) -> bytes:
         return by_value
 
 
-def unpack_batch(block: bytes | memoryview, kind: TypeInformation) -> Batch:
-    """The records of a COLUMNS or ROWS block."""
+def unpack_batch(block: bytes | memoryview, record_type: TypeInformation) -> Batch:
+    """Return the records of a COLUMNS or ROWS block."""
     payload = memoryview(block)[_HEADER.size :]
     if block[0] == BlockKind.COLUMNS:
         try:
             record_batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
             times = record_batch.column("timestamp").to_numpy() if record_batch.num_columns > 1 else None
-            return Batch(kind, array=record_batch.column("value"), timestamps=times)
+            return Batch(record_type, array=record_batch.column("value"), timestamps=times)
         except (pa.ArrowException, OSError, KeyError, StopIteration) as problem:
             raise DamagedBlock(len(block), problem) from None
     rows, keys, raw = pickle.loads(payload)
-    return Batch(kind, rows=rows, keys=keys, timestamps=None if raw is None else np.frombuffer(raw, dtype=np.int64))
+    times = None if raw is None else np.frombuffer(raw, dtype=np.int64)
+    return Batch(record_type, rows=rows, keys=keys, timestamps=times)
 
 
 def pack_watermark(
     edge: int, upstream: int, sequence: int, watermark: int | None, attempt: bytes = NO_ATTEMPT
 ) -> bytes:
-    """A watermark of a channel; None says that the channel is idle."""
+    """Return a block with a watermark; None says that the channel is idle."""
     payload = struct.pack("<?q", watermark is None, 0 if watermark is None else watermark)
     return _HEADER.pack(BlockKind.WATERMARK, edge, upstream, sequence, attempt) + payload
 
 
 def unpack_watermark(block: bytes) -> int | None:
-    """The inverse of `pack_watermark`."""
+    """Return the watermark in a block; None if the channel is idle."""
     try:
         idle, watermark = struct.unpack_from("<?q", block, _HEADER.size)
     except struct.error as problem:

@@ -1,6 +1,6 @@
-"""Calls functions that keep operator state: `initialize_state` when they start, `snapshot_state` every epoch.
+"""Calls functions that keep operator state: `initialize_state` when they start, `snapshot_state` in every epoch.
 
-Promises: a function is initialised from the state before the epoch, before it sees a record.
+Promises: a function is initialized from the state before the epoch, before it processes a record.
 Does not know: what the functions do, or when a task creates its functions again."""
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ class OperatorStates(OperatorStateStore):
         self._known: dict[str, tuple[str, StateDescriptor]] = {}
 
     def _declare(self, kind: str, descriptor: StateDescriptor) -> None:
-        found = self._known.setdefault(descriptor.name, (kind, descriptor))
-        if found[0] != kind or found[1].type_info != descriptor.type_info:
-            first, second = f"{found[0]} {found[1]}", f"{kind} {descriptor}"
+        known = self._known.setdefault(descriptor.name, (kind, descriptor))
+        if known[0] != kind or known[1].type_info != descriptor.type_info:
+            first, second = f"{known[0]} {known[1]}", f"{kind} {descriptor}"
             raise StateNameTaken(self._context.name, descriptor.name, first, second)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list whose elements are dealt out evenly when the parallelism changes."""
+        """Return a list state whose elements are redistributed evenly when the parallelism changes."""
         self._declare("list", state_descriptor)
         return create_operator_list_view(state_descriptor, self._context.state, union=False)
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list; after a restore every subtask has the elements of all."""
+        """Return a list state; after a restore every subtask has the elements of all."""
         self._declare("union list", state_descriptor)
         self._context.memory.has_union_state = True
         return create_operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A map that every subtask must fill alike."""
+        """Return a broadcast state; every subtask must make the same changes to it."""
         self._declare("broadcast", state_descriptor)
         return create_broadcast_view(state_descriptor, self._context.state)
 
     def get_registered_state_names(self) -> set[str]:
-        """The names of the lists asked for."""
+        """Return the names of the list states."""
         return {name for name, (kind, _) in self._known.items() if kind != "broadcast"}
 
     def get_registered_broadcast_state_names(self) -> set[str]:
-        """The names of the broadcast states asked for."""
+        """Return the names of the broadcast states."""
         return {name for name, (kind, _) in self._known.items() if kind == "broadcast"}
 
 
@@ -78,15 +78,15 @@ class InitializationContext(FunctionInitializationContext):
         return self._context.epoch > 1
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The epoch before."""
+        """Return the number of the epoch before."""
         return self._context.epoch - 1 if self.is_restored() else None
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """State of the subtask."""
+        """Return the store of operator state."""
         return self._states
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State of keys."""
+        """Return the store of keyed state."""
         return self._keyed
 
 
@@ -97,16 +97,16 @@ class SnapshotContext(FunctionSnapshotContext):
         self._context = context
 
     def get_checkpoint_id(self) -> int:
-        """The epoch that ends."""
+        """Return the number of the epoch."""
         return self._context.epoch
 
     def get_checkpoint_timestamp(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._context.now
 
 
 class Functions:
-    """The functions of one operator: opens them, those that keep operator state once that state is there."""
+    """The functions of one operator. Functions that keep operator state are opened after it is restored."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Any], *, keyed: bool) -> None:
         self._context, self._keyed = context, keyed
@@ -115,7 +115,7 @@ class Functions:
         self._opened = False
 
     def open(self) -> None:
-        """Open them, unless they are to be initialised first."""
+        """Open the functions, unless they must be initialized first."""
         if not self._checkpointed:
             self._open()
 
@@ -130,18 +130,18 @@ class Functions:
         self._opened = True
 
     def initialize(self) -> None:
-        """State is at the version before the epoch: functions that keep operator state can be opened."""
+        """Open the functions that keep operator state: it is restored now."""
         if self._checkpointed and not self._opened:
             self._open()
 
     def snapshot(self) -> None:
-        """The epoch ends: functions put into state what they need to go on."""
+        """Call `snapshot_state` of the functions that keep operator state."""
         for function in self._functions:
             if isinstance(function, CheckpointedFunction):
                 rowwise.guarded(self._context, function.snapshot_state, SnapshotContext(self._context))
 
     def close(self) -> None:
-        """Close them."""
+        """Close the functions."""
         self._opened = False
         for function in self._functions:
             if isinstance(function, Function):

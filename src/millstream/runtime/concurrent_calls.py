@@ -22,7 +22,7 @@ _FD_SETSIZE = 1024  # file descriptors from here on are beyond select()
 
 
 class AsyncCallTimedOut(UserError, TimeoutError):
-    """A call did not come back in time, and the function says nothing about that."""
+    """A call did not return in time, and the function does not handle timeouts."""
 
     __str__ = UserError.__str__
 
@@ -49,7 +49,7 @@ class NotAList(UserError, TypeError):
 class ConcurrentCalls:
     """`function` called for many records, at most `capacity` of them at once. `timeout` is in seconds, 0 for none.
 
-    A call holds its place until it has a result, also while it waits for its next try."""
+    A call occupies its slot of the capacity until it has a result, also while it waits for a retry."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ def fine_event_loop() -> asyncio.AbstractEventLoop:
     return asyncio.SelectorEventLoop(FineSelector())
 
 
-class _Place:
-    """One of the calls under way. A place that is `given_up` has been taken over by another."""
+class _CallSlot:
+    """A slot of the capacity, with a running call. A slot that was `given_up` is replaced by another."""
 
     __slots__ = ("given_up", "index", "since", "task")
 
@@ -126,12 +126,12 @@ class _Run:
         self._waiting: Iterator[int] = iter(range(len(rows)))
         self._results: list[list[Any]] = [[]] * len(rows)
         self._ended: list[int] = []
-        self._places: set[_Place] = set()
+        self._slots: set[_CallSlot] = set()
         self._all_done: asyncio.Future[None] = calls.loop.create_future()
         self._watcher: asyncio.TimerHandle | None = None
 
     async def results(self) -> tuple[list[int], list[list[Any]]]:
-        """Start as many calls as there are places, then wait for all records."""
+        """Start as many calls as the capacity allows, then wait for all records."""
         calls = self._calls
         for _ in range(min(calls.capacity, len(self._rows))):
             self._open_place()
@@ -143,38 +143,38 @@ class _Run:
         finally:
             if self._watcher is not None:
                 self._watcher.cancel()
-            left = [place for place in self._places if place.task is not None and not place.task.done()]
-            for place in left:
-                place.given_up = True
-                place.task.cancel()  # type: ignore[union-attr]
+            left = [slot for slot in self._slots if slot.task is not None and not slot.task.done()]
+            for slot in left:
+                slot.given_up = True
+                slot.task.cancel()  # type: ignore[union-attr]
             if left:
                 await asyncio.sleep(0)  # they end now, unless they will not be cancelled
         return self._ended, self._results
 
     def _open_place(self) -> None:
-        place = _Place(self._calls.loop.time())
-        self._places.add(place)
-        place.task = self._calls.loop.create_task(self._work(place))
+        slot = _CallSlot(self._calls.loop.time())
+        self._slots.add(slot)
+        slot.task = self._calls.loop.create_task(self._work(slot))
 
-    async def _work(self, place: _Place) -> None:
+    async def _work(self, slot: _CallSlot) -> None:
         """One call after the other, as long as there are records."""
         rows, invoke, time = self._rows, self._calls.invoke, self._calls.loop.time
         for index in self._waiting:
-            place.index, place.since = index, time()
+            slot.index, slot.since = index, time()
             try:
                 result = await invoke(rows[index])
-                if place.given_up:
+                if slot.given_up:
                     return
                 self._finish(index, result, "async_invoke()")
             except asyncio.CancelledError:
-                if not place.given_up:  # the function cancelled itself
+                if not slot.given_up:  # the function cancelled itself
                     self._fail(index, RuntimeError("the asynchronous call was cancelled"))
                 raise
             except (Exception, SystemExit) as problem:
-                if not place.given_up:
+                if not slot.given_up:
                     self._fail(index, problem)
                 return
-        self._places.discard(place)
+        self._slots.discard(slot)
 
     def _finish(self, index: int, result: Any, method: str) -> None:
         self._results[index] = result if result.__class__ is list else as_list(result, method)
@@ -192,27 +192,27 @@ class _Run:
         """Give up the calls that are over their time; come back when the next may be."""
         calls = self._calls
         now = calls.loop.time()
-        late = [place for place in self._places if place.index >= 0 and now - place.since >= calls.timeout]
-        for place in late:
-            self._give_up(place)
+        late = [slot for slot in self._slots if slot.index >= 0 and now - slot.since >= calls.timeout]
+        for slot in late:
+            self._give_up(slot)
             if self._all_done.done():
                 return
-        first = min((place.since for place in self._places), default=now)
+        first = min((slot.since for slot in self._slots), default=now)
         self._watcher = calls.loop.call_at(max(first, now - calls.timeout) + calls.timeout, self._watch)
 
-    def _give_up(self, place: _Place) -> None:
-        place.given_up = True
-        self._places.discard(place)
-        if place.task is not None:
-            place.task.cancel()
+    def _give_up(self, slot: _CallSlot) -> None:
+        slot.given_up = True
+        self._slots.discard(slot)
+        if slot.task is not None:
+            slot.task.cancel()
         self._calls.count("numAsyncTimeouts")
         function = self._calls.function
         try:
             if type(function).timeout is AsyncFunction.timeout:
                 raise AsyncCallTimedOut(self._calls.timeout)
-            self._finish(place.index, function.timeout(self._rows[place.index]), "timeout()")
+            self._finish(slot.index, function.timeout(self._rows[slot.index]), "timeout()")
         except (Exception, SystemExit) as problem:
-            self._fail(place.index, problem)
+            self._fail(slot.index, problem)
         else:
             self._open_place()
 
@@ -229,7 +229,7 @@ def as_list(result: Any, method: str) -> list[Any]:
 def _retrying(
     invoke: Callable[[Any], Awaitable[Any]], strategy: AsyncRetryStrategy[Any], count: Callable[[str], None]
 ) -> Callable[[Any], Awaitable[Any]]:
-    """`invoke`, tried again as the strategy says; a place's timeout is for all tries together."""
+    """Call `invoke` with the retries of the strategy; the timeout is for all tries together."""
     predicate = strategy.get_retry_predicate()
     bad_result, bad_end = predicate.result_predicate(), predicate.exception_predicate()
 

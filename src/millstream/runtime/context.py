@@ -1,4 +1,4 @@
-"""What user functions are given: the runtime context, timer services and the contexts of calls.
+"""Contexts of user functions: the runtime context, timer services and the contexts of calls.
 
 Promises: PyFlink's methods; state handed out belongs to the key of the record at hand.
 Does not know: how functions are called, or when."""
@@ -155,19 +155,19 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         return found
 
     def get_int_counter(self, name: str) -> IntCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter with a name; it is created on first use."""
         return self._accumulator(name, IntCounter)  # type: ignore[no-any-return]
 
     def get_long_counter(self, name: str) -> LongCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter with a name; it is created on first use."""
         return self._accumulator(name, LongCounter)  # type: ignore[no-any-return]
 
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter with a name; it is created on first use."""
         return self._accumulator(name, DoubleCounter)  # type: ignore[no-any-return]
 
     def get_histogram(self, name: str) -> Histogram:
-        """The histogram of that name; it is made when it is first asked for."""
+        """Return the histogram with a name; it is created on first use."""
         return self._accumulator(name, Histogram)  # type: ignore[no-any-return]
 
     def _keyed(self, state_descriptor: Any) -> Any:
@@ -178,16 +178,16 @@ class StreamingRuntimeContext(functions.RuntimeContext):
     get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed
 
     def get_operator_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
-        """List state of this subtask; its elements are dealt out again when the parallelism changes."""
+        """Return list state of this subtask; its elements are redistributed when the parallelism changes."""
         return create_operator_list_view(state_descriptor, self._context.state, union=False)
 
     def get_union_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
-        """List state of this subtask; after a restore every subtask has the elements of all."""
+        """Return list state of this subtask; after a restore every subtask has the elements of all."""
         self._context.memory.has_union_state = True
         return create_operator_list_view(state_descriptor, self._context.state, union=True)
 
     def get_broadcast_state(self, state_descriptor: state.MapStateDescriptor) -> Any:
-        """Broadcast state."""
+        """Return broadcast state."""
         return create_broadcast_view(state_descriptor, self._context.state)
 
 
@@ -218,17 +218,17 @@ class KeyedTimerService(TimerService):
         return self._context.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Call on_timer when processing time has come to `timestamp`."""
+        """Call on_timer when processing time reaches `timestamp`."""
         if not self._over():
             self.processing.register(self._scope.namespace, self._scope.key, timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Call on_timer when the watermark has come to `timestamp`."""
+        """Call on_timer when the watermark reaches `timestamp`."""
         if not self._over():
             self.event.register(self._scope.namespace, self._scope.key, timestamp)
 
     def _over(self) -> bool:
-        """Whether a batch's time has come to its end for the key: timers set now are dropped, as in Flink."""
+        """Whether the input of the key has ended in a batch job: timers that are set now are dropped, as in Flink."""
         context = self._context
         if not context.batch or context.watermark != MAX_WATERMARK:
             return False
@@ -245,7 +245,7 @@ class KeyedTimerService(TimerService):
 
 
 class TimeOnly(TimerService):
-    """The timer service of a stream without keys: it tells the time and refuses timers."""
+    """The timer service of a stream without keys: it returns the time and refuses timers."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context

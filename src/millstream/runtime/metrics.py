@@ -15,15 +15,17 @@ from millstream.job.accumulators import Accumulator, AccumulatorNameTaken
 
 
 class GaugeFailed(UserError):
-    """A gauge of a user function raised, or gave no number."""
+    """A gauge of a user function raised, or did not return a number."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
-        super().__init__(f"gauge '{name}' {reason}", hint="a gauge is a function without arguments that gives a number")
+        super().__init__(
+            f"gauge '{name}' {reason}", hint="a gauge is a function without arguments that returns a number"
+        )
 
 
 class Metrics:
-    """Named counts; `take` gives and resets them."""
+    """Named counts; `take` returns and resets them."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -36,11 +38,11 @@ class Metrics:
         self.counts[name] = self.counts.get(name, 0) + amount
 
     def take(self) -> dict[str, Any]:
-        """What was counted since the last call."""
+        """Return what was counted since the last call."""
         taken: dict[str, Any] = dict(self.counts)
         self.counts.clear()
         for name, gauge in self.gauges.items():
-            taken[f"gauge.{name}"] = _asked(name, gauge)
+            taken[f"gauge.{name}"] = _read_gauge(name, gauge)
         for name, values in self.distributions.items():
             if values:
                 taken[f"distribution.{name}"] = dict(values)
@@ -48,13 +50,13 @@ class Metrics:
         return taken
 
     def take_accumulators(self) -> dict[str, Accumulator[Any, Any]]:
-        """What was added to accumulators since the last call."""
+        """Return what was added to accumulators since the last call."""
         taken = {name: each.clone() for name, each in self.accumulators.items()}
         self._reset_accumulators()
         return taken
 
     def forget(self) -> None:
-        """What was counted belongs to an attempt that failed."""
+        """Reset all: the attempt failed."""
         self.counts.clear()
         for values in self.distributions.values():
             values.clear()
@@ -65,24 +67,24 @@ class Metrics:
             each.reset_local()
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Make an accumulator known by its name."""
+        """Register an accumulator under its name."""
         if name in self.accumulators:
             raise AccumulatorNameTaken(name)
         self.accumulators[name] = accumulator
 
 
-def _asked(name: str, gauge: Callable[[], int]) -> Any:
+def _read_gauge(name: str, gauge: Callable[[], int]) -> Any:
     try:
         value = gauge()
     except Exception as problem:
         raise GaugeFailed(name, f"raised {type(problem).__name__}: {problem}") from problem
     if not isinstance(value, int | float):
-        raise GaugeFailed(name, f"gave {value!r}")
+        raise GaugeFailed(name, f"returned {value!r}, which is not a number")
     return value
 
 
 def combined(one: Any, other: Any) -> Any:
-    """What two subtasks, or two epochs, counted under one name, together."""
+    """Combine what two subtasks, or two epochs, counted under one name."""
     if isinstance(one, dict) and isinstance(other, dict):
         both = {**one, **other}
         for name in one.keys() & other.keys():
@@ -112,7 +114,7 @@ class Counter(model.Counter):
         self.inc(-n)
 
     def get_count(self) -> int:
-        """What this worker has counted so far."""
+        """Return what this worker has counted so far."""
         return self._total
 
 
@@ -127,18 +129,18 @@ class Meter(model.Meter):
         self._counter.inc(value)
 
     def get_count(self) -> int:
-        """What this worker has counted so far."""
+        """Return what this worker has counted so far."""
         return self._counter.get_count()
 
 
 class Distribution(model.Distribution):
-    """Count, sum, least and greatest of the values given."""
+    """Count, sum, minimum and maximum of the values."""
 
     def __init__(self, values: dict[str, int]) -> None:
         self._values = values
 
     def update(self, value: int) -> None:
-        """Take one value in."""
+        """Add one value."""
         values = self._values
         values["count"] = values.get("count", 0) + 1
         values["sum"] = values.get("sum", 0) + value

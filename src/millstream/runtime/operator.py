@@ -1,7 +1,7 @@
 """The operator contract: a frozen spec builds an operator; an operator is batches in, batches out.
 
 Promises: an operator sees its batches, watermarks and end of input in the order of its channel; what it emits goes to
-its `Output` at once. Between epochs it lives on in the worker, but all it needs to go on is in state and `memory`.
+its `Output` at once. It is kept in the worker between epochs, but all that it needs is in state and `memory`.
 Does not know: exchanges, Spark, checkpoints."""
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Output(Protocol):
     """Where an operator's results go."""
 
     def emit(self, batch: Batch) -> None:
-        """Records for the main output."""
+        """Emit records to the main output."""
 
     def emit_side(self, tag: str, batch: Batch) -> None:
-        """Records for a side output."""
+        """Emit records to a side output."""
 
     def emit_watermark(self, watermark: int | None) -> None:
-        """A watermark, or None when the operator has become idle."""
+        """Emit a watermark, or None if the operator is idle."""
 
 
 @dataclass(slots=True)
 class OperatorContext:
-    """What an operator is given. `memory` is carried from epoch to epoch; `work` is what the epoch's request has for
-    the operator, and `result` what the report has from it."""
+    """The environment of an operator. `memory` is carried from epoch to epoch. `work` comes from the request of the
+    epoch, `result` goes into the report."""
 
     operator: str
     name: str
@@ -85,11 +85,11 @@ class OperatorSpec(ABC):
 
     @abstractmethod
     def build(self, context: OperatorContext) -> Operator:
-        """The operator. All its state tables are declared here or in its `open`."""
+        """Create the operator. All its state tables are declared here or in its `open`."""
 
 
 class Operator(ABC):
-    """One operator of one subtask. Subclasses say what they do with records; watermarks pass through."""
+    """One operator of one subtask. Subclasses process records; watermarks are passed on by default."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
@@ -101,66 +101,66 @@ class Operator(ABC):
         return self.context.watermark
 
     def open(self) -> None:
-        """Once per worker, before the first batch: user functions are opened here."""
+        """Open user functions; called once per worker, before the first batch."""
 
     def initialize(self) -> None:
-        """State is at the version before: functions that keep operator state are brought to it."""
+        """Initialize functions that keep operator state; the state before the epoch is restored."""
 
     def begin_epoch(self) -> None:
-        """State is at the version before, and the epoch's processing time is known: fire what is due."""
+        """Begin an epoch: state is restored, and processing time is set. Fire the timers that are due."""
 
     def pump(self) -> Iterator[None]:
-        """The work of an operator that has no input; control goes back after every batch."""
+        """Do the work of an operator without input; yields after every batch."""
         return iter(())
 
     @abstractmethod
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Records of input `side` (0, or 1 for the second input)."""
+        """Process records of input `side` (0, or 1 for the second input)."""
 
     def on_sorted(self, unit: SortedUnit) -> None:
-        """Records of a batch job that come sorted by key and time."""
+        """Process records of a batch job, sorted by key and time."""
         for batch, side in unit.batches_by_input():
             self.on_batch(batch, side)
 
     def finish_keys(self) -> None:
-        """No more will come of the keys seen since the last call: a batch job's time passes to its end for them."""
+        """End the keys since the last call in a batch job: event time passes to its end for them."""
         self.on_watermark(MAX_WATERMARK)
 
     def on_watermark(self, watermark: int) -> None:
-        """Event time moves on. An override must call this last."""
+        """Process a watermark and pass it on. An override must call this last."""
         self.context.memory.watermark = watermark
         self.out.emit_watermark(watermark)
 
     def on_idle(self) -> None:
-        """All inputs are idle."""
+        """Process that all inputs are idle."""
         self.out.emit_watermark(None)
 
     def on_active(self) -> None:
-        """Inputs are no longer idle, though event time has not moved: whoever comes after must wait for them again."""
+        """Process that inputs are active again, without a new watermark: downstream operators must wait for them."""
         self.out.emit_watermark(self.watermark)
 
     def on_end(self) -> None:
-        """The input has ended; the last watermark has been seen."""
+        """Process the end of the input, after the last watermark."""
 
     def end_epoch(self) -> None:
-        """The last batch and watermark of the epoch have been seen."""
+        """End an epoch, after its last batch and watermark."""
 
     def snapshot(self) -> None:
-        """All operators of the chain have ended the epoch: functions put their fields into operator state."""
+        """Take snapshots of functions, after all operators of the chain have ended the epoch."""
 
     def abandon(self) -> None:
-        """The epoch failed: let go of what was begun outside."""
+        """Release external resources of a failed epoch."""
 
     def next_timer(self) -> int | None:
-        """When processing time must have come to for this operator to have work without input."""
+        """Return the processing time at which this operator has work without input; None if there is none."""
         return None
 
-    def take_over(self, before: Operator) -> None:
-        """This operator takes the place of `before`, which is still open: what costs time to make and has no part in
-        results may be taken from it."""
+    def transfer_from(self, before: Operator) -> None:
+        """Replace `before`, which is still open: resources that are expensive to create, and do not affect results, may
+        be transferred from it."""
 
     def close(self) -> None:
-        """The job is over."""
+        """Close functions at the end of the job."""
 
     def dispose(self) -> None:
-        """The worker lets this subtask go, at the end of the job or before: free what is no state."""
+        """Free resources beside state: the worker drops this subtask."""

@@ -2,7 +2,7 @@
 
 Promises: a failure names the operator, the key and the record, and carries the user's own traceback; results keep the
 order and the timestamp of the record they came from.
-Does not know: what the functions mean; operators say which loop they need."""
+Does not know: what the functions do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOTHING = object()
 
 
 class UserFunctionFailed(UserError):
-    """A user function raised, or gave what it must not give."""
+    """A user function raised, or returned a value that is not allowed."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: 
         return problem
     hint = None
     if isinstance(problem, UserError):
-        what, trace, hint = problem.message, "", problem.hint  # our own sentence says it all
+        what, trace, hint = problem.message, "", problem.hint  # its message is enough
     else:
         called = isinstance(problem, SystemExit)
         text = f"the function called sys.exit({problem.code!r})" if called else str(problem)  # type: ignore[attr-defined]
@@ -143,7 +143,7 @@ def keys_of(operator: str, selector: Callable[[Any], Any], rows: Sequence[Any]) 
 def flat_map_rows(
     operator: str, function: Callable[[Any], Iterable[Any] | None], rows: Sequence[Any]
 ) -> tuple[list[Any], np.ndarray]:
-    """All results of function(row), and how many each row gave."""
+    """Return all results of function(row), and their number for each row."""
     out: list[Any] = []
     marks: list[int] = []
     row = _NOTHING
@@ -180,7 +180,7 @@ def by_side(methods: Sequence[Callable[..., Any]], sides: np.ndarray) -> Callabl
 
 
 def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.ndarray | None:
-    """The timestamp of each result: that of the record it came from."""
+    """Return the timestamp of each result: that of its input record."""
     return None if timestamps is None else np.repeat(timestamps, counts)
 
 
@@ -216,7 +216,7 @@ class Collector:
         self._side_times.setdefault(tag, []).append(time)
 
     def flush(self, context: OperatorContext) -> None:
-        """Emit all that was taken."""
+        """Emit all collected results."""
         if self.rows:
             rows = conform(self._operator, context.output_type, self.rows)
             context.out.emit(Batch(context.output_type, rows=rows, timestamps=_times(self._times)))

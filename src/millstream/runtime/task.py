@@ -274,7 +274,7 @@ class Task:
         self._build(self.spec if self._copy_spec is None else self._copy_spec())
         if opened:
             for operator, old in zip(self._operators, before, strict=True):
-                operator.take_over(old)
+                operator.transfer_from(old)
             _close(before)
         for old in before:
             with contextlib.suppress(Exception):

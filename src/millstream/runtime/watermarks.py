@@ -1,7 +1,7 @@
-"""Watermarks: made from timestamps, combined over inputs, held for idle ones.
+"""Watermarks: generated from timestamps, and combined over input channels.
 
 Promises: an operator's watermark is the least over its channels that are not idle, and never goes back.
-Does not know: where channels come from, or when to emit; tasks call it at the end of what they read."""
+Does not know: where channels come from, or when to emit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class CombinedWatermark:
         self.idle = memory.idle
 
     def update(self, channel: str, watermark: int | None) -> bool:
-        """A channel's watermark moved, or (None) it became idle; True when the combined one moved or turned idle."""
+        """Update the watermark of a channel, None if it is idle; returns whether the combined watermark or idleness
+        changed."""
         known = self._channels.get(channel)
         self._channels[channel] = watermark if watermark is None or known is None else max(watermark, known)
         active = [at for at in self._channels.values() if at is not None]
@@ -66,8 +67,8 @@ class CombinedWatermark:
         return changed
 
 
-class _Latest(WatermarkOutput):
-    """Keeps the greatest watermark a generator emits."""
+class _LatestWatermark(WatermarkOutput):
+    """Keeps the greatest watermark that a generator emits."""
 
     def __init__(self) -> None:
         self.watermark = MIN_WATERMARK
@@ -107,7 +108,7 @@ class Generator:
     def __init__(self, strategy: WatermarkStrategy, memory: GeneratorMemory | None) -> None:
         self._bound: int | None = None
         self._custom: Any = None
-        self._output = _Latest()
+        self._output = _LatestWatermark()
         match strategy.generator:
             case None:
                 pass
@@ -123,14 +124,14 @@ class Generator:
                 vars(self._custom).update(codec.decode(bytes.fromhex(memory.custom)))
 
     def on_batch(self, batch: Batch, on_event: Callable[[Any, list[Any], list[int], Any], None]) -> None:
-        """Take a batch's timestamps in. `on_event` runs the loop over rows for a generator of the user's own."""
+        """Process the timestamps of a batch. `on_event` runs the loop over rows for a custom generator."""
         if self._custom is not None:
             on_event(self._custom.on_event, batch.rows(), batch.times(), self._output)
         elif self._bound is not None and batch.timestamps is not None and len(batch):
             self._greatest = max(self._greatest, int(batch.timestamps.max()))
 
     def current(self, periodic: bool = True) -> int | None:
-        """The watermark now; None when the generator says it is idle. Not `periodic`: only what events emitted."""
+        """Return the watermark; None if the generator is idle. Without `periodic`, only what `on_event` emitted."""
         if self._custom is not None:
             if periodic:
                 self._custom.on_periodic_emit(self._output)
@@ -140,7 +141,7 @@ class Generator:
         return max(MIN_WATERMARK, self._greatest - self._bound - 1)
 
     def memory(self) -> GeneratorMemory:
-        """What the next epoch needs."""
+        """Return what the next epoch needs."""
         custom = None if self._custom is None else codec.encode(vars(self._custom)).hex()
         return GeneratorMemory(self._greatest, self._output.watermark, custom)
 
@@ -148,7 +149,7 @@ class Generator:
 def assign_timestamps(
     strategy: WatermarkStrategy, batch: Batch, extract: Callable[[Any, list[Any], list[int]], list[int]]
 ) -> Batch:
-    """The batch with the timestamps its strategy gives. `extract` runs the loop over rows."""
+    """Return the batch with the timestamps of its strategy. `extract` runs the loop over rows."""
     assigner = strategy.timestamp_assigner
     if assigner is None:
         return batch

@@ -48,7 +48,7 @@ class FeedSpec(OperatorSpec):
     kind: TypeInformation
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return FeedOperator(context, self.kind)
 
 
@@ -83,7 +83,7 @@ class CatchSpec(OperatorSpec):
     """The end of the pipeline: input 0 is its main output, the others are side outputs."""
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return CatchOperator(context)
 
 

@@ -1,7 +1,7 @@
 """Events that are to be matched together: key by key, and in each key by time.
 
 Promises: events of one key and time keep the order they came in, unless an order is given; a record becomes a Python
-value only when it is asked for.
+value only when it is read.
 Does not know: patterns, state."""
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Events:
 
     @cached_property
     def times(self) -> list[int]:
-        """The time of each event, as Python has it."""
+        """The time of each event, as Python integers."""
         return self.time_column.tolist()  # type: ignore[no-any-return]
 
     def column(self, of: Callable[[Batch], np.ndarray | None]) -> np.ndarray | None:
-        """A function of each batch as a column over all events; None when it has no answer for one of them."""
+        """Apply a function to each batch and return one column for all events; None if it returns None for a batch."""
         found = []
         for part in self._parts:
             answers = of(part)
@@ -75,7 +75,7 @@ class Events:
         return out
 
     def _sort_equals(self, order: Callable[[Any], Any]) -> None:
-        """Put events of one key and time into the order that is asked for."""
+        """Sort the events of one key and time by the given order."""
         equal = np.zeros(len(self), dtype=bool)
         equal[1:] = self.time_column[1:] == self.time_column[:-1]
         equal[self.starts] = False

@@ -39,7 +39,7 @@ def poll(heap: Heap) -> tuple[Any, ...]:
 
 
 def remove(heap: Heap, unwanted: Callable[[tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
-    """Take out and return all entries of a kind."""
+    """Remove and return all entries that satisfy a predicate."""
     gone = [entry for entry in heap if unwanted(entry)]
     if gone:
         heap[:] = [entry for entry in heap if not unwanted(entry)]

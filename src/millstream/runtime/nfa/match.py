@@ -136,14 +136,14 @@ class Matcher:
         self._buffer = SharedBuffer(form or EventForm())
         self._context = _Context(automaton.names, now, self._buffer)
         self.tells_late = True  # whether anyone wants to know what ran out of time
-        self.changed = False  # set by whatever changes a key's state, cleared by whoever wants to know
+        self.changed = False  # set when the state of a key changes; the caller clears it
 
     def initial(self) -> Live:
         """The state of a key that has seen no event."""
         return [[self._beginning], [], {}, {}, 0]
 
     def is_initial(self, live: Live) -> bool:
-        """Whether a key's state says nothing: it need not be kept."""
+        """Whether the state of a key is empty, so that it need not be stored."""
         return not live[1] and live[0][0][4] == _NEVER  # in the order of ranks it is the last, so there is no other
 
     def deadline(self, live: Live) -> int | None:
@@ -223,7 +223,7 @@ class Matcher:
     def _following(
         self, live: Live, partial: Partial, chosen: Choices, event: Any, time: int, number: int
     ) -> tuple[list[Partial], int]:
-        """The partial matches that one becomes; an event is numbered when it is first taken."""
+        """Return the partial matches that follow from one; an event is numbered when it is first accepted."""
         _, node, start, last, rank = partial
         buffer = self._buffer
         following: list[Partial] = []
@@ -283,7 +283,8 @@ class Matcher:
     # -------------------------------------------------------------------------------------------- after a match
 
     def _completed(self, live: Live, complete: heap.Heap) -> list[Match]:
-        """The matches that can be told now; with a skip strategy one waits for partial matches that began earlier."""
+        """Return the matches that can be emitted now; with a skip strategy, a match waits for earlier partial
+        matches."""
         partials, completed, buffer = live[0], live[1], self._buffer
         heap.add_all(completed, complete)
         names = self.automaton.names

@@ -25,7 +25,7 @@ from millstream.types.factory import TypeInformation
 
 
 class Results(Protocol):
-    """Who is told of matches."""
+    """Receives matches."""
 
     context: OperatorContext
     wants_timed_out: bool
@@ -159,7 +159,7 @@ class Matching:
             raise rowwise.failure(self._results.context.name, problem, visit.key, event) from problem
 
     def _finish(self, key: Any, live: Live, until: int, *, known: bool) -> int | None:
-        """Let time pass, and keep the key's state if it says anything; when the key must be looked at again."""
+        """Advance the time of a key, store its state unless it is empty, and register its next wake-up."""
         matcher = self._matcher
         if not known and not matcher.changed:
             return None
@@ -209,7 +209,7 @@ def _visited(visits: list[_Visit], count: int) -> np.ndarray:
 
 
 def _next_of(marked: np.ndarray) -> list[int]:
-    """For each place the first marked one from it on; the end where there is none."""
+    """Return, for each index, the first marked index at or after it; the end if there is none."""
     count = len(marked)
     places = np.where(marked, np.arange(count), count)
     return np.minimum.accumulate(places[::-1])[::-1].tolist()  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """A pattern as a frozen value: what the API and SQL hand to the automaton.
 
-Promises: all an automaton is made from is here.
+Promises: a plan has all that an automaton is compiled from.
 Does not know: builders, JSON, SQL text."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Contiguity(Enum):
 
     @property
     def is_not(self) -> bool:
-        """Whether the step says what must not be."""
+        """Whether the step is negated: its event must not occur."""
         return self in (Contiguity.NOT_NEXT, Contiguity.NOT_FOLLOWED_BY)
 
 
@@ -63,7 +63,7 @@ class Step:
 
 
 class SkipKind(Enum):
-    """Where matching goes on after a match; Flink's names."""
+    """Where matching continues after a match; Flink's skip strategies."""
 
     NO_SKIP = "NO_SKIP"
     SKIP_TO_NEXT = "SKIP_TO_NEXT"

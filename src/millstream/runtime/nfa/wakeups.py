@@ -1,7 +1,7 @@
-"""When each key must be looked at next.
+"""Wake-up times of keys: when the partial matches of a key must be checked next.
 
-Promises: a key is given once when its time has come; the table is the truth, the heap an index that is checked on use.
-Does not know: why a key is to be looked at."""
+Promises: a key is returned once, at its time. The state table has the times; the heap is an index, checked on use.
+Does not know: why a key must be checked."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Wakeups:
         self._pushed += 1
         heapq.heappush(self._heap, (time, self._pushed, key))
 
-    def by(self, key: Any, time: int) -> None:
-        """Look at the key at that time, or before it as agreed."""
+    def register(self, key: Any, time: int) -> None:
+        """Wake a key at `time`, or earlier if that is registered."""
         time = min(time, MAX_WATERMARK)
         known = self._times[key]
         if known is ABSENT or time < known:
@@ -38,18 +38,18 @@ class Wakeups:
             self._push(key, time)
 
     def due(self, until: int) -> list[Any]:
-        """The keys to be looked at up to and with `until`, in the order of their times."""
-        heap, found = self._heap, []
+        """Remove and return the keys whose time is at or before `until`, in the order of their times."""
+        heap, due = self._heap, []
         while heap and heap[0][0] <= until:
             time, _, key = heapq.heappop(heap)
             if self._times[key] == time:
                 self._times[key] = ABSENT
                 self._dirty.add(key)
-                found.append(key)
-        return found
+                due.append(key)
+        return due
 
     def next(self) -> int | None:
-        """The time of the first wakeup."""
+        """Return the time of the first wake-up."""
         heap = self._heap
         while heap and self._times[heap[0][2]] != heap[0][0]:
             heapq.heappop(heap)

@@ -54,7 +54,7 @@ class AsyncSpec(OperatorSpec):
     key: KeySelection | None = None
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return AsyncOperator(context, self)
 
 
@@ -150,5 +150,5 @@ class AsyncOperator(Operator):
         """Give up the event loop."""
         calls, self._calls = self._calls, None
         if calls is not None:
-            with contextlib.suppress(Exception):  # nobody is left to be told
+            with contextlib.suppress(Exception):  # there is nothing left to report the failure to
                 calls.close()

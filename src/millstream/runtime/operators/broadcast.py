@@ -41,7 +41,7 @@ class NoKeyHere(UserError):
 
 
 class _NoKey:
-    """In the place of a key: whoever looks something up with it is told that there is none."""
+    """Stands for the key where there is none: keyed state refuses it."""
 
     def __hash__(self) -> int:
         raise NoKeyHere
@@ -59,7 +59,7 @@ class BroadcastSpec(OperatorSpec):
     key: KeySelection | None = None
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         if self.key is None:
             return BroadcastOperator(context, self.function, self.descriptors)
         return KeyedBroadcastOperator(context, self.function, self.descriptors, self.key)

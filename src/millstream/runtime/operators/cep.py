@@ -3,8 +3,8 @@
 In event time events wait until the watermark has passed them, and are then matched in the order of their timestamps; in
 processing time they are matched as they come. What waits at the end of an epoch waits in state, by key.
 
-Promises: a match is told with the time of the event that completes it; what time alone completes or ends is told with
-the time at which it did, however the input was cut; what a key needs to go on is in state, and nothing else.
+Promises: a match has the timestamp of the event that completes it; a match that time completes or ends has that time,
+however the input is cut into batches. All that a key needs to continue is in state.
 Does not know: how patterns are written or matched."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LATE_COUNT = "numLateRecordsDropped"
 
 
 class NoTimestamp(UserError):
-    """Event time was asked for, but a record has no timestamp."""
+    """The pattern is in event time, but a record has no timestamp."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -75,12 +75,12 @@ class CepSpec(OperatorSpec):
     late_tag: str | None = None
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return CepOperator(context, self)
 
 
 class MatchContext:
-    """What functions are given with a match."""
+    """The context of functions that process matches."""
 
     def __init__(self, operator: CepOperator) -> None:
         self._operator = operator
@@ -164,7 +164,7 @@ class CepOperator(Operator):
             self._pass(self.context.now)
 
     def check_patterns(self) -> None:
-        """Partial matches must be of the pattern they go on with."""
+        """Refuse partial matches of another pattern."""
         now = self._patterns[""].fingerprint
         memory = self.context.memory.part(PatternMemory)
         if memory.fingerprint not in (None, now) and any(True for _ in self.matches.scan(None)):
@@ -189,7 +189,7 @@ class CepOperator(Operator):
         return self._wakeups.next() if self.spec.processing_time else None
 
     def _pass(self, now: int) -> None:
-        """Time has come to `now`: match what has waited for it."""
+        """Advance time to `now`: match the events that waited for it."""
         woken = self._wakeups.due(now)
         parts = [*self._from_queue(woken, now), *self._from_arrived(now)]
         self._match(parts, woken, now)
@@ -199,7 +199,7 @@ class CepOperator(Operator):
         events = Events(parts, self.spec.key, self.context.name, self._order) if parts else None
         for pattern in self._patterns.values():
             for key, due in pattern.run(events, woken, now):
-                self._wakeups.by(key, due)
+                self._wakeups.register(key, due)
         self._collector.flush(self.context)
 
     # -------------------------------------------------------------------------------------------------------- events
@@ -268,7 +268,7 @@ class CepOperator(Operator):
             if len(later) < len(waiting):
                 self._queue.put(None, key, later or ABSENT)
             if later:
-                self._wakeups.by(key, min(time for time, _ in later))
+                self._wakeups.register(key, min(time for time, _ in later))
         if found:
             keys, times, rows = map(list, zip(*found, strict=True))
             yield Batch(self.spec.input_type, rows=rows, timestamps=np.array(times, dtype=np.int64), keys=keys)
@@ -285,7 +285,7 @@ class CepOperator(Operator):
                 else:
                     before.append((time, event))
                 self._waiting_dirty.add(key)
-                self._wakeups.by(key, time + 1 if self.spec.processing_time else time)
+                self._wakeups.register(key, time + 1 if self.spec.processing_time else time)
 
     # ------------------------------------------------------------------------------------------------------- results
 

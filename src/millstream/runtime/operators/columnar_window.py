@@ -3,7 +3,7 @@
 Promises: the results of the general window operator for the same windows, without Python per record or per key.
 Does not know: triggers, merging, lateness beyond zero; for those the general operator is used.
 
-The epoch's batches are gathered and grouped once, before the watermark moves on."""
+The batches of an epoch are buffered and aggregated once, before the watermark advances."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ColumnarWindowSpec(OperatorSpec):
     late_tag: str | None = None
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ColumnarWindowOperator(context, self)
 
 
@@ -79,46 +79,46 @@ class ColumnarWindowOperator(Operator):
             key_type=Types.STRING(),
             restrict=self._cut,
         )
-        self._waiting: list[Batch] = []
+        self._buffer: list[Batch] = []
 
     def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
-        """The rows of a chunk whose keys are in some key groups."""
+        """Return the rows of a chunk whose keys are in some key groups."""
         chunk = columns.unpacked(data)
-        found = self.context.state.grouper.of_column(chunk.column("key"))
-        mine = np.flatnonzero((found >= groups.start) & (found <= groups.end))
+        key_groups = self.context.state.grouper.of_column(chunk.column("key"))
+        mine = np.flatnonzero((key_groups >= groups.start) & (key_groups <= groups.end))
         return columns.packed(chunk.take(pa.array(mine))) if len(mine) else ABSENT
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting."""
-        self._waiting = []
+        """Drop batches that a failed attempt may have left."""
+        self._buffer = []
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
+        """Buffer the batch."""
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
             raise columns.NeedsTimestamps(self.context.name)
-        self._waiting.append(batch)
+        self._buffer.append(batch)
 
     def on_sorted(self, unit: SortedUnit) -> None:
-        """All records of some keys: each window of theirs once, without state."""
-        if not unit.complete or self._waiting or self.context.memory.part(OpenWindows).starts:
+        """Aggregate whole keys at once: each of their windows is complete, so no state is needed."""
+        if not unit.complete or self._buffer or self.context.memory.part(OpenWindows).starts:
             super().on_sorted(unit)
             return
         self.on_batch(unit.batch, unit.side)
-        batches, self._waiting = self._waiting, []
+        batches, self._buffer = self._buffer, []
         spec = self._spec
         times: Any = batches[0].timestamps
         parts = columns.starts(times, spec.size, spec.slide, spec.offset)
         rows, starts = (np.concatenate(column) for column in zip(*parts, strict=True))
         where, whole = self._partials.groups(batches, spec.key, starts, rows)
-        if len(parts) > 1:  # of each key the windows in order of time
+        if len(parts) > 1:  # windows of a key in the order of time
             order = np.argsort(where, kind="stable")
             where, whole = where[order], whole.take(pa.array(order))
         for chunk in whole.combine_chunks().to_batches():
             self._emit(where, chunk)
 
     def on_watermark(self, watermark: int) -> None:
-        """Group what was gathered, then fire the windows that end by the watermark."""
-        self._group()
+        """Aggregate the buffered batches, then fire the windows that end by the watermark."""
+        self._aggregate_buffer()
         open_windows = self.context.memory.part(OpenWindows)
         due = sorted(start for start in open_windows.starts if start + self._spec.size - 1 <= watermark)
         for start in due:
@@ -129,13 +129,13 @@ class ColumnarWindowOperator(Operator):
         super().on_watermark(watermark)
 
     def end_epoch(self) -> None:
-        """What came after the last watermark goes into state."""
-        self._group()
+        """Aggregate the batches that came after the last watermark."""
+        self._aggregate_buffer()
 
-    def _group(self) -> None:
-        if not self._waiting:
+    def _aggregate_buffer(self) -> None:
+        if not self._buffer:
             return
-        batches, self._waiting = self._waiting, []
+        batches, self._buffer = self._buffer, []
         spec, watermark = self._spec, self.watermark
         times = np.concatenate([batch.timestamps for batch in batches])
         living = np.zeros(len(times), dtype=bool)
@@ -146,12 +146,12 @@ class ColumnarWindowOperator(Operator):
             living[rows] = True
             for window, chunk in self._partials.chunks(batches, spec.key, start, rows):
                 self._keep(window, chunk)
-        late = ~living & (times <= watermark)  # a record between two windows is in none, but not late
+        late = ~living & (times <= watermark)  # a record between two sliding windows is in none, but not late
         if late.any():
             self._late(batches, np.flatnonzero(late))
 
     def _keep(self, window: int, chunk: pa.RecordBatch) -> None:
-        """Add a chunk to a window; many small ones become one."""
+        """Add a chunk to the state of a window; many small chunks are merged."""
         starts = self.context.memory.part(OpenWindows).starts
         if window not in starts:
             starts.append(window)
@@ -165,8 +165,8 @@ class ColumnarWindowOperator(Operator):
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
         self.context.metrics.count(LATE_COUNT, len(rows))
         tag = self._spec.late_tag
-        kind = None if tag is None else self.context.side_types.get(tag)
-        if tag is None or kind is None:
+        late_type = None if tag is None else self.context.side_types.get(tag)
+        if tag is None or late_type is None:
             return
         offset = 0
         for batch in batches:
@@ -174,8 +174,8 @@ class ColumnarWindowOperator(Operator):
             offset += len(batch)
             if len(mine):
                 late = batch.take(mine)  # the side output has a type of its own
-                values = rowwise.conform(self.context.name, kind, late.rows())
-                self.out.emit_side(tag, late.with_rows(kind, values))
+                values = rowwise.conform(self.context.name, late_type, late.rows())
+                self.out.emit_side(tag, late.with_rows(late_type, values))
 
     def _fire(self, start: int) -> None:
         stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(start))]
@@ -186,7 +186,7 @@ class ColumnarWindowOperator(Operator):
         self._emit(np.full(merged.num_rows, start, dtype=np.int64), merged)
 
     def _emit(self, starts: np.ndarray, merged: pa.RecordBatch) -> None:
-        """The results of a chunk whose rows are of windows with these starts."""
+        """Emit the results of a chunk whose rows belong to windows with these starts."""
         ends, kind, count = starts + self._spec.size, self.context.output_type, merged.num_rows
         fields = list(kind.arrow_type)
         results = self._partials.finished(

@@ -1,8 +1,8 @@
-"""What operators share that give a stream its event time anew.
+"""Base of operators that assign new event time to a stream.
 
-Promises: one watermark at the end of what an epoch brought; upstream watermarks are replaced, except the last one,
-which ends the input; an input that was silent for the timeout counts as idle, once.
-Does not know: how the watermark is found."""
+Promises: at most one watermark at the end of an epoch; upstream watermarks are replaced, except the last one, which
+ends the input. An input without records for the idle timeout becomes idle; this is emitted once.
+Does not know: how the watermark is computed."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class EventTimeOperator(Operator):
     @property
     @abstractmethod
     def idle_timeout(self) -> int | None:
-        """After how many milliseconds of silence the input counts as idle."""
+        """After how many milliseconds without records the input is idle."""
 
     @abstractmethod
     def current_watermark(self) -> int | None:
-        """The watermark of all that was seen; None when the input is to count as idle."""
+        """Return the watermark of all records so far; None if the input is idle."""
 
     def begin_epoch(self) -> None:
-        """Nothing was seen."""
+        """No record has arrived in this epoch."""
         super().begin_epoch()
         self.seen = False
         memory = self.context.memory.part(self.memory_type)
@@ -59,13 +59,13 @@ class EventTimeOperator(Operator):
             super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """Idleness of the input is measured here."""
+        """Ignored: this operator detects idleness itself."""
 
     def on_active(self) -> None:
-        """As for idleness."""
+        """Ignored, as idleness is."""
 
     def end_epoch(self) -> None:
-        """Emit the watermark of what was seen, or say that nothing comes."""
+        """Emit the watermark, or that the input is idle."""
         memory = self.context.memory.part(self.memory_type)
         if self.seen or memory.active_at is None:
             memory.active_at = self.context.now
@@ -81,7 +81,7 @@ class EventTimeOperator(Operator):
         memory.idle_sent = idle
 
     def next_timer(self) -> int | None:
-        """When this input counts as idle."""
+        """Return when the input becomes idle."""
         timeout, memory = self.idle_timeout, self.context.memory.part(self.memory_type)
         if timeout is None or memory.active_at is None or memory.idle_sent or self.watermark == MAX_WATERMARK:
             return None

@@ -1,6 +1,6 @@
 """reduce, sum, min, max, min_by and max_by of keyed streams in a batch job.
 
-Promises: one result for each key, at the end of time; records are folded in the order of their times.
+Promises: one result for each key, at the end of its input; records are reduced in the order of their times.
 Does not know: windows, exchanges."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FinalReduceSpec(OperatorSpec):
     key: KeySelection
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return FinalReduceOperator(context, self.function, self.key)
 
 

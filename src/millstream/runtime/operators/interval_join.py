@@ -52,7 +52,7 @@ class IntervalJoinSpec(OperatorSpec):
     late_tags: tuple[str | None, str | None] = (None, None)
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return IntervalJoinOperator(context, self)
 
 

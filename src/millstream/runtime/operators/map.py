@@ -51,7 +51,7 @@ class ElementwiseSpec(OperatorSpec):
     key: KeySelection | None = None
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator for the kind of function."""
+        """Create the operator for the type of the function."""
         if isinstance(self.function, MapFunction):
             return MapOperator(context, self.function, self.key)
         if isinstance(self.function, FilterFunction):
@@ -65,7 +65,7 @@ class _Elementwise(FunctionOperator):
         self._key = key
 
     def _calls(self, call: Any, batch: Batch) -> Any:
-        """`call` with the scope moved to the key of the record at hand."""
+        """Return `call` with the scope moved to the key of each record."""
         if self._key is None:
             return call
         return rowwise.keyed_call(self.context, call, self._key.keys(batch, self.context.name))
@@ -76,19 +76,19 @@ class MapOperator(_Elementwise):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Map every record."""
-        name, kind = self.context.name, self.context.output_type
+        name, output_type = self.context.name, self.context.output_type
         rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())
-        self.out.emit(batch.with_rows(kind, rowwise.conform(name, kind, rows)))
+        self.out.emit(batch.with_rows(output_type, rowwise.conform(name, output_type, rows)))
 
 
 class FilterOperator(_Elementwise):
-    """Keeps the records the function says yes to."""
+    """Keeps the records for which the function returns true."""
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep or drop every record."""
         name = self.context.name
-        wanted = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())
-        keep = np.fromiter(map(bool, wanted), dtype=bool, count=len(wanted))
+        results = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())
+        keep = np.fromiter(map(bool, results), dtype=bool, count=len(results))
         self.out.emit(batch if keep.all() else batch.take(np.flatnonzero(keep)))
 
 
@@ -97,8 +97,8 @@ class FlatMapOperator(_Elementwise):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit all results, each with its record's timestamp."""
-        name, kind = self.context.name, self.context.output_type
+        name, output_type = self.context.name, self.context.output_type
         call = self._calls(self.function.flat_map, batch)
         rows, counts = rowwise.flat_map_rows(name, call, batch.rows())
         times = rowwise.repeat_timestamps(batch.timestamps, counts)
-        self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, rows), timestamps=times))
+        self.out.emit(Batch(output_type, rows=rowwise.conform(name, output_type, rows), timestamps=times))

@@ -31,7 +31,7 @@ FixedWindows = TumblingEventTimeWindows | SlidingEventTimeWindows
 
 
 def has_panes(assigner: object) -> bool:
-    """Whether windows of this kind have panes that are known without looking at other records."""
+    """Whether the windows of the assigner consist of panes that do not depend on other records."""
     return type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
 
 
@@ -40,7 +40,7 @@ def _pane_size(assigner: FixedWindows) -> int:
 
 
 class MergePartials(AggregateFunction):
-    """The fold of partial results (key, accumulator, records) into what the whole fold would give."""
+    """Merges partial results (key, accumulator, records) into the result of the whole aggregation."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
@@ -86,7 +86,7 @@ class LocalFoldSpec(OperatorSpec):
     assigner: FixedWindows
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return LocalFoldOperator(context, self)
 
 
@@ -164,7 +164,7 @@ class LocalColumnsSpec(OperatorSpec):
     assigner: FixedWindows
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return LocalColumnsOperator(context, self)
 
 

@@ -135,7 +135,7 @@ class CoElementwiseSpec(OperatorSpec):
     keys: tuple[KeySelection, ...] = ()
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return CoElementwiseOperator(context, self.function, self.keys)
 
 

@@ -26,12 +26,12 @@ class ReduceSpec(OperatorSpec):
     key: KeySelection
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ReduceOperator(context, self.function, self.key)
 
 
 class ReduceOperator(FunctionOperator):
-    """Folds each record into its key's value."""
+    """Reduces each record with the value of its key."""
 
     def __init__(self, context: OperatorContext, function: ReduceFunction, key: KeySelection) -> None:
         super().__init__(context, function, keyed=True)

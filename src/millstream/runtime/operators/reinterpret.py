@@ -1,4 +1,4 @@
-"""A stream that is partitioned by key already is taken as keyed, without an exchange.
+"""reinterpret_as_keyed_stream: a stream that is already partitioned by key becomes keyed without an exchange.
 
 Promises: records pass unchanged, with their keys; one whose key belongs to another subtask is refused, because its
 state would be lost when the parallelism changes.
@@ -31,17 +31,17 @@ class KeyElsewhere(UserError):
 
 @dataclass(frozen=True)
 class ReinterpretSpec(OperatorSpec):
-    """The key that a stream is said to be partitioned by."""
+    """The key that the program says the stream is partitioned by."""
 
     key: KeySelection
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ReinterpretOperator(context, self.key)
 
 
 class ReinterpretOperator(Operator):
-    """Checks that every key is in its place."""
+    """Checks that every key belongs to this subtask."""
 
     def __init__(self, context: OperatorContext, key: KeySelection) -> None:
         super().__init__(context)

@@ -1,7 +1,7 @@
-"""The end of a pipeline: hands records to a sink's writer, and what it staged to the JobMaster.
+"""The sink operator: writes records with the writer of a sink, and reports what the writer staged.
 
 Promises: one writer per epoch and attempt; its committables travel with the report. A writer that is a
-`CheckpointedFunction` is initialised when it is made, and hands its state on after it has staged its records.
+`CheckpointedFunction` is initialized when it is created, and its snapshot is taken after it has staged its records.
 Does not know: commits."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SinkSpec(OperatorSpec):
     sink: Sink
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SinkOperator(context, self.sink)
 
 
@@ -51,7 +51,7 @@ class SinkOperator(Operator):
         self._writer: SinkWriter | None = None
 
     def begin_epoch(self) -> None:
-        """What an earlier attempt left open is not ours."""
+        """Abort a writer that a failed attempt left open."""
         with contextlib.suppress(Exception):
             self.abandon()
 
@@ -84,29 +84,29 @@ class SinkOperator(Operator):
             rowwise.guarded(self.context, writer.write, batch.rows(), times)
 
     def abandon(self) -> None:
-        """Undo what the writer staged."""
+        """Abort what the writer staged."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abort()
             writer.close()
 
     def on_watermark(self, watermark: int) -> None:
-        """Nothing comes after a sink; its committer is told how far it is."""
+        """Remember the watermark for the committer; there is no operator after a sink."""
         self.context.memory.watermark = watermark
         self.context.memory.part(SinkMemory).idle = False
 
     def on_idle(self) -> None:
-        """Nothing comes after a sink; its committer does not wait for it."""
+        """Remember that this subtask is idle, so that the committer does not wait for its watermark."""
         self.context.memory.part(SinkMemory).idle = True
 
     def on_active(self) -> None:
-        """It is waited for again."""
+        """The committer waits for the watermark of this subtask again."""
         self.context.memory.part(SinkMemory).idle = False
 
     def end_epoch(self) -> None:
         """Stage what was written; the report carries the committables."""
         if self._writer is not None:
-            writer = self._writer  # until it is closed it can be abandoned
+            writer = self._writer  # `abandon` can still abort it until it is closed
             staged = rowwise.guarded(self.context, writer.prepare_commit)
             if isinstance(writer, CheckpointedFunction):
                 rowwise.guarded(self.context, writer.snapshot_state, SnapshotContext(self.context))

@@ -1,7 +1,7 @@
 """A sink function: one call for every record, and nothing to undo it.
 
-Promises: every record is given to the function at least once: what a failed epoch gave is given again. A sink that is
-to show each record once has a writer and a committer instead.
+Promises: the function is called at least once for every record: records of a failed epoch are passed again. A sink
+that must write each record exactly once has a writer and a committer instead.
 Does not know: commits."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SinkFunctionSpec(OperatorSpec):
     function: SinkFunction
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SinkFunctionOperator(context, self.function)
 
 

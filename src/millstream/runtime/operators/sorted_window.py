@@ -1,4 +1,4 @@
-"""Event-time windows of a batch job: each window once, as a range of sorted records.
+"""Event-time windows of a batch job, evaluated once each on ranges of sorted records.
 
 Promises: the results of the general window operator for the same windows, without state, timers or a protocol per
 record, for keys whose records come in one unit; larger ones go through the general operator.
@@ -23,7 +23,7 @@ from millstream.windows.window import TimeWindow
 
 
 def can_be_sorted(spec: WindowSpec) -> bool:
-    """Whether each window fires once, at its end, with all its records, and is a range of them."""
+    """Whether each window fires once, at its end, and its records are a range of the sorted records."""
     return has_ranges(spec.assigner) and type(spec.trigger) is EventTimeTrigger and spec.evictor is None
 
 
@@ -34,7 +34,7 @@ class SortedWindowSpec(OperatorSpec):
     window: WindowSpec
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SortedWindowOperator(context, self.window)
 
 

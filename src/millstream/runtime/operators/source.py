@@ -1,4 +1,4 @@
-"""The head of every pipeline: reads the ranges that the plan names.
+"""The source operator: reads the split ranges of the epoch plan.
 
 Promises: the same ranges give the same records; each split has its own watermark generator, and the subtask's watermark
 is the least over its splits that are neither idle nor at their end.
@@ -32,7 +32,7 @@ class SourceSpec(OperatorSpec):
     periodic: bool = True
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SourceOperator(context, self.source, self.strategy, periodic=self.periodic)
 
 
@@ -105,7 +105,7 @@ class SourceMemory(MemoryPart):
 
 
 class SourceOperator(Operator):
-    """Reads ranges and makes watermarks per split."""
+    """Reads ranges and generates watermarks per split."""
 
     def __init__(
         self, context: OperatorContext, source: Source, strategy: WatermarkStrategy, *, periodic: bool = True
@@ -117,7 +117,7 @@ class SourceOperator(Operator):
         self._reader: SourceReader | None = None
 
     def open(self) -> None:
-        """Make the reader, unless there is one."""
+        """Create the reader, unless there is one."""
         if self._reader is not None:
             return
         settings = ReaderContext(self.context.subtask, self.context.parallelism, self.context.block_records)
@@ -128,7 +128,7 @@ class SourceOperator(Operator):
         raise AssertionError(batch, side)
 
     def pump(self) -> Iterator[None]:
-        """Read the epoch's ranges; control goes back after every batch, so that memory stays bounded."""
+        """Read the ranges of the epoch; yields after every batch, so that memory stays bounded."""
         work = self._work()
         memory = self.context.memory.part(SourceMemory)
         for data in work.ranges:
@@ -158,22 +158,23 @@ class SourceOperator(Operator):
         return work or SourceWork()
 
     def _reject(self) -> None:
-        """Count what the reader left out; what it kept goes to the side output, if somebody listens."""
+        """Count records that the reader skipped; dead letters go to the side output, if the program reads it."""
         assert self._reader is not None
         rejected = self._reader.take_rejected()
         if rejected.count:
             self.context.metrics.count("numRecordsSkipped", rejected.count)
-        kind = self.context.side_types.get(DEAD_LETTERS)
-        if rejected.letters and kind is not None:
+        letter_type = self.context.side_types.get(DEAD_LETTERS)
+        if rejected.letters and letter_type is not None:
             rows = [Row(data=data, reason=reason) for data, reason in rejected.letters]
-            self.out.emit_side(DEAD_LETTERS, Batch(kind, rows=rows))
+            self.out.emit_side(DEAD_LETTERS, Batch(letter_type, rows=rows))
 
     def _batch(self, read: Records) -> Batch:
-        kind = self._source.type_info()
+        record_type = self._source.type_info()
         times = timestamps_of(read.timestamps)
         if isinstance(read.values, pa.Array):
-            return Batch(kind, array=read.values, timestamps=times)
-        return Batch(kind, rows=rowwise.conform(self.context.name, kind, list(read.values)), timestamps=times)
+            return Batch(record_type, array=read.values, timestamps=times)
+        rows = rowwise.conform(self.context.name, record_type, list(read.values))
+        return Batch(record_type, rows=rows, timestamps=times)
 
     def _advance(self, work: SourceWork, memory: SourceMemory) -> None:
         if work.end:
@@ -196,7 +197,7 @@ class SourceOperator(Operator):
         memory.idle_sent = idle
 
     def next_timer(self) -> int | None:
-        """When the next split counts as idle."""
+        """Return when the next split becomes idle."""
         timeout = self._strategy.idle_timeout
         work = self._work()
         if timeout is None or work.end:
@@ -205,8 +206,8 @@ class SourceOperator(Operator):
         due = [splits[name].active_at + timeout for name in work.splits if name in splits]
         return min((at for at in due if at > self.context.now), default=None)
 
-    def take_over(self, before: Operator) -> None:
-        """Go on with the reader: the same ranges give the same records, whatever it has read before."""
+    def transfer_from(self, before: Operator) -> None:
+        """Continue with the reader: the same ranges give the same records, whatever it has read before."""
         assert isinstance(before, SourceOperator)
         self._reader, before._reader = before._reader, None
 

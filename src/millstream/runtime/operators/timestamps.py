@@ -1,6 +1,6 @@
-"""assign_timestamps_and_watermarks: event time given to a stream after its source.
+"""assign_timestamps_and_watermarks: assigns event time to a stream after its source.
 
-Promises: the watermark is the strategy's, of the greatest timestamp so far; one generator goes on from epoch to epoch.
+Promises: the watermark is that of the strategy; one generator continues from epoch to epoch.
 Does not know: splits; sources have generators of their own."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TimestampsSpec(OperatorSpec):
     periodic: bool = True
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return TimestampsOperator(context, self.strategy, periodic=self.periodic)
 
 
@@ -73,45 +73,45 @@ class TimestampsOperator(EventTimeOperator):
 
     @property
     def idle_timeout(self) -> int | None:
-        """The strategy's own."""
+        """The idle timeout of the strategy."""
         return self._strategy.idle_timeout
 
     def current_watermark(self) -> int | None:
-        """What the generator says; None when it says that nothing comes."""
-        found: int | None = rowwise.guarded(self.context, self._generator.current, self._periodic)
-        return found
+        """Return the watermark of the generator; None if it is idle."""
+        watermark: int | None = rowwise.guarded(self.context, self._generator.current, self._periodic)
+        return watermark
 
     def begin_epoch(self) -> None:
-        """Go on from what the last epoch remembered."""
+        """Continue with the generator of the epoch before."""
         super().begin_epoch()
         self._generator = Generator(self._strategy, self.context.memory.part(TimestampsMemory).generator)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Give timestamps, remember the greatest."""
+        """Assign timestamps, and pass them to the generator."""
         stamped = stamp(self.context, self._strategy, batch)
         self._generator.on_batch(stamped, events(self.context))
         self.seen = True
         self.out.emit(stamped)
 
     def end_epoch(self) -> None:
-        """Remember the generator as it is before it is asked for the watermark."""
+        """Remember the generator as it is before it emits the watermark."""
         self.context.memory.part(TimestampsMemory).generator = self._generator.memory()
         super().end_epoch()
 
 
 def stamp(context: OperatorContext, strategy: WatermarkStrategy, batch: Batch) -> Batch:
-    """The batch with the strategy's timestamps."""
+    """Return the batch with the timestamps of the strategy."""
 
     def extract(function: Callable[[Any, Any], int], rows: list[Any], times: list[Any]) -> list[int]:
         pairs = list(zip(rows, times, strict=True))
-        found = rowwise.map_rows(context.name, lambda pair: function(*pair), pairs)
-        return rowwise.integers(context.name, "timestamp assigner", found)
+        timestamps = rowwise.map_rows(context.name, lambda pair: function(*pair), pairs)
+        return rowwise.integers(context.name, "timestamp assigner", timestamps)
 
     return assign_timestamps(strategy, batch, extract)
 
 
 def events(context: OperatorContext) -> Callable[[Any, list[Any], list[Any], Any], None]:
-    """The loop that shows every record to a generator of the user's own."""
+    """Return the loop that passes every record to a custom generator."""
 
     def show(on_event: Callable[[Any, Any, Any], None], rows: list[Any], times: list[Any], output: Any) -> None:
         pairs = list(zip(rows, times, strict=True))

@@ -1,6 +1,6 @@
 """Windows of keyed streams in full generality: any assigner, trigger, evictor, lateness, merging.
 
-Promises: Flink's window semantics: a window fires when its trigger says so, is kept until the watermark passes its end
+Promises: Flink's window semantics: a window fires when its trigger fires, is kept until the watermark passes its end
 by the allowed lateness, and a record that belongs to no living window is late: counted, and sent to the side output.
 Does not know: columns; built-in aggregates over fixed windows have an operator that does."""
 
@@ -65,12 +65,12 @@ class WindowSpec(OperatorSpec):
     weight: Callable[[Any], int] | None = None  # how many records an element stands for, when it is not one
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return WindowOperator(context, self)
 
 
 class WindowOperator(FunctionOperator):
-    """Follows each record through assigner, contents and trigger."""
+    """Passes each record to the assigner, the contents of its windows and the trigger."""
 
     def __init__(self, context: OperatorContext, spec: WindowSpec) -> None:
         called = getattr(spec.function, "function", spec.function)

@@ -2,7 +2,7 @@
 
 Promises: Flink's window join: a window has the records of both streams of its key, each stream's in order of arrival;
 whatever holds for windows of one stream holds here.
-Does not know: what is made of the groups; the function does."""
+Does not know: what the function does with the groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WindowJoinSpec(OperatorSpec):
     keys: tuple[KeySelection, KeySelection]
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return WindowJoinOperator(context, self)
 
 

@@ -34,7 +34,7 @@ _MERGED_BY = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "m
 
 
 def starts(timestamps: np.ndarray, size: int, slide: int, offset: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each of the windows a record can be in: (rows that are in it, where it starts)."""
+    """Yield pairs (rows, starts of their windows): one pair for each window that a record can be in."""
     last = timestamps - np.mod(timestamps - offset, slide)
     found = []
     for step in range(-(-size // slide)):
@@ -46,7 +46,7 @@ def starts(timestamps: np.ndarray, size: int, slide: int, offset: int) -> list[t
 
 
 class Partials:
-    """Partial aggregates of some aggregates: how chunks are made, merged and finished."""
+    """Partial aggregates: computes, merges and finishes chunks of them."""
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
         self._parts: list[tuple[str | int | None, str]] = []  # (field, kind) of each column behind the key
@@ -61,7 +61,7 @@ class Partials:
     def chunks(
         self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
     ) -> list[tuple[int, pa.RecordBatch]]:
-        """A chunk for each window that has records."""
+        """Yield a chunk for each window that has records."""
         where, whole = self.groups(batches, key, windows, rows)
         if not len(where):
             return []
@@ -74,7 +74,7 @@ class Partials:
     def groups(
         self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, pa.Table]:
-        """The chunks of all windows in one, and the window of each of its rows."""
+        """Return one chunk for all windows, and the window of each of its rows."""
         columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
         wanted: list[tuple[Any, str]] = []
         for field, kind in self._parts:

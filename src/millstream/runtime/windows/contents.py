@@ -1,6 +1,6 @@
 """What a window holds: its elements, or what they fold to.
 
-Promises: the same table and the same fold for whoever keeps windows.
+Promises: all window operators use the same table and the same aggregation.
 Does not know: triggers, merging, when content is evaluated."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What assigners, triggers and window functions are given.
+"""Contexts of window assigners, triggers and window functions.
 
 Promises: Flink's contexts; what they show belongs to the key and window that the operator's scope is at.
 Does not know: how windows are kept, when anyone is called."""

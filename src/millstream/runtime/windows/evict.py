@@ -1,6 +1,6 @@
 """Eviction: records of a window are left out before or after it is evaluated.
 
-Promises: what an evictor leaves is a part of what it was given, in the same order; a fold sees only what is left.
+Promises: the elements after eviction are a subset of those before it, in the same order; aggregation uses only them.
 Does not know: where the window keeps its records."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Windows that merge: which window each in-flight window of a key keeps its state in.
+"""Merging windows: the state window of each in-flight window of a key.
 
 Promises: after `add`, the windows of a key do not overlap; merged windows keep the state of one of them, so only the
 others' state moves.
-Does not know: triggers, contents; the callback tells the operator what was merged."""
+Does not know: triggers, contents; the callback notifies the operator of merges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def merging_table(state: OperatorState) -> StateTable:
 def stored_form(mapping: Mapping[Any, Any]) -> Any:
     """window -> state window as a table keeps it, the first one first: windows of time as their four bounds in a row.
 
-    There is one for each key, and numbers are light to keep and quick to write."""
+    Numbers take little memory and are written quickly; there is one mapping for each key."""
     if not mapping:
         return ABSENT
     windows = list(chain.from_iterable(mapping.items()))
@@ -82,7 +82,7 @@ class MergingWindows:
             self._write(key, mapping)
 
     def add(self, key: Any, window: Any, on_merge: OnMerge) -> Any:
-        """Add a window, merge what overlaps; gives the window it became part of.
+        """Add a window, merge overlapping windows, and return the result.
 
         `on_merge(result, merged windows, state window kept, state windows that go)` is called before it returns."""
         mapping = self._mapping(key)
@@ -92,7 +92,7 @@ class MergingWindows:
         for merged_into, members in merges.found.items():
             if window in members:
                 result = merged_into
-            merged = [each for each in mapping if each in members and each != window]  # the one that came first, first
+            merged = [other for other in mapping if other in members and other != window]  # in the order of arrival
             if not merged or merged == [merged_into]:
                 continue
             kept = mapping[merged[0]]
