@@ -49,7 +49,7 @@ def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
     monkeypatch.setattr(placement, "running_slots", lambda context: coming.pop(0) if len(coming) > 1 else coming[0])
     anchor._await_slots()
     assert coming == [4]
-    monkeypatch.setattr(placement, "_NEXT", 0.05)
+    monkeypatch.setattr(placement, "_NEXT_EXECUTOR", 0.05)
     coming[:] = [1, 2]
     anchor._await_slots()  # no more come: the job begins with what there is
     assert coming == [2]
