@@ -15,7 +15,7 @@ from millstream.cluster.rescale import rescale_graph
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
-from millstream.graph.batch import as_batch
+from millstream.graph.batch import to_batch
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input
 from millstream.job.job_status import JobStatus
@@ -167,4 +167,4 @@ def test_other_key_groups_need_an_exchange() -> None:
 
 def test_a_batch_sorts_what_is_in_place() -> None:
     graph = graph_of(SPARED["first of a join"][0])
-    assert hashed(as_batch(graph)) == hashed(graph) + 1
+    assert hashed(to_batch(graph)) == hashed(graph) + 1
