@@ -15,9 +15,7 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.checkpoint_lookup import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
-from millstream.cluster.finding import AllCheckpointsDamaged, OlderCheckpointRefused, SnapshotDamaged
 from millstream.cluster.job_events import CheckpointDone, EpochDone
-from millstream.cluster.observations import CheckpointDone, EpochDone
 from millstream.engine import epoch_level
 from millstream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
