@@ -16,4 +16,6 @@ def test_a_unit_test_stands_in_the_folder_of_what_it_tests(path: Path) -> None:
     folder = path.parent.relative_to(UNIT)
     assert (PACKAGE / folder).is_dir(), f"there is no src/millstream/{folder}"
     package = ".".join(("millstream", *folder.parts))
-    assert package in path.read_text(encoding="utf-8"), f"it names nothing of {package}"
+    shared = path.with_name("conftest.py")
+    texts = [file.read_text(encoding="utf-8") for file in (path, shared) if file.exists()]
+    assert any(package in text for text in texts), f"neither it nor its conftest.py names anything of {package}"
