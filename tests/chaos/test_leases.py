@@ -476,7 +476,7 @@ def test_a_standby_that_can_never_look_at_the_lease_ends_after_a_time_and_says_w
         before = clock.precise()
         life = run(replace(SETUP, options={"restart-strategy.type": "exponential-delay"}), world, leadership=standby)
         assert life.status is JobStatus.SUSPENDED
-        assert str(life.failure).startswith("this driver stood by and could not look at the lease for 60 s: ")
+        assert str(life.failure).startswith("this driver stood by and could not read the lease for 60 s: ")
         assert 60.0 <= clock.precise() - before < 75.0
 
 
@@ -602,12 +602,12 @@ def test_epochs_that_were_planned_anew_are_progress_again() -> None:
         leader_progress.on_epochs_replanned(3)
         assert not moves(lambda: leader_progress.on_epoch_accepted(2))
         assert moves(lambda: leader_progress.on_epoch_accepted(3))
-        assert moves(leader_progress.idle)
-        leader_progress.checkpoint_failed()
-        assert not moves(leader_progress.idle)
+        assert moves(leader_progress.on_idle)
+        leader_progress.on_checkpoint_failed()
+        assert not moves(leader_progress.on_idle)
         assert not moves(lambda: leader_progress.on_epoch_accepted(9))
         assert moves(leader_progress.on_savepoint_piece)
-        assert moves(leader_progress.checkpoint_completed)
+        assert moves(leader_progress.on_checkpoint_completed)
         assert moves(lambda: leader_progress.on_epoch_accepted(10))
         assert not moves(lambda: leader_progress.on_epoch_accepted(9))
 
