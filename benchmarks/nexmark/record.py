@@ -17,6 +17,7 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests" / "sql")]
 
 from benchmarks.nexmark import files, golden, program  # noqa: E402
 from pyflink.table import EnvironmentSettings, TableEnvironment  # noqa: E402
+
 from record import shown  # noqa: E402
 
 

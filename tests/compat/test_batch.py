@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import record
 from test_golden import NOT_RUN, ORDER_SHOWS, as_millstream
 
+import record
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 
 RUNNING = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-import record
 
+import record
 from millstream.client import local
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
+
 from record import Dumper, _cause
 
 GOLDEN = Path(__file__).parent / "golden" / "ends" / "changelogs.yaml"

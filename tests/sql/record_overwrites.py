@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 from overwrites import GOLDEN, files_below, filled
 from pyflink.table import EnvironmentSettings, TableEnvironment
+
 from record import Dumper, _cause
 
 if __name__ == "__main__":
