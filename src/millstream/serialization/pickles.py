@@ -1,10 +1,10 @@
 """What a pickle would do, found out without doing it.
 
 Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory for its size than any
-pickle of a pickler: lengths beyond its end, memo numbers beyond its size, more sets or calls than a pickler could have
-written into so many bytes, values nested deeper than hashing them could bear. What passes takes at most about 130 bytes
-for each byte of the pickle, which a list of empty sets does take; `codec` limits what calls copy. It allocates nothing
-that depends on what the pickle says.
+pickle of a pickler: lengths beyond its end, frames that overlap or end inside an opcode, memo numbers beyond its size,
+more sets or calls than a pickler could have written into so many bytes, values nested deeper than hashing them could
+bear. What passes takes at most about 130 bytes for each byte of the pickle, which a list of empty sets does take;
+`codec` limits what calls copy. It allocates nothing that depends on what the pickle says.
 Does not know: which globals may be loaded; the unpickler asks for each."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIXED = {
     1: b"hKq\x80",
     2: b"M",
     4: b"Jj",
-    8: b"G\x95",
+    8: b"G",
 }
 _COUNTED_SHORT = b"\x8cC\x8aU"  # one byte of length: text, bytes, and whole numbers
 _COUNTED = {ord("X"): 4, ord("B"): 4, ord("T"): 4, 0x8B: 4, 0x8D: 8, 0x8E: 8, 0x96: 8}
@@ -28,7 +28,7 @@ _LINES = frozenset(b"FILSVgp")
 _GLOBALS = {ord("c"): 2, ord("i"): 2, ord("P"): 1}  # lines of argument
 _STACK_GLOBAL, _BINPERSID = 0x93, ord("Q")
 _EXTENSIONS = {0x82: 1, 0x83: 2, 0x84: 4}
-_LONG_BINPUT = ord("r")
+_LONG_BINPUT, _FRAME = ord("r"), 0x95
 _TUPLES = b"\x85\x86\x87tR\x81"
 # The fewest bytes that a pickler writes for what takes most memory for its opcode: each set is put into the memo, and
 # each call gets its function and its arguments, which are at least two references, and is put into the memo. Lists,
@@ -41,18 +41,21 @@ def _any_of(codes: bytes) -> bytes:
     return b"[" + b"".join(re.escape(bytes([code])) for code in codes) + b"]"
 
 
-def _run_of(more: bytes = b"", without: bytes = b"") -> re.Pattern[bytes]:
+def _run_of(more: bytes = b"", without: bytes = b"", frames: bool = False) -> re.Pattern[bytes]:
     """A pattern for any number of opcodes that need no look. Its form is what `re` is quickest with."""
     bare = _any_of((_FIXED[0] + more).translate(None, without)) + b"*+"
     lengths = b"|".join(re.escape(bytes([length])) + b".{%d}" % length for length in range(256))
     text, *others = (re.escape(bytes([code])) + b"(?:" + lengths + b")" for code in _COUNTED_SHORT)
     fixed = [re.escape(bytes([code])) + b"." * size for size, codes in _FIXED.items() if size for code in codes]
+    if frames:
+        fixed.append(re.escape(bytes([_FRAME])) + b"." * 8)
     return re.compile(b"(?s:" + bare + b"(?:(?:" + b"|".join([text, *fixed, *others]) + b")" + bare + b")*+)")
 
 
 _RUN, _RUN_WITH_GLOBALS = _run_of(), _run_of(bytes([_STACK_GLOBAL]))
-# True of most pickles: there is nothing in them to look at, unless they are very long.
-is_plain = _run_of(without=bytes(_COSTS)).fullmatch
+# True of most pickles: there is nothing in them to look at, unless they are very long. They load no global, so they are
+# read from memory, where frames have no effect.
+is_plain = _run_of(without=bytes(_COSTS), frames=True).fullmatch
 
 
 class BadPickle(ValueError):
@@ -70,15 +73,29 @@ class LoadsExtension(BadPickle):
 def inspect(data: bytes) -> bool:
     """Whether the pickle loads globals; `BadPickle` if it cannot be read within its means."""
     loads_globals, place, end = False, 0, len(data)
+    frame_end = 0
     run = _RUN
     while True:
-        found = run.match(data, place)
+        limit = frame_end if place < frame_end else end
+        found = run.match(data, place, limit)
         assert found is not None  # an empty run is one
         place = found.end()
         if place >= end:
             break
+        if place == limit:
+            continue
         code = data[place]
-        if code in _COUNTED:
+        if code == _FRAME:
+            # Of frames that overlap, the unpickler skips bytes: it would read other opcodes than are read here.
+            if place < frame_end:
+                message = f"a frame at byte {place}, inside the frame that ends at {frame_end}"
+                raise BadPickle(message)
+            frame_end = place + 9 + int.from_bytes(data[place + 1 : place + 9], "little")
+            place += 9
+            if frame_end > end:
+                message = f"a frame that ends at byte {frame_end}, and {end} bytes in all"
+                raise BadPickle(message)
+        elif code in _COUNTED:
             size = _COUNTED[code]
             length = int.from_bytes(data[place + 1 : place + 1 + size], "little")
             place += 1 + size + length
@@ -101,6 +118,9 @@ def inspect(data: bytes) -> bool:
             raise LoadsExtension(number)
         else:
             message = f"the byte {code:#04x} at {place}, which is no opcode that is complete"
+            raise BadPickle(message)
+        if limit == frame_end < place:
+            message = f"an opcode that goes beyond the end of its frame, byte {frame_end}"
             raise BadPickle(message)
     _check_costs(data)
     if end >= MAX_DEPTH and end - len(data.translate(None, _TUPLES)) >= MAX_DEPTH:
@@ -222,6 +242,7 @@ _SIZES = {
     _STACK_GLOBAL: 0,
     _BINPERSID: 0,
     _LONG_BINPUT: 4,
+    _FRAME: 8,
 }
 
 

@@ -228,3 +228,41 @@ def test_depth_is_counted_through_every_container() -> None:
     many = pickle.dumps([(i, (i,)) for i in range(MAX_DEPTH)], 5)
     assert codec.decode(many)[-1] == (MAX_DEPTH - 1, (MAX_DEPTH - 1,))
     assert flat == codec.decode(codec.encode(flat))
+
+
+# ------------------------------------------------------------------------------------------------------------- frames
+
+
+def _frame(content: bytes, length: int | None = None) -> bytes:
+    return b"\x95" + struct.pack("<Q", len(content) if length is None else length) + content
+
+
+_GLOBAL = b"cmillstream.model.codec\nbuild\n0"
+_HIDDEN = b"Nr" + struct.pack("<I", MANY) + b"."  # a memo of MANY entries, which a text hides from `inspect`
+OVERLAPPING = {
+    # The unpickler drops what is left of the outer frame, and reads the text as opcodes.
+    "a frame inside a frame": _GLOBAL + _frame(_frame(b"\x8c" + bytes([len(_HIDDEN)]), len(_HIDDEN))) + _HIDDEN + b".",
+    "a frame beyond the end": _GLOBAL + _frame(b"N", 1 << 40) + b".",
+    "a text across the end of a frame": _GLOBAL + _frame(b"\x8c\x02a") + b"b.",
+    "a long text across the end of a frame": _GLOBAL + _frame(b"X\x02\x00\x00\x00a") + b"b.",
+    "a line across the end of a frame": _GLOBAL + _frame(b"I1") + b"2\n.",
+}
+
+
+@pytest.mark.parametrize("data", OVERLAPPING.values(), ids=OVERLAPPING)
+def test_frames_that_no_pickler_writes_are_refused(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadPickle):
+            inspect(b"\x80\x05" + data)
+        with pytest.raises(CorruptData):
+            codec.decode(b"\x80\x05" + data)
+        assert tracemalloc.get_traced_memory()[1] < MANY
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [1, 1 << 10, 1 << 16, 1 << 20])
+def test_frames_of_a_pickler_are_read(size: int) -> None:
+    value = [deque([b"x" * size]), deque(["y" * size]), deque(range(size % 70_000)), Fraction(1, 3)]
+    assert codec.decode(codec.encode(value)) == value
