@@ -139,7 +139,7 @@ def _run(
             found = list(results)
     except MillstreamError as problem:
         place = "a record" if broker is None else r"message \d+ of " + made.name + r"-[01]"
-        named = re.search(f"{place} is no {made.name} record", str(problem)) is not None
+        named = re.search(f"{place} is not a valid {made.name} record", str(problem)) is not None
         report.check(policy == "fail" and named, f"{where}: failed with {problem}")
         report.figures["failed"] = report.figures.get("failed", 0) + 1
         return
