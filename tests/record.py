@@ -1,4 +1,4 @@
-"""Record golden files anew: one command for all families.
+"""Record golden files again: one command for all families.
 
     python tests/record.py                          # lists the families
     python tests/record.py plans
@@ -7,7 +7,7 @@
 
 INTERPRETER is a Python with apache-flink 2.3.0, which most families are recorded from; the plans of millstream and the
 answers of DuckDB are recorded with this one. Words after the family go to its recorder. Golden state (tests/savepoints,
-tests/chaos) is not recorded anew: an older release wrote it."""
+tests/chaos) is not recorded again: an older release wrote it."""
 
 from __future__ import annotations
 

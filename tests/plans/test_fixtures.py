@@ -1,6 +1,6 @@
 """Each rewrite rule and each physical decision, on a query of its own: the plan before and the plan after, as text.
 
-`python tests/plans/record.py` writes the texts anew."""
+`python tests/plans/record.py` writes the texts again."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Savepoints:
                 return
             operators = export.operators(results)
             current.request.complete(publish(export.metadata, operators, export.source, export.path, export.form).path)
-        except Exception as problem:  # whoever requested it gets the error
+        except Exception as problem:  # the caller that requested it gets the error
             current.request.refuse(SavepointFailed(export.path, problem))
         current.release()
         self._under_way.popleft()

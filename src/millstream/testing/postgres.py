@@ -65,7 +65,7 @@ class PostgresDidNotStart(ExternalError):
 def find_programs() -> str:
     """Return the directory of `initdb` and `postgres`.
 
-    A server on the path comes first: whoever put it there wants to test with that version. Debian's directory, which
+    A server on the path comes first: it was put there to test with that version. Debian's directory, which
     is not on the path, comes next, and the package last, because its server is built without ICU's collations."""
     on_path = shutil.which("initdb")
     candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # the path may have links only

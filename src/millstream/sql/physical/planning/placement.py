@@ -1,12 +1,11 @@
-"""Where rows are already: by which columns' hash they were dealt out, and which inputs need no exchange for it.
+"""By which columns the rows of an operation are partitioned, and which inputs therefore need no exchange.
 
-Promises: an input is said to be in place only if every one of its rows is in the subtask that an exchange would send it
-to: its keys are the columns of an exchange before, in the same order and of the same types, or columns that always
-equal those; whatever is not known to keep them loses them.
-Does not know: parallelism; whoever lays the program out compares it.
+Promises: an input is said to be in place only if each of its rows is in the subtask to which an exchange would send it.
+This holds if its keys are the columns of an earlier exchange, in the same order and of the same types, or columns that
+always equal them. An operation that does not declare which columns it keeps loses them.
+Does not know: parallelism; translation compares it.
 
-Keys that compare as equal without being written alike (floating point numbers), that are nested, or that tell the time
-are not followed."""
+Keys that can be equal without equal bytes (floating point numbers), nested keys and time attributes are not followed."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from millstream.sql.physical.nodes import Operation, PatternOrigin
 from millstream.sql.types import data_types as t
 
 Placement = tuple[frozenset[int], ...]
-"""For each part of the key by which rows were dealt out, the columns that hold it; empty where nothing is known."""
+"""For each part of the partition key, the columns that hold it; empty if nothing is known."""
 
 _UNKNOWN: Placement = ()
 _EXACT = (
@@ -26,13 +25,13 @@ _EXACT = (
 
 
 class Placements:
-    """Looks at the operations of some plans, each once."""
+    """The placements of operations that share inputs; each operation is visited once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Operation, Placement]] = {}
 
     def in_place(self, operation: Operation, side: int) -> bool:
-        """Whether the rows of an input that wants them by hash are where it wants them already."""
+        """Return whether an input that is partitioned by hash is partitioned in that way already."""
         where, before = operation.distributions[side], operation.inputs[side]
         if where.kind != "hash" or operation.sink is not None or isinstance(operation.origin, PatternOrigin):
             return False
@@ -81,7 +80,7 @@ def _context(operation: Operation) -> PlanContext:
 
 
 def _either(left: Placement, right: Placement, schema: t.RowType) -> Placement:
-    """Both sides' columns of equal keys, where their types are the same."""
+    """Return the columns of both sides of a join that hold equal keys of the same type."""
     if not left or not right:
         return left or right
     return tuple(
@@ -91,5 +90,5 @@ def _either(left: Placement, right: Placement, schema: t.RowType) -> Placement:
 
 
 def _alike(one: t.DataType, other: t.DataType) -> bool:
-    """Whether equal values of two types have one hash, and no value is changed on the way."""
+    """Return whether equal values of two types have the same hash, and pass without conversion."""
     return isinstance(one, _EXACT) and t.attribute_of(one) is None and one.nullable() == other.nullable()
