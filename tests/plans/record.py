@@ -1,4 +1,4 @@
-"""Write the plans of fixtures again: `python tests/plans/record.py`, or with the names of files. Read the difference."""
+"""Write the plans of fixtures again: `python tests/plans/record.py`, or with names of files. Read the difference."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ This holds if its keys are the columns of an earlier exchange, in the same order
 always equal them. An operation that does not declare which columns it keeps loses them.
 Does not know: parallelism; translation compares it.
 
-Keys that can be equal without equal bytes (floating point numbers), nested keys and time attributes are not followed."""
+Keys whose equal values can have other bytes (floating point), nested keys and time attributes are not followed."""
 
 from __future__ import annotations
 
