@@ -1,4 +1,4 @@
-"""What every user function is, and what it can ask of the subtask that runs it.
+"""The base of all user functions, and the context in which they run.
 
 Promises: `open` is called once before the first record of a subtask's life, `close` once after the last.
 Does not know: how a context is implemented; the runtime subclasses these."""
@@ -37,106 +37,106 @@ OUT = TypeVar("OUT")
 
 
 class KeyedStateStore(ABC):
-    """Hands out state by descriptor; what is read and written belongs to the current key."""
+    """Access to keyed state by descriptor; reads and writes concern the current key."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """One value per key."""
+        """Return the value state of a descriptor."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """A list per key."""
+        """Return the list state of a descriptor."""
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
-        """A map per key."""
+        """Return the map state of a descriptor."""
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
-        """A value per key, folded with the descriptor's reduce function."""
+        """Return the reducing state of a descriptor, which combines values with its reduce function."""
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
-        """An accumulator per key, folded with the descriptor's aggregate function."""
+        """Return the aggregating state of a descriptor, which adds values with its aggregate function."""
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: its task, its subtask, its job's parameters, metrics and keyed state."""
+    """The context of a function: its task and subtask, job parameters, metrics and keyed state."""
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """Name of the task, as the plan has it."""
+        """Return the name of the task."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """Parallelism of the task."""
+        """Return the parallelism of the task."""
 
     @abstractmethod
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """Max parallelism of the task: its number of key groups."""
+        """Return the max parallelism of the task, which is its number of key groups."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """Number of this subtask, from 0 to parallelism - 1."""
+        """Return the index of this subtask, from 0 to parallelism - 1."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """How often the subtask was restarted; 0 for the first attempt."""
+        """Return how often the subtask was restarted; 0 in the first attempt."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """Task name and subtask, such as `window (3/6)` for the subtask with index 2."""
+        """Return the task name with the subtask, such as `window (3/6)` for index 2."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, or the default where it is not set."""
+        """Return a global job parameter, or the default if it is not set."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
-        """The `MetricGroup` in which the function registers its metrics."""
+        """Return the `MetricGroup` in which the function registers its metrics."""
 
     @abstractmethod
     def get_distributed_cache(self) -> DistributedCache:
-        """The files the program registered with `register_cached_file`."""
+        """Return the files that the program registered with `register_cached_file`."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Have an accumulator summed up over all subtasks, for the job's result."""
+        """Add an accumulator; the result of the job has its value over all subtasks."""
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """The accumulator of that name, if one was added; its local value is what this epoch added here."""
+        """Return the accumulator of that name, or None; its local value is that of this subtask in this epoch."""
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter of that name; the first call creates it."""
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter of that name; the first call creates it."""
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """The counter of that name; it is made when it is first asked for."""
+        """Return the counter of that name; the first call creates it."""
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """The histogram of that name; it is made when it is first asked for."""
+        """Return the histogram of that name; the first call creates it."""
 
 
 class DistributedCache(ABC):
-    """Files that the program registered and every worker has a copy of."""
+    """Files that the program registered; every worker has a copy."""
 
     @abstractmethod
     def get_file(self, name: str) -> Path:
-        """The local copy of a file or directory."""
+        """Return the path of the local copy of a file or directory."""
 
 
 class Function(ABC):  # noqa: B024 - users subclass one of its kinds, each of which is abstract
-    """Base of all user functions."""
+    """The base class of all user functions."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Prepare: take state handles, open connections. Called once, before the first record."""
+        """Initialize the function: get state, open connections. Called once, before the first record."""
 
     def close(self) -> None:
-        """Release what `open` took. Called once, after the last record, also when the job fails."""
+        """Release resources. Called once, after the last record, also if the job fails."""

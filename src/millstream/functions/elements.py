@@ -25,107 +25,107 @@ class NoPythonFunction(UserError, TypeError):
 
 
 class MapFunction(Function, Generic[IN, OUT]):
-    """One record out for each record in."""
+    """A function that returns one record for each record."""
 
     @abstractmethod
     def map(self, value: IN) -> OUT:
-        """The record that takes the place of `value`."""
+        """Return the record that replaces `value`."""
 
 
 class FlatMapFunction(Function, Generic[IN, OUT]):
-    """Any number of records out for each record in."""
+    """A function that returns any number of records for each record."""
 
     @abstractmethod
     def flat_map(self, value: IN) -> Iterable[OUT] | None:
-        """The records that take the place of `value`; a generator, any iterable, or None for none."""
+        """Return or yield the records that replace `value`; None stands for no record."""
 
 
 class FilterFunction(Function, Generic[IN]):
-    """Keeps or drops each record."""
+    """A function that decides whether a record stays in the stream."""
 
     @abstractmethod
     def filter(self, value: IN) -> bool:
-        """Whether `value` stays in the stream."""
+        """Return whether `value` stays in the stream."""
 
 
 class CoMapFunction(Function, Generic[IN, IN2, OUT]):
-    """A map over two connected streams that share one function object."""
+    """A map function over two connected streams."""
 
     @abstractmethod
     def map1(self, value: IN) -> OUT:
-        """The record for one of the first stream."""
+        """Return the record that replaces a record of the first stream."""
 
     @abstractmethod
     def map2(self, value: IN2) -> OUT:
-        """The record for one of the second stream."""
+        """Return the record that replaces a record of the second stream."""
 
 
 class CoFlatMapFunction(Function, Generic[IN, IN2, OUT]):
-    """A flat map over two connected streams that share one function object."""
+    """A flat map function over two connected streams."""
 
     @abstractmethod
     def flat_map1(self, value: IN) -> Iterable[OUT] | None:
-        """The records for one of the first stream."""
+        """Return or yield the records that replace a record of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
-        """The records for one of the second stream."""
+        """Return or yield the records that replace a record of the second stream."""
 
 
 class ReduceFunction(Function, Generic[T]):
-    """Folds two records into one of the same type; must be associative."""
+    """A function that combines two records into one of the same type. It must be associative."""
 
     @abstractmethod
     def reduce(self, value1: T, value2: T) -> T:
-        """Both values as one; `value1` came earlier."""
+        """Combine two values; `value1` arrived earlier."""
 
 
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):
-    """Folds records into an accumulator, and an accumulator into a result."""
+    """A function that adds records to an accumulator, and computes a result from it."""
 
     @abstractmethod
     def create_accumulator(self) -> ACC:
-        """An accumulator that has seen no record."""
+        """Create an empty accumulator."""
 
     @abstractmethod
     def add(self, value: IN, accumulator: ACC) -> ACC:
-        """The accumulator after `value`; it may be the one passed in, changed."""
+        """Add a record, and return the accumulator, which may be the same object."""
 
     @abstractmethod
     def get_result(self, accumulator: ACC) -> OUT:
-        """What the accumulator amounts to."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
-        """An accumulator that has seen what both have seen; needed by merging windows."""
+        """Merge two accumulators; merging windows, such as sessions, call it."""
 
 
 class KeySelector(Function, Generic[IN, K]):
-    """Takes the key out of a record."""
+    """A function that extracts the key of a record."""
 
     @abstractmethod
     def get_key(self, value: IN) -> K:
-        """The key of `value`: the same for the same value, in every process."""
+        """Return the key of `value`. It must be the same for equal records, in every process."""
 
 
 class NullByteKeySelector(KeySelector):
-    """The same key, 0, for every record: how a stream without keys uses keyed operators."""
+    """A key selector that returns 0 for every record, for keyed operators on a stream without keys."""
 
     def get_key(self, value: Any) -> Any:
-        """Always 0."""
+        """Return 0."""
         return 0
 
 
 class Partitioner(Function, Generic[IN]):
-    """Chooses the subtask that a record goes to."""
+    """A function that chooses the subtask to which a record is sent."""
 
     @abstractmethod
     def partition(self, key: IN, num_partitions: int) -> int:
-        """The subtask for a key, from 0 to `num_partitions` - 1."""
+        """Return the index of the subtask for a key, from 0 to `num_partitions` - 1."""
 
 
 class SinkFunction(Function):
-    """Takes each record out of the program: a callable of one argument, or a subclass with its own `invoke`."""
+    """A function that is called for each record: a callable, or a subclass that overrides `invoke`."""
 
     def __init__(self, sink_func: Callable[[Any], Any] | None = None) -> None:
         if sink_func is not None and not callable(sink_func):
@@ -133,29 +133,29 @@ class SinkFunction(Function):
         self._sink_func = sink_func
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Take one record."""
+        """Process one record."""
         if self._sink_func is None:
             raise NoPythonFunction(kind="a sink function", given=None)
         self._sink_func(value)
 
     class Context(ABC):
-        """Time as a sink sees it."""
+        """The time, as a sink function can read it."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Processing time, in milliseconds."""
+            """Return the processing time in milliseconds."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The watermark the sink has seen."""
+            """Return the current watermark of the sink."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Timestamp of the record, or None."""
+            """Return the timestamp of the record; None if it has none."""
 
 
 class SourceFunction(Function):
-    """Brings records into the program: a callable that takes a `SourceContext`, or a subclass with its own `run`."""
+    """A function that emits records: a callable of a `SourceContext`, or a subclass that overrides `run`."""
 
     def __init__(self, source_func: Callable[[SourceFunction.SourceContext], Any] | None = None) -> None:
         if source_func is not None and not callable(source_func):
@@ -163,16 +163,16 @@ class SourceFunction(Function):
         self._source_func = source_func
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
-        """Collect records until the source ends or is cancelled."""
+        """Emit records until the source ends or is cancelled."""
         if self._source_func is None:
             raise NoPythonFunction(kind="a source function", given=None)
         self._source_func(ctx)
 
     def cancel(self) -> None:
-        """Ask `run`, from another thread, to return soon."""
+        """Request, from another thread, that `run` returns soon."""
 
     class SourceContext(ABC):
-        """Where a source function puts its records."""
+        """The output of a source function."""
 
         @abstractmethod
         def collect(self, element: Any) -> None:
@@ -180,8 +180,8 @@ class SourceFunction(Function):
 
         @abstractmethod
         def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-            """Emit a record with its event time."""
+            """Emit a record with its event-time timestamp."""
 
         @abstractmethod
         def emit_watermark(self, timestamp: int) -> None:
-            """Promise that no record at or before `timestamp` follows."""
+            """Emit a watermark: no record with a timestamp at or before `timestamp` follows."""

@@ -15,55 +15,55 @@ from millstream.functions.type_variables import IN, IN2, OUT, K
 
 
 class ElementContext(ABC):
-    """What a process function may ask while it handles one record; valid during that call only."""
+    """The context of a call of `process_element`; it is valid during the call only."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Reads time and sets timers."""
+        """Return the timer service, which reads the time and registers timers."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Event time of the record, or of the timer that fires; None where the stream has none."""
+        """Return the timestamp of the record, or of the timer that fires; None if records have no timestamps."""
 
 
 class KeyedElementContext(ElementContext, Generic[K]):
-    """An `ElementContext` on a keyed stream."""
+    """The context of a call on a keyed stream."""
 
     @abstractmethod
     def get_current_key(self) -> K:
-        """Key of the record, or of the timer that fires."""
+        """Return the key of the record, or of the timer that fires."""
 
 
 class KeyedTimerContext(KeyedElementContext[K]):
-    """What a process function may ask while a timer fires."""
+    """The context of a call of `on_timer`."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Whether event time or processing time reached the timer."""
+        """Return whether the timer is an event-time or a processing-time timer."""
 
 
 class ProcessFunction(Function, Generic[IN, OUT]):
-    """Any number of records out for each record in, with access to time."""
+    """A function that emits any number of records for each record, and can read the time."""
 
     Context: TypeAlias = ElementContext
 
     @abstractmethod
     def process_element(self, value: IN, ctx: ProcessFunction.Context) -> Iterable[OUT] | None:
-        """The records that follow from `value`."""
+        """Process one record, and return or yield results."""
 
 
 class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
-    """A process function with state and timers per key."""
+    """A process function with keyed state and timers."""
 
     Context: TypeAlias = KeyedElementContext
     OnTimerContext: TypeAlias = KeyedTimerContext
 
     @abstractmethod
     def process_element(self, value: IN, ctx: KeyedProcessFunction.Context[K]) -> Iterable[OUT] | None:
-        """The records that follow from `value`."""
+        """Process one record, and return or yield results."""
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[K]) -> Iterable[OUT] | None:
-        """The records that follow from a timer of this key that fires."""
+        """Process a timer of the current key that fires, and return or yield results."""
         return None
 
 
@@ -74,27 +74,27 @@ class CoProcessFunction(Function, Generic[IN, IN2, OUT]):
 
     @abstractmethod
     def process_element1(self, value: IN, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
-        """The records that follow from one of the first stream."""
+        """Process a record of the first stream, and return or yield results."""
 
     @abstractmethod
     def process_element2(self, value: IN2, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
-        """The records that follow from one of the second stream."""
+        """Process a record of the second stream, and return or yield results."""
 
 
 class KeyedCoProcessFunction(Function, Generic[K, IN, IN2, OUT]):
-    """A process function over two connected keyed streams, whose keys share state and timers."""
+    """A process function over two connected keyed streams; equal keys share state and timers."""
 
     Context: TypeAlias = KeyedElementContext
     OnTimerContext: TypeAlias = KeyedTimerContext
 
     @abstractmethod
     def process_element1(self, value: IN, ctx: KeyedCoProcessFunction.Context[K]) -> Iterable[OUT] | None:
-        """The records that follow from one of the first stream."""
+        """Process a record of the first stream, and return or yield results."""
 
     @abstractmethod
     def process_element2(self, value: IN2, ctx: KeyedCoProcessFunction.Context[K]) -> Iterable[OUT] | None:
-        """The records that follow from one of the second stream."""
+        """Process a record of the second stream, and return or yield results."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[K]) -> Iterable[OUT] | None:
-        """The records that follow from a timer of this key that fires."""
+        """Process a timer of the current key that fires, and return or yield results."""
         return None
