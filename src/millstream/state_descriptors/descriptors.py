@@ -1,4 +1,4 @@
-"""State as user code sees it: descriptors that name it, interfaces that read and write it.
+"""State as user functions see it: descriptors that declare it, and interfaces that read and write it.
 
 Promises: a descriptor is comparable by everything it says and picklable; a state handle is always that of the
 current key.
@@ -60,7 +60,7 @@ class InvalidStateDescriptor(UserError, ValueError):
 
 
 class NotAType(UserError, TypeError):
-    """A type was asked for and something else given."""
+    """A value that is not a type was given as one."""
 
     hint = "pass a type such as Types.LONG(), or a Python type hint such as int"
 
@@ -70,31 +70,31 @@ class NotAType(UserError, TypeError):
 
 
 class State(ABC):
-    """Any state of one key."""
+    """State of the current key."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget what is stored for the current key."""
+        """Delete the state of the current key."""
 
 
 class ValueState(State, Generic[T]):
-    """One value."""
+    """State of a single value."""
 
     @abstractmethod
     def value(self) -> T | None:
-        """The value, or None where there is none."""
+        """Return the value; None if there is none."""
 
     @abstractmethod
     def update(self, value: T) -> None:
-        """Replace the value; None clears it."""
+        """Replace the value; None deletes it."""
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State that values are added to."""
+    """State to which values are added."""
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """What the values added so far amount to; None where there are none."""
+        """Return the result of the values added so far; None if there are none."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -102,23 +102,23 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of two windows that can become that of one."""
+    """Appending state that can be merged, as when two session windows merge."""
 
 
 class ReducingState(MergingState[T, T]):
-    """Values folded by a `ReduceFunction`."""
+    """State that combines values with a `ReduceFunction`."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """Values folded by an `AggregateFunction`."""
+    """State that adds values with an `AggregateFunction`."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list; iterating the state iterates its elements."""
+    """State of a list; iterating over the state iterates over its elements."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Replace the list; an empty one clears it."""
+        """Replace the list; an empty list deletes it."""
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
@@ -129,31 +129,31 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapView(State, Generic[K, V]):
-    """What keyed map state and broadcast state can both do: read a map."""
+    """The reading part of map state and broadcast state."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of a key, or None."""
+        """Return the value of a key; None if there is none."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Whether the key has a value."""
+        """Return whether the key has a value."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All pairs."""
+        """Return all pairs of key and value."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
-        """All keys."""
+        """Return all keys."""
 
     @abstractmethod
     def values(self) -> Iterable[V]:
-        """All values."""
+        """Return all values."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is no pair."""
+        """Return whether the map is empty."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -166,7 +166,7 @@ class MapView(State, Generic[K, V]):
 
 
 class WritableMap(ABC, Generic[K, V]):
-    """What keyed map state and broadcast state can both do: write a map."""
+    """The writing part of map state and broadcast state."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -178,7 +178,7 @@ class WritableMap(ABC, Generic[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Forget a key; nothing happens where it is not there."""
+        """Delete a key; without effect if it is not there."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -188,23 +188,23 @@ class WritableMap(ABC, Generic[K, V]):
 
 
 class MapState(MapView[K, V], WritableMap[K, V]):
-    """A map; iterating the state iterates its keys."""
+    """State of a map; iterating over the state iterates over its keys."""
 
 
 class ReadOnlyBroadcastState(MapView[K, V]):
-    """Broadcast state as the side that is not broadcast sees it."""
+    """Broadcast state for the stream that is not broadcast, which can only read it."""
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], WritableMap[K, V]):
-    """A map of which every subtask holds the same copy."""
+    """State of a map of which every subtask has the same copy."""
 
 
 class OperatorStateStore(ABC):
-    """Hands out state that belongs to the operator and not to a key."""
+    """Access to operator state, which does not belong to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The broadcast state of that descriptor."""
+        """Return the broadcast state of a descriptor."""
 
 
 class StateDescriptor(ABC):  # noqa: B024 - the constructor is shared; only its kinds mean something
@@ -225,15 +225,15 @@ class StateDescriptor(ABC):  # noqa: B024 - the constructor is shared; only its 
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """When values expire; None for never."""
+        """When values expire; None if they do not."""
         return self._ttl_config
 
     def get_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire."""
+        """Set when values expire."""
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def __eq__(self, other: object) -> bool:
@@ -297,7 +297,7 @@ class ReducingStateDescriptor(StateDescriptor, Generic[T]):
         self._reduce_function: ReduceFunction[T] = as_function(reduce_function, ReduceFunction)
 
     def get_reduce_function(self) -> ReduceFunction[T]:
-        """How two values become one."""
+        """Return the function that combines two values."""
         return self._reduce_function
 
 
@@ -316,7 +316,7 @@ class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
         self._agg_function: AggregateFunction = as_function(agg_function, AggregateFunction)
 
     def get_agg_function(self) -> AggregateFunction:
-        """How values become an accumulator, and an accumulator a result."""
+        """Return the aggregate function."""
         return self._agg_function
 
 
