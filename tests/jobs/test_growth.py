@@ -99,8 +99,8 @@ def test_a_job_is_no_larger_after_many_epochs(tmp_path, samples, backend, monkey
 def test_a_running_job_keeps_its_newest_epochs_and_counts_all():
     job = entrypoint.RunningJob("id", "name")
     for epoch in range(1, 2_001):
-        job.observe(EpochDone(epoch, 1, 1.0, 0, None, 1.0, {}))
-        job.observe(CheckpointDone(epoch, epoch, 1, 1, 1.0, "path"))
+        job.notify(EpochDone(epoch, 1, 1.0, 0, None, 1.0, {}))
+        job.notify(CheckpointDone(epoch, epoch, 1, 1, 1.0, "path"))
     assert (job.epoch_count, job.checkpoint_count) == (2_000, 2_000)
     assert [each.epoch for each in job.epochs] == list(range(1_501, 2_001))
     assert len(job.checkpoints) == 100

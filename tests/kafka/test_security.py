@@ -58,7 +58,7 @@ def test_who_is_not_let_in_is_told_why(broker, topic, staging, protocol, change)
     connection = broker.connection(protocol, "PLAIN") | change
     connection = {name: value for name, value in connection.items() if value is not None}
     for end in (source_of(connection, topic), sink_to(connection, topic, staging)):
-        with pytest.raises(NotAdmitted, match=r"did not let .* in"):
+        with pytest.raises(NotAdmitted, match=r"refused the log-in"):
             end.check()
 
 
