@@ -210,7 +210,7 @@ def test_compaction_does_not_show(name, seed, monkeypatch):
 
     setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")
     expected = reference(setup)
-    monkeypatch.setattr(progress, "compactions", compactions)
+    monkeypatch.setattr(progress, "plan_compactions", compactions)
     with World() as world:
         faults = Faults(forget=0.3, flip=0.3, seed=seed, storage=(60, "after"))
         life = run(setup, world, faults)
