@@ -122,6 +122,7 @@ def test_a_driver_knows_whether_it_leads() -> None:
         assert run(SETUP, world, listen=listen, leadership=first).status is JobStatus.FINISHED
     assert asked == [True]
     with World() as world:
-        assert run(SETUP, world, listen=lambda _, m: asked.append(m._execution.workers.leads())).status is JobStatus.FINISHED
+        finished = run(SETUP, world, listen=lambda _, master: asked.append(master._execution.workers.leads()))
+    assert finished.status is JobStatus.FINISHED
     assert asked[1:]
     assert not any(asked[1:])
