@@ -5,7 +5,7 @@ Does not know: state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,9 @@ from millstream.sql.operators.spec import (
     STATELESS,
     ColumnTexts,
     PlanContext,
+    RowPassingSpec,
     SqlOperatorSpec,
     StateTraits,
-    same_columns,
 )
 from millstream.sql.types import data_types as t
 
@@ -78,7 +78,7 @@ class ExpandOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class CorrelateSpec(SqlOperatorSpec):
+class CorrelateSpec(RowPassingSpec):
     """Each row with the rows a function makes of it; with `outer`, with NULLs where it makes none."""
 
     input: t.RowType
@@ -100,10 +100,6 @@ class CorrelateSpec(SqlOperatorSpec):
         """Return the text of each output column."""
         (columns,), call = plan.inputs, self._call_text(plan)
         return [*columns, *(shorten(f"{call}.{i}") for i in range(len(plan.output) - len(columns)))]
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

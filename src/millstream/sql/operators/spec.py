@@ -78,6 +78,14 @@ class SqlOperatorSpec(OperatorSpec):
         return {}
 
 
+class RowPassingSpec(SqlOperatorSpec):
+    """An operator whose output rows begin with the columns of its input, unchanged."""
+
+    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
+        """Return the input columns at their own indexes."""
+        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
+
+
 class PartialAggregateSpec(SqlOperatorSpec):
     """An operator that aggregates rows before an exchange. The operator after it describes its state by those rows."""
 

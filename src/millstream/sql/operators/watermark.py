@@ -22,12 +22,12 @@ from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.expressions.stable_text import expression_text
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
-class WatermarkSpec(SqlOperatorSpec):
+class WatermarkSpec(RowPassingSpec):
     """The expression of the watermark, and after which silence the input counts as idle."""
 
     schema: t.RowType
@@ -38,10 +38,6 @@ class WatermarkSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         return StateTraits(free={"watermark": expression_text(self.expr, plan.inputs[0])})
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

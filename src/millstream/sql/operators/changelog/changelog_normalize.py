@@ -6,7 +6,6 @@ Does not know: where the stream comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millstream.runtime.batch import Batch
@@ -14,14 +13,14 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.stable_text import columns_text
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class ChangelogNormalizeSpec(SqlOperatorSpec):
+class ChangelogNormalizeSpec(RowPassingSpec):
     """By primary key; `ttl` is how long, in milliseconds, a row is remembered."""
 
     schema: t.RowType
@@ -31,10 +30,6 @@ class ChangelogNormalizeSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         return StateTraits({"key": columns_text(self.keys, plan.inputs[0], self.schema), "rows": plan.rows()})
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from millstream.sql.operators.join.columnar_join import can_meet
 from millstream.sql.operators.join.columnar_window_join import ColumnarWindowJoinOperator
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -83,7 +82,7 @@ class WindowedOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class WindowRankSpec(SqlOperatorSpec):
+class WindowRankSpec(RowPassingSpec):
     """The first rows of each window and partition."""
 
     input: t.RowType
@@ -110,10 +109,6 @@ class WindowRankSpec(SqlOperatorSpec):
                 "rows": plan.rows(),
             }
         )
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

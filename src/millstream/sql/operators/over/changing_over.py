@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -21,14 +20,14 @@ from millstream.sql.logical.nodes import OverCall
 from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.over.over_aggregate import over_traits
 from millstream.sql.operators.rank.ordering import sort_key
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class ChangingOverSpec(SqlOperatorSpec):
+class ChangingOverSpec(RowPassingSpec):
     """Calls that share partition, order and frame."""
 
     input: t.RowType
@@ -38,10 +37,6 @@ class ChangingOverSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         return StateTraits({**over_traits(self.calls, plan.inputs[0]), "rows": plan.rows()})
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -6,7 +6,7 @@ Does not know: frames that reach beyond the current row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.moments import millis_of
 from millstream.sql.operators.over.forgetting import Forgetting
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns, yes
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -42,7 +42,7 @@ def over_traits(calls: Sequence[OverCall], columns: ColumnTexts) -> dict[str, st
 
 
 @dataclass(frozen=True)
-class OverSpec(SqlOperatorSpec):
+class OverSpec(RowPassingSpec):
     """Calls that share partition, order and frame; `time` is the column of the order, None for processing time."""
 
     input: t.RowType
@@ -60,10 +60,6 @@ class OverSpec(SqlOperatorSpec):
         """Return the text of each output column."""
         (columns,) = plan.inputs
         return [*columns, *(call_text(over.call, columns) for over in self.calls)]
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

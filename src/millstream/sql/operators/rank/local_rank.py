@@ -8,7 +8,6 @@ Does not know: partitions beyond its own subtask; `columnar_ranks` and `epoch_ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from millstream.sql.operators.late_rows import LateRows, columns_of
 from millstream.sql.operators.rank.columnar_ranks import first_of_each, ranked
 from millstream.sql.operators.rank.ordering import Order
 from millstream.sql.operators.row_runs import dense_codes
-from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import STATELESS, PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 _TELLING = 1 << 9  # rows of which the number that goes on says something
@@ -29,7 +28,7 @@ _AGAIN_AFTER = 20
 
 
 @dataclass(frozen=True)
-class LocalRankSpec(SqlOperatorSpec):
+class LocalRankSpec(RowPassingSpec):
     """The first `limit` rows of each partition of a batch; of equal rows the earlier, or with `later_first` the later
     is before the other."""
 
@@ -42,10 +41,6 @@ class LocalRankSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Declare that no state is kept."""
         return STATELESS
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""

@@ -7,7 +7,6 @@ Does not know: time; deduplication has its own rule for what counts as an update
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +22,14 @@ from millstream.sql.operators.rank.first_row import FirstRowOperator
 from millstream.sql.operators.rank.local_rank import LocalRankSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
 from millstream.sql.operators.rank.rank_state import RankState
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, same_columns, yes
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits, yes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
 @dataclass(frozen=True)
-class RankSpec(SqlOperatorSpec):
+class RankSpec(RowPassingSpec):
     """The rows from place `first` to `last` (None for no end) of each partition."""
 
     input: t.RowType
@@ -61,10 +60,6 @@ class RankSpec(SqlOperatorSpec):
                 "expires": yes(self.ttl is not None),
             }
         )
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; with mini-batches one that tells each partition once an epoch, where that is possible."""
@@ -200,7 +195,7 @@ class RankOperator(TableOperator):
 
 
 @dataclass(frozen=True)
-class DeduplicateSpec(SqlOperatorSpec):
+class DeduplicateSpec(RowPassingSpec):
     """The first or last row of each key by a time attribute."""
 
     schema: t.RowType
@@ -225,10 +220,6 @@ class DeduplicateSpec(SqlOperatorSpec):
                 "expires": yes(self.ttl is not None),
             }
         )
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator; with mini-batches one that tells each key once an epoch, where that is possible."""

@@ -30,6 +30,7 @@ from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows
 from millstream.sql.operators.spec import (
     ColumnTexts,
     PlanContext,
+    RowPassingSpec,
     SqlOperatorSpec,
     StateTraits,
     keys_first,
@@ -48,7 +49,7 @@ _ANY = WindowSpec("TUMBLE", 0, 0)
 
 
 @dataclass(frozen=True)
-class WindowTableSpec(SqlOperatorSpec):
+class WindowTableSpec(RowPassingSpec):
     """Rows with the windows they are in."""
 
     input: t.RowType
@@ -68,10 +69,6 @@ class WindowTableSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         window = window_text(self.window, columns)
         return [*columns, *(f"{window}.{name}" for name in plan.output.names[len(columns) :])]
-
-    def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return the indexes of input columns in the output."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
     def build(self, context: OperatorContext) -> Operator:
         """The operator."""
